@@ -10,7 +10,7 @@ from attribution.attributor import Attributor
 from attribution.cases import Attribution, Blame, Case, ErrorType
 from attribution.judging.words import METRICS, Judgement, judge
 from attribution.signals import Signal, Signals, aggregate
-from attribution.survival.method import Survival, attribute
+from attribution.survival.survival_method import Survival, attribute
 
 __all__ = [
     "METRICS",

@@ -100,19 +100,19 @@ def bound(factory: AttributorFactory, access: ModelAccess | None) -> Callable[[R
     return lambda recording: factory(recording, cast("ModelAccess", access))
 
 
-class Guarded:
+class GuardedAttributor:
     """An `Attributor` around the method that `make` sets up: an exception in it is an abstention of that case."""
 
     def __init__(self, make: Callable[[], Attributor]) -> None:
         self.trouble: str | None = None
         """The last failure; None if there was none."""
-        self._made: Attributor | Exception
+        self._method: Attributor | Exception
         try:
-            self._made = make()
+            self._method = make()
         except BudgetExceededError:
             raise
         except Exception as error:
-            self._made = error
+            self._method = error
 
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is, or an abstention that says what went wrong.
@@ -121,9 +121,9 @@ class Guarded:
             BudgetExceededError: as the method.
         """
         try:
-            if isinstance(self._made, Exception):
-                raise self._made
-            return sound(self._made.attribute(case), case)
+            if isinstance(self._method, Exception):
+                raise self._method
+            return checked_attribution(self._method.attribute(case), case)
         except BudgetExceededError:
             raise
         except Exception as error:
@@ -131,19 +131,19 @@ class Guarded:
             return Attribution(case, abstained=self.trouble)
 
 
-def sound(said: object, case: Case) -> Attribution:
+def checked_attribution(result: object, case: Case) -> Attribution:
     """A method's result for a case, checked to be a complete attribution of it.
 
     Raises:
         MemtuneError: it is not; says why.
     """
-    if not isinstance(said, Attribution):
-        raise MemtuneError(f"the method returned a {type(said).__name__}, not an Attribution")
-    if said.case != case:
+    if not isinstance(result, Attribution):
+        raise MemtuneError(f"the method returned a {type(result).__name__}, not an Attribution")
+    if result.case != case:
         raise MemtuneError("the method returned an Attribution of another case")
-    if bool(said.decisive) == (said.abstained is not None):
+    if bool(result.decisive) == (result.abstained is not None):
         raise MemtuneError("the method returned an Attribution that neither blames nor abstains, or does both")
-    for blame in (*said.decisive, *said.alternatives):
+    for blame in (*result.decisive, *result.alternatives):
         if not 0 <= blame.confidence <= 1:
             raise MemtuneError(f"the method blames with confidence {blame.confidence!r}; 0 to 1 is expected")
-    return said
+    return result

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, cast, get_args
 
-from attribution.attributor import AttributorFactory, sound
+from attribution.attributor import AttributorFactory, checked_attribution
 from attribution.cases import OUTSIDE_THE_SYSTEM, Case
 from attribution.judging.metrics import Metric, measured_by
 from attribution.judging.words import judge
@@ -48,7 +48,7 @@ class AttributorConformance(Conformance):
         method = self.factory()(recording, self.access())
         for case in cases:
             try:
-                sound(method.attribute(case), case)
+                checked_attribution(method.attribute(case), case)
             except MemtuneError as error:
                 raise AssertionError(str(error)) from None
 
@@ -58,29 +58,29 @@ class AttributorConformance(Conformance):
         method = self.factory()(recording, self.access())
         names = {spec.name for spec in recording.operations}
         for case in cases:
-            said = method.attribute(case)
-            for blame in (*said.decisive, *said.alternatives):
+            attribution = method.attribute(case)
+            for blame in (*attribution.decisive, *attribution.alternatives):
                 if blame.error_type in OUTSIDE_THE_SYSTEM:
                     continue
                 require(blame.operation in names, f"no operation is called {blame.operation!r}")
                 if blame.operation_id is not None:
-                    found = recording.graph.operations.get(blame.operation_id)
-                    require(found is not None, f"the graph has no operation {blame.operation_id!r}")
+                    operation = recording.graph.operations.get(blame.operation_id)
+                    require(operation is not None, f"the graph has no operation {blame.operation_id!r}")
                     require(
-                        found is not None and found.name == blame.operation,
+                        operation is not None and operation.name == blame.operation,
                         f"{blame.operation_id!r} is not an execution of {blame.operation!r}",
                     )
 
     def test_equal_recordings_lead_to_equal_attributions(self) -> None:
         """A resumed run attributes again, and must get the same result."""
-        said = []
+        rounds = []
         for _ in range(2):
             recording, cases = recorded()
             method = self.factory()(recording, self.access())
-            said.append([method.attribute(case) for case in (*cases, *cases)])
-        require(said[0] == said[1], "the same recording was attributed differently the second time")
-        half = len(said[0]) // 2
-        require(said[0][:half] == said[0][half:], "the same case was attributed differently the second time")
+            rounds.append([method.attribute(case) for case in (*cases, *cases)])
+        require(rounds[0] == rounds[1], "the same recording was attributed differently the second time")
+        half = len(rounds[0]) // 2
+        require(rounds[0][:half] == rounds[0][half:], "the same case was attributed differently the second time")
 
 
 class MatcherConformance(Conformance):
@@ -96,16 +96,16 @@ class MatcherConformance(Conformance):
 
     def test_a_text_that_says_it_carries_it_and_others_do_not(self) -> None:
         """In the words of the conversation; an empty text carries nothing."""
-        matcher, claim, said = self._claim()
-        right, other, empty = matcher.grades(claim, [Passage(said), Passage("It rained all day."), Passage("")])
-        require(right.carries, f"{said!r} does not carry {claim.need.label!r}")
+        matcher, claim, statement = self._claim()
+        right, other, empty = matcher.grades(claim, [Passage(statement), Passage("It rained all day."), Passage("")])
+        require(right.carries, f"{statement!r} does not carry {claim.need.label!r}")
         require(not other.carries, f"a text about something else carries {claim.need.label!r}")
         require(not empty.carries, "an empty text carries something")
 
     def test_each_passage_has_its_grade(self) -> None:
         """In their order, with a coverage from 0 to 1; what carries is relevant, and none are needed."""
-        matcher, claim, said = self._claim()
-        texts = [said, "It rained all day.", "", said]
+        matcher, claim, statement = self._claim()
+        texts = [statement, "It rained all day.", "", statement]
         for wording in get_args(Wording):
             grades = matcher.grades(claim, [Passage(text, wording=wording) for text in texts])
             require(len(grades) == len(texts), f"{len(texts)} passages got {len(grades)} grades")
@@ -116,9 +116,9 @@ class MatcherConformance(Conformance):
 
     def test_equal_passages_have_equal_grades(self) -> None:
         """A resumed run attributes again, and must get the same result."""
-        matcher, claim, said = self._claim()
+        matcher, claim, statement = self._claim()
         again, _, _ = self._claim()
-        passages = [Passage(said), Passage("It rained all day.")]
+        passages = [Passage(statement), Passage("It rained all day.")]
         first = list(matcher.grades(claim, passages))
         require(first == list(matcher.grades(claim, passages)), "the same passages were graded differently")
         require(first == list(again.grades(claim, passages)), "another matcher of the same kind graded differently")
@@ -128,8 +128,8 @@ class MatcherConformance(Conformance):
         question = conversation.questions[0]
         vocabulary = Vocabulary(turn.text for turn in conversation.turns())
         (need,) = needs_of(question, conversation, vocabulary)
-        said = f"The parrot of Anke is called {question.answers[0]}."
-        return self.factory()(conversation, self.access()), Claim(question, need), said
+        statement = f"The parrot of Anke is called {question.answers[0]}."
+        return self.factory()(conversation, self.access()), Claim(question, need), statement
 
 
 class MetricConformance(Conformance):

@@ -4,8 +4,8 @@
 smaller or greater and all else stays. It was measured before wrong gold answers were looked for, when as it is gave
 0.840. Where neither changes it, those cases do not tell which number is right. Not here: how much each kind of verdict
 is trusted (`survival.verdicts.strength`), what speaks against a gold answer (`gold_answers`), how evidence is ranked
-(`evidence`), what was fitted to labelled cases (`survival.calibration`), limits on what is shown, and the budgets of
-the methods that ask a model.
+(`evidence_index`), what was fitted to labelled cases (`survival.calibration`), limits on what is shown, and the
+budgets of the methods that ask a model.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ MISJUDGED = 0.02
 The limit for wrong replies called right.
 """
 
-TOLD = 0.5
+FEWEST_TOLD = 0.5
 """Part of the known replies that deserve a verdict which a model has to give it for that verdict to count.
 
 Chosen once the held-out replies had shown that `MISJUDGED` alone lets a model through that sees no difference.

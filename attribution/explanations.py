@@ -1,4 +1,4 @@
-"""How a method of attribution came to its verdict, step by step, for people who check it."""
+"""How a method of attribution came to its verdict, step by step, and how its reasons quote texts, for people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from attribution.cases import Attribution, Case
+from attribution.text.content import text_of
+from tracing.graph.elements import Variable
+from tracing.recording.redaction import excerpt
+
+_LONGEST_QUOTE = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,13 @@ class Explains(Protocol):
 def explained(method: _Attributes, case: Case) -> Explained:
     """A method's verdict on a case, with its steps if it shows them. Raises as `attribute`."""
     return method.explain(case) if isinstance(method, Explains) else Explained(method.attribute(case))
+
+
+def quote(text: str) -> str:
+    """A text in quotation marks, without credentials and cut to a readable length."""
+    return f"'{excerpt(' '.join(text.split()), _LONGEST_QUOTE)}'"
+
+
+def quoted(variable: Variable) -> str:
+    """A variable's text in quotation marks."""
+    return quote(text_of(variable.value))

@@ -77,15 +77,15 @@ def case_of(annotation: Mapping[str, Any], recording: Recording, tell: Tell = _u
     variables = recording.graph.variables
     prediction = variables.get(str(annotation.get("prediction_id")))
     query = variables.get(str(annotation.get("query_id")))
-    asked = annotation.get("query") or (text_of(query.value) if query is not None else "")
-    if prediction is None or not asked:
+    question = annotation.get("query") or (text_of(query.value) if query is not None else "")
+    if prediction is None or not question:
         return None
     gold = annotation.get("golden_answers")
     if gold is None and str(annotation.get("golden_answers_id")) in variables:
         gold = variables[str(annotation.get("golden_answers_id"))].value
     evidence = _evidence(annotation.get("source_evidence_ids"), "source_evidence_ids", recording, tell)
     name = query.name if query is not None else prediction.name
-    return _case(recording, name, str(asked), _answers(gold), evidence, prediction)
+    return _case(recording, name, str(question), _answers(gold), evidence, prediction)
 
 
 def complaint(recording: Recording, question: str, reply: str = "", right: Sequence[str] = ()) -> Case:
@@ -103,36 +103,47 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
     Raises:
         TraceError: the graph has no such answer, or several; lists what it has, or says how to record one.
     """
-    asked = _replies_to(recording.graph, question)
-    found = {
+    recorded_replies = _replies_to(recording.graph, question)
+    candidates = {
         _plain(text_of(prediction.value)): (query, prediction)
-        for query, prediction in asked
+        for query, prediction in recorded_replies
         if not reply or same_text(text_of(prediction.value), reply)
     }
-    if not asked:
+    if not recorded_replies:
         unrecorded = answer_missing(recording.graph, question)
         if unrecorded is not None:
             raise TraceError(f"conversation {recording.conversation.id}: {unrecorded}")
-    if len(found) != 1:
-        replies = "; ".join(repr(text_of(prediction.value)) for _, prediction in asked[:_MOST_SHOWN])
-        known = dict.fromkeys(repr(text_of(one.value)) for one in recording.graph.find_variables(kind="query"))
-        questions = "; ".join(list(known)[:_MOST_SHOWN])
+    if len(candidates) != 1:
+        replies = "; ".join(repr(text_of(prediction.value)) for _, prediction in recorded_replies[:_MOST_SHOWN])
+        recorded_questions = dict.fromkeys(
+            repr(text_of(variable.value)) for variable in recording.graph.find_variables(kind="query")
+        )
+        questions = "; ".join(list(recorded_questions)[:_MOST_SHOWN])
         raise TraceError(
             f"conversation {recording.conversation.id}: "
-            + (f"{len(found)} answers" if found else "no answer")
+            + (f"{len(candidates)} answers" if candidates else "no answer")
             + f" to {question!r} in the trace; give question and reply as they were recorded; "
-            + (f"it was answered with: {replies}" if asked else f"questions in it are: {questions or 'none'}")
+            + (
+                f"it was answered with: {replies}"
+                if recorded_replies
+                else f"questions in it are: {questions or 'none'}"
+            )
         )
-    ((query, prediction),) = found.values()
+    ((query, prediction),) = candidates.values()
     known_question = next(
-        (one for one in recording.conversation.questions if _plain(one.question) == _plain(question)), None
+        (
+            annotated_question
+            for annotated_question in recording.conversation.questions
+            if _plain(annotated_question.question) == _plain(question)
+        ),
+        None,
     )
     if known_question is None:
         return _case(recording, query.name, query, tuple(right) or (NOT_KNOWN,), (), prediction)
     annotated = known_question.model_copy(update={"answers": tuple(right)}) if right else known_question
-    said = text_of(prediction.value)
-    judgement = replace(judge_reply(annotated, said), score=0.0)
-    return Case(recording.conversation.id, annotated, said, judgement, prediction.id)
+    reply_text = text_of(prediction.value)
+    judgement = replace(judge_reply(annotated, reply_text), score=0.0)
+    return Case(recording.conversation.id, annotated, reply_text, judgement, prediction.id)
 
 
 def answers_in(graph: ExecutionGraph) -> list[tuple[Variable, Variable]]:
@@ -153,7 +164,7 @@ def answer_missing(graph: ExecutionGraph, question: str = "") -> str | None:
         graph: to look in.
         question: as it was asked; empty for any.
     """
-    queries = [one for one in graph.find_variables(kind="query") if not question or _asks(one, question)]
+    queries = [query for query in graph.find_variables(kind="query") if not question or _asks(query, question)]
     if answers_in(graph) and not (question and queries):
         return None
     if queries:
@@ -171,9 +182,9 @@ def _asks(query: Variable, question: str) -> bool:
     return _plain(text_of(query.value)) == _plain(question)
 
 
-def same_text(one: str, other: str) -> bool:
+def same_text(first: str, second: str) -> bool:
     """Whether two texts are one reply or question, in quotation marks or not; `None` is a reply that is no text."""
-    plain = _plain(one), _plain(other)
+    plain = _plain(first), _plain(second)
     return plain[0] == plain[1] or _NOTHING.issuperset(plain)
 
 
@@ -196,10 +207,10 @@ def _case(
     evidence: Sequence[str],
     prediction: Variable,
 ) -> Case:
-    asked = query if isinstance(query, str) else text_of(query.value)
+    text = query if isinstance(query, str) else text_of(query.value)
     question = Question(
         id=name,
-        question=asked,
+        question=text,
         answers=tuple(answers) or (NOT_KNOWN,),
         evidence=tuple(evidence),
     )
@@ -224,7 +235,7 @@ def judge_score(graph: ExecutionGraph, operation: Operation) -> float | None:
 
 def _answers(gold: Any) -> tuple[str, ...]:
     listed = gold if isinstance(gold, list) else [gold]
-    return tuple(text for text in (text_of(one).strip() for one in listed) if text)
+    return tuple(text for text in (text_of(answer).strip() for answer in listed) if text)
 
 
 def _evidence(raw: Any, key: str, recording: Recording, tell: Tell) -> tuple[str, ...]:
@@ -234,13 +245,13 @@ def _evidence(raw: Any, key: str, recording: Recording, tell: Tell) -> tuple[str
     if not isinstance(raw, list):
         tell(f"{key}: is {raw!r}, not a list; give a list of ids, such as [{json.dumps(str(raw))}]")
         raw = [raw]
-    known = {turn.id for turn in recording.conversation.turns()}
-    found: dict[str, None] = {}
+    turns = {turn.id for turn in recording.conversation.turns()}
+    evidence: dict[str, None] = {}
     for vid in raw:
         variable = recording.graph.variables.get(vid) if isinstance(vid, str) else None
         name = variable.name if variable is not None else vid
-        if isinstance(name, str) and name in known:
-            found[name] = None
+        if isinstance(name, str) and name in turns:
+            evidence[name] = None
         else:
             tell(f"{key}: {vid!r} names no message of the graph; correct it, or leave it out")
-    return tuple(found)
+    return tuple(evidence)

@@ -42,14 +42,14 @@ class History:
 
     def later_than(self, past: Recording) -> Sequence[Turn]:
         """The turns that a past does not have."""
-        known = {turn.id for turn in past.conversation.turns()}
-        return [turn for turn in self.recording.conversation.turns() if turn.id not in known]
+        past_turns = {turn.id for turn in past.conversation.turns()}
+        return [turn for turn in self.recording.conversation.turns() if turn.id not in past_turns]
 
     def _ends_before(self, answer: Operation) -> bool:
         """Whether all content is recorded before an answer and made by operations before it."""
         variables, operations = self._places
-        made = min((variables[vid] for vid in answer.output_ids()), default=-1)
-        return self._last_content < made and self._last_writing < operations[answer.id]
+        first_output = min((variables[vid] for vid in answer.output_ids()), default=-1)
+        return self._last_content < first_output and self._last_writing < operations[answer.id]
 
     @cached_property
     def _places(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -58,7 +58,7 @@ class History:
 
     @cached_property
     def _content(self) -> set[str]:
-        return {one.id for one in self.recording.graph.variables.values() if one.kind in _CONTENT}
+        return {variable.id for variable in self.recording.graph.variables.values() if variable.kind in _CONTENT}
 
     @cached_property
     def _last_content(self) -> int:
@@ -67,28 +67,30 @@ class History:
     @cached_property
     def _last_writing(self) -> int:
         makers = (
-            one for one in self.recording.graph.operations.values() if not self._content.isdisjoint(one.output_ids())
+            operation
+            for operation in self.recording.graph.operations.values()
+            if not self._content.isdisjoint(operation.output_ids())
         )
-        return max((self._places[1][one.id] for one in makers), default=-1)
+        return max((self._places[1][maker.id] for maker in makers), default=-1)
 
     @cached_property
     def _turns(self) -> dict[str, list[str]]:
         """The variables of each turn that the graph has."""
-        found: dict[str, list[str]] = {}
+        variables: dict[str, list[str]] = {}
         for message in self.recording.graph.find_variables(kind="message"):
-            found.setdefault(message.name, []).append(message.id)
-        return found
+            variables.setdefault(message.name, []).append(message.id)
+        return variables
 
 
 def as_known_in(case: Case, past: Recording) -> Case:
     """A case without the evidence and the near miss that a past does not have."""
     turns, question = {turn.id for turn in past.conversation.turns()}, case.question
     near = question.near_miss
-    known = {
+    changes = {
         "evidence": tuple(turn for turn in question.evidence if turn in turns),
         "near_miss": near if near is not None and near.turn in turns else None,
     }
-    return replace(case, question=question.model_copy(update=known))
+    return replace(case, question=question.model_copy(update=changes))
 
 
 def _answer_of(graph: ExecutionGraph, operations: Sequence[OperationSpec], case: Case) -> Operation | None:
@@ -96,22 +98,24 @@ def _answer_of(graph: ExecutionGraph, operations: Sequence[OperationSpec], case:
     answering = {spec.name for spec in operations if spec.stage == "answer"}
     if case.prediction in graph.variables:
         makers = graph.producers(case.prediction)
-        found = next((one for one in makers if one.name in answering), makers[-1] if makers else None)
-        if found is not None:
-            return found
-    asked = [one for name in answering for one in graph.find_operations(name=name, session=case.question.id)]
-    return asked[-1] if asked else None
+        answer = next((maker for maker in makers if maker.name in answering), makers[-1] if makers else None)
+        if answer is not None:
+            return answer
+    answers = [
+        operation for name in answering for operation in graph.find_operations(name=name, session=case.question.id)
+    ]
+    return answers[-1] if answers else None
 
 
 def _without(conversation: Conversation, later: set[str]) -> Conversation:
     if not later:
         return conversation
     sessions = [
-        one.model_copy(update={"turns": tuple(turn for turn in one.turns if turn.id not in later)})
-        for one in conversation.sessions
+        session.model_copy(update={"turns": tuple(turn for turn in session.turns if turn.id not in later)})
+        for session in conversation.sessions
     ]
-    known = {
-        "sessions": tuple(one for one in sessions if one.turns) or tuple(sessions[:1]),
-        "facts": tuple(one for one in conversation.facts if one.turn not in later),
+    changes = {
+        "sessions": tuple(session for session in sessions if session.turns) or tuple(sessions[:1]),
+        "facts": tuple(fact for fact in conversation.facts if fact.turn not in later),
     }
-    return conversation.model_copy(update=known)
+    return conversation.model_copy(update=changes)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from attribution.survival.matching.matcher import MatcherFactory
-from attribution.survival.method import Survival
+from attribution.survival.survival_method import Survival
 
 if TYPE_CHECKING:
-    from attribution.agent.method import Agent
+    from attribution.agent.agent_method import Agent
     from attribution.agent.triage import Triage
     from attribution.recordings import Recording
     from tracing.llm.access import ModelAccess
@@ -59,7 +59,7 @@ class _Agent:
         return replace(self, seconds=seconds)
 
     def __call__(self, recording: Recording, access: ModelAccess) -> Agent:
-        from attribution.agent.method import Agent
+        from attribution.agent.agent_method import Agent
 
         return Agent(recording.graph, access.task, operations=recording.operations, seconds=self.seconds)
 

@@ -67,11 +67,11 @@ def conversation_of(graph: ExecutionGraph, name: str) -> Conversation:
     """
     spoken: dict[str, dict[str, Turn]] = defaultdict(dict)
     times: dict[str, str] = {}
-    seen: set[str] = set()
+    names: set[str] = set()
     for message in graph.find_variables(kind="message"):
-        if message.name in seen:
+        if message.name in names:
             continue
-        seen.add(message.name)
+        names.add(message.name)
         speaker, text, time = _message(message)
         session = graph.sessions.get(message.session or "")
         key = session.name if session is not None else ""
@@ -100,11 +100,11 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
         if operation.id not in frames:
             executions[operation.name].append(operation)
     named = any(variable.kind in _CONTENT - {"prediction"} for variable in graph.variables.values())
-    stages = {name: _stage(name, graph, found, named=named) for name, found in executions.items()}
-    known = [(stage, name) for name, stage in stages.items() if stage is not None]
-    known.sort(key=lambda item: _ORDER.index(item[0]))
+    stages = {name: _stage(name, graph, runs, named=named) for name, runs in executions.items()}
+    staged = [(stage, name) for name, stage in stages.items() if stage is not None]
+    staged.sort(key=lambda stage_and_name: _ORDER.index(stage_and_name[0]))
     unprompted = ("extract", "update") if _is_verbatim(graph) else ()
-    return tuple(OperationSpec(name, stage, None if stage in unprompted else name) for stage, name in known)
+    return tuple(OperationSpec(name, stage, None if stage in unprompted else name) for stage, name in staged)
 
 
 def _frames(graph: ExecutionGraph) -> set[str]:
@@ -123,10 +123,10 @@ def _frames(graph: ExecutionGraph) -> set[str]:
 
 def _is_verbatim(graph: ExecutionGraph) -> bool:
     """Whether most of what the memory holds is in the messages word for word; paraphrase shares few long runs."""
-    said = {run for message in graph.find_variables(kind="message") for run in _runs_of(text_of(message.value))}
-    held = [text_of(entry.value) for entry in graph.find_variables(kind="memory_entry")][:_MOST_ENTRIES]
-    runs = [run for text in held for run in _runs_of(text)]
-    return bool(runs) and sum(run in said for run in runs) >= _MOSTLY * len(runs)
+    message_runs = {run for message in graph.find_variables(kind="message") for run in _runs_of(text_of(message.value))}
+    entry_texts = [text_of(entry.value) for entry in graph.find_variables(kind="memory_entry")][:_MOST_ENTRIES]
+    runs = [run for text in entry_texts for run in _runs_of(text)]
+    return bool(runs) and sum(run in message_runs for run in runs) >= _MOSTLY * len(runs)
 
 
 def _runs_of(text: str) -> list[tuple[str, ...]]:
@@ -140,16 +140,16 @@ def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation], *,
     It may not where the graph shows nothing of a memory, nor for a tool: then it shows nothing of what was kept.
     """
     read = {graph.variables[vid].kind for operation in executions for vid in operation.input_ids()}
-    made = {graph.variables[vid].kind for operation in executions for vid in operation.output_ids()}
-    if "prediction" in made:
+    outputs = {graph.variables[vid].kind for operation in executions for vid in operation.output_ids()}
+    if "prediction" in outputs:
         return "answer"
-    if "prediction" in read or read & _JUDGED or made & _JUDGED:
+    if "prediction" in read or read & _JUDGED or outputs & _JUDGED:
         return None
-    if "context" in made or "query" in read:
+    if "context" in outputs or "query" in read:
         return "retrieve"
-    if "message" in read and made:
+    if "message" in read and outputs:
         return "extract"
-    if made & {"memory_entry", "delete_marker"} and read & {"fact", "memory_entry"}:
+    if outputs & {"memory_entry", "delete_marker"} and read & {"fact", "memory_entry"}:
         return "update"
     if not named or all(operation.kind == "tool" for operation in executions):
         return None
@@ -165,10 +165,10 @@ def _message(message: Variable) -> tuple[str, str, str]:
     time = next((str(facts[key]) for key in _TIMES if facts.get(key)), stamp["time"].strip() if stamp else "")
     if stamp:
         text = text[: stamp.start()] + text[stamp.end() :]
-    said = _SPOKEN.match(text)
+    spoken_line = _SPOKEN.match(text)
     speaker = facts.get("speaker") or facts.get("role")
-    if said and (speaker is None or said["speaker"].strip() == speaker):
-        return said["speaker"].strip(), said["text"].strip(), time
+    if spoken_line and (speaker is None or spoken_line["speaker"].strip() == speaker):
+        return spoken_line["speaker"].strip(), spoken_line["text"].strip(), time
     return str(speaker or ""), text.strip(), time
 
 

@@ -7,9 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attribution.bootstrap import Interval, middle
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
-from attribution.wilson import wilson_interval
+from attribution.confidence_intervals import Interval, middle, wilson_interval
 from tracing.systems.protocol import OperationSpec, Stage
 
 RESAMPLES = 1000
@@ -124,7 +123,7 @@ def aggregate(
 
     def losses_ci(operations: Collection[str]) -> Interval:
         share = sum(shares[name] for name in operations)
-        return _interval([one.loss(operations) * scale for one in resampled], share, len(lossy), most=rate)
+        return _interval([sample.loss(operations) * scale for sample in resampled], share, len(lossy), most=rate)
 
     signals = [
         Signal(
@@ -132,7 +131,7 @@ def aggregate(
             prompt=spec.prompt,
             share=shares[spec.name],
             share_ci=_interval(
-                [one.shares[spec.name] for one in resampled],
+                [sample.shares[spec.name] for sample in resampled],
                 shares[spec.name],
                 len(lossy),
                 most=1.0 if units else 0.0,
@@ -152,10 +151,10 @@ def aggregate(
     signals.sort(key=lambda signal: -signal.share)
     steered = {prompt: [s for s in signals if s.prompt == prompt] for prompt in {s.prompt for s in signals if s.prompt}}
     prompts = [
-        PromptSignal(prompt, sum(one.loss for one in own), losses_ci([one.operation for one in own]))
+        PromptSignal(prompt, sum(signal.loss for signal in own), losses_ci([signal.operation for signal in own]))
         for prompt, own in steered.items()
     ]
-    prompts.sort(key=lambda one: (-one.loss, one.prompt))
+    prompts.sort(key=lambda signal: (-signal.loss, signal.prompt))
     return Signals(tuple(signals), len(failed), abstained, outside, total_cases, tuple(prompts))
 
 
@@ -235,7 +234,7 @@ def _interval(values: Sequence[float], share: float, failures: int, *, most: flo
 
 
 def _first(name: str, resampled: Sequence[_Resample]) -> float | None:
-    leads = [one.shares[name] > 0 and one.shares[name] >= max(one.shares.values()) for one in resampled]
+    leads = [sample.shares[name] > 0 and sample.shares[name] >= max(sample.shares.values()) for sample in resampled]
     return sum(leads) / len(leads) if leads else None
 
 
@@ -253,17 +252,17 @@ def _error_types(name: str, blamed: Iterable[_Blamed]) -> dict[str, int]:
 def _confirmed(name: str, blamed: Iterable[_Blamed]) -> float | None:
     replayed = [blame for _, blames in blamed for blame in blames if blame.operation == name and blame.verdict]
     whole = sum(blame.confidence for blame in replayed)
-    held = sum(blame.confidence for blame in replayed if blame.verdict == "confirmed")
-    return held / whole if whole else None
+    confirmed = sum(blame.confidence for blame in replayed if blame.verdict == "confirmed")
+    return confirmed / whole if whole else None
 
 
 def _representatives(name: str, blamed: Sequence[_Blamed]) -> tuple[str, ...]:
     """Question ids in order of confidence, each conversation's best first, then each one's second best, and so on."""
     sure = [(blame.confidence, case) for case, blame in _of(name, blamed)]
-    sure.sort(key=lambda item: (-item[0], item[1].question.id))
-    seen: Counter[str] = Counter()
+    sure.sort(key=lambda blamed_case: (-blamed_case[0], blamed_case[1].question.id))
+    counts: Counter[str] = Counter()
     turns: list[tuple[int, str]] = []
     for _, case in sure:
-        turns.append((seen[case.conversation], case.question.id))
-        seen[case.conversation] += 1
+        turns.append((counts[case.conversation], case.question.id))
+        counts[case.conversation] += 1
     return tuple(question for _, question in sorted(turns, key=lambda turn: turn[0])[:REPRESENTATIVES])

@@ -16,8 +16,8 @@ from attribution.agent.notes import tokens_at_most
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
-from attribution.survival.method import Survival
 from attribution.survival.need import PRIORS
+from attribution.survival.survival_method import Survival
 from attribution.text.content import text_of
 from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
@@ -74,7 +74,7 @@ class Probe:
     Attributes:
         model: the model, asked at temperature 0.
         seconds: after which no further probe is made in a review; None for no limit.
-        asked: probes made.
+        probes: how many were made.
         unusable: probes without an opinion: failed, empty, malformed or with an invented quote.
         tokens: most that the probes about one case may cost.
     """
@@ -82,7 +82,7 @@ class Probe:
     model: ChatModel
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic
-    asked: int = 0
+    probes: int = 0
     unusable: int = 0
     tokens: int = MOST_TOKENS
     _spent: dict[tuple[str, str | None], int] = field(default_factory=dict, repr=False)
@@ -103,16 +103,19 @@ class Probe:
             _likeliest(view, trail, [fact for fact, _ in view.read(trail.need)]),
         )
         deadline = None if self.seconds is None else self.clock() + self.seconds
-        seen: list[tuple[Variable, ...]] = []
+        telling_stages: list[tuple[Variable, ...]] = []
         for texts in stages:
             opinions = [(variable, self._tells(view, text, deadline)) for variable, text in texts]
             telling = tuple(variable for variable, opinion in opinions if opinion)
             if not telling and any(opinion is None for _, opinion in opinions):
                 return trail
-            seen.append(telling)
+            telling_stages.append(telling)
             if telling:
                 break
-        context, stored, extracted = [*seen, *(trail.context, trail.stored, trail.extracted)[len(seen) :]]
+        context, stored, extracted = [
+            *telling_stages,
+            *(trail.context, trail.stored, trail.extracted)[len(telling_stages) :],
+        ]
         return replace(trail, context=context, stored=stored, extracted=extracted, clarity=_PROBED, reviewed=True)
 
     def _tells(self, view: CaseView, text: str, deadline: float | None) -> bool | None:
@@ -121,20 +124,20 @@ class Probe:
         case = question.id, view.case.prediction
         if (case, prompt) not in self._opinions:
             try:
-                self._opinions[case, prompt] = self._asked(case, prompt, text, deadline)
+                self._opinions[case, prompt] = self._ask(case, prompt, text, deadline)
             except (ModelError, BudgetExceededError):
                 # Another time the model may answer.
                 self.unusable += 1
                 return None
         return self._opinions[case, prompt]
 
-    def _asked(self, case: tuple[str, str | None], prompt: str, text: str, deadline: float | None) -> bool | None:
+    def _ask(self, case: tuple[str, str | None], prompt: str, text: str, deadline: float | None) -> bool | None:
         if deadline is not None and self.clock() > deadline:
             return None
         spent = self._spent.get(case, 0)
         if spent + tokens_at_most(prompt) + _REPLY_TOKENS > self.tokens:
             return None
-        self.asked += 1
+        self.probes += 1
         with operation("attribution_probe", kind="llm", inputs={"text": text}):
             reply = self.model.chat(
                 [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
@@ -147,12 +150,12 @@ class Probe:
 
 def opinion_of(reply: str, text: str) -> bool | None:
     """What a reply says about a text; None if it is malformed, or quotes words that are not in the text."""
-    said = last_object(reply)
-    if said is None or not isinstance(said.get("tells"), bool):
+    verdict = last_object(reply)
+    if verdict is None or not isinstance(verdict.get("tells"), bool):
         return None
-    if not said["tells"]:
+    if not verdict["tells"]:
         return False
-    quoted = said.get("quote")
+    quoted = verdict.get("quote")
     if not isinstance(quoted, str) or not contains(text, quoted):
         return None
     return True
@@ -166,17 +169,17 @@ def _likeliest(view: CaseView, trail: Trail, variables: Iterable[Variable]) -> S
         best = max((score for score, _ in lines), default=0.0)
         if best > 0:
             near.append((best, variable, _cut(lines)))
-    near.sort(key=lambda item: -item[0])
+    near.sort(key=lambda scored_line: -scored_line[0])
     return [(variable, text) for _, variable, text in near[:MOST_PROBES]]
 
 
 def _cut(lines: Sequence[tuple[float, str]]) -> str:
     """The nearest lines, as many as a short request holds, in their original order."""
-    kept: set[int] = set()
+    chosen: set[int] = set()
     size = 0
     for at in sorted(range(len(lines)), key=lambda at: -lines[at][0]):
         size += len(lines[at][1])
-        if kept and size > _LONGEST_TEXT:
+        if chosen and size > _LONGEST_TEXT:
             break
-        kept.add(at)
-    return "\n".join(lines[at][1] for at in sorted(kept))[: 2 * _LONGEST_TEXT]
+        chosen.add(at)
+    return "\n".join(lines[at][1] for at in sorted(chosen))[: 2 * _LONGEST_TEXT]

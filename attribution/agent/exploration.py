@@ -70,27 +70,29 @@ class Exploration:
         except TraceError as error:
             return str(error)
 
-    def line(self, item: Variable | Operation) -> str:
+    def line(self, element: Variable | Operation) -> str:
         """One variable or operation on one line."""
-        if isinstance(item, Operation):
-            return self._execution(item)
-        version = f" version {item.version}" if item.version > 1 else ""
-        return _short(f"{self.handles.variable(item.id)} {item.kind} {item.name}{version}: {_one_line(item)}")
+        if isinstance(element, Operation):
+            return self._execution(element)
+        version = f" version {element.version}" if element.version > 1 else ""
+        return _short(
+            f"{self.handles.variable(element.id)} {element.kind} {element.name}{version}: {_one_line(element)}"
+        )
 
     def _operations(self, target: str, _: str) -> Iterable[str]:
         if target:
-            found = self.graph.find_operations(name=target)
-            if not found:
+            executions = self.graph.find_operations(name=target)
+            if not executions:
                 raise TraceError(f"no operation is named {target!r}; use operations with an empty target")
-            return self._executions(found)
-        counts = Counter(one.name for one in self.graph.operations.values())
+            return self._executions(executions)
+        counts = Counter(operation.name for operation in self.graph.operations.values())
         return [f"{name}: ran {count} times" for name, count in counts.items()]
 
     def _operation(self, target: str, _: str) -> Iterable[str]:
-        found = self.handles.find_operation(target)
-        if found is None:
+        oid = self.handles.find_operation(target)
+        if oid is None:
             raise TraceError(f"there is no operation {target!r}; use operations to list them")
-        operation = self.graph.operations[found]
+        operation = self.graph.operations[oid]
         yield self._execution(operation)
         for title, links in (("read", operation.inputs), ("made", operation.outputs)):
             yield f"{title} {len(links)}:"
@@ -101,28 +103,28 @@ class Exploration:
         if not text:
             raise TraceError("search needs words in text")
         kind = target or None
-        found = list(islice(search(self.graph, text, kind=kind), _MOST_LINES))
-        if not found:
+        matches = list(islice(search(self.graph, text, kind=kind), _MOST_LINES))
+        if not matches:
             try:
-                found = list(islice(search(self.graph, f"(?i){text}", regex=True, kind=kind), _MOST_LINES))
+                matches = list(islice(search(self.graph, f"(?i){text}", regex=True, kind=kind), _MOST_LINES))
             except TraceError:
-                found = []  # neither a phrase that occurs nor a valid expression
-        if not found:
+                matches = []  # neither a phrase that occurs nor a valid expression
+        if not matches:
             # A search for several words means: all of them, in any order.
             words = [word.casefold() for word in re.findall(r"\w+", text)]
-            having = (
-                one
-                for one in self.graph.variables.values()
+            holders = (
+                variable
+                for variable in self.graph.variables.values()
                 if words
-                and (kind is None or one.kind == kind)
-                and all(word in text_of(one.value).casefold() for word in words)
+                and (kind is None or variable.kind == kind)
+                and all(word in text_of(variable.value).casefold() for word in words)
             )
-            return [self.line(one) for one in islice(having, _MOST_LINES)]
+            return [self.line(variable) for variable in islice(holders, _MOST_LINES)]
         return [
             self.line(match.item)
             if isinstance(match.item, Operation)
             else _short(f"{self.handles.variable(match.item.id)} {match.item.kind} {match.item.name}: {match.excerpt}")
-            for match in found
+            for match in matches
         ]
 
     def _view(self, target: str, text: str) -> Iterable[str]:
@@ -132,20 +134,22 @@ class Exploration:
         if text.isdecimal() or not text:
             yield value[int(text or 0) :]
             return
-        found = Expression(text).spans(value, _MOST_LINES)
-        if not found:
+        spans = Expression(text).spans(value, _MOST_LINES)
+        if not spans:
             yield f"nothing matches {text!r}"
-        for first, last in found:
+        for first, last in spans:
             around = value[max(0, first - _WINDOW) : last + _WINDOW]
             yield f"at {first}: …{' '.join(around.split())}…"
 
-    def _slice(self, found: ExecutionGraph, text: str) -> Iterable[str]:
+    def _slice(self, part: ExecutionGraph, text: str) -> Iterable[str]:
         if text:
-            chosen = found.find_operations(name=text)
-            return [self._execution(one) for one in chosen] or [f"no {text!r} among {len(found.operations)} operations"]
-        lines = [self._execution(one) for one in found.operations.values()]
-        kept = [one for one in found.variables.values() if one.kind not in ("prompt", "query")]
-        return [f"{len(lines)} operations:", *lines, f"{len(kept)} variables:", *map(self.line, kept)]
+            chosen = part.find_operations(name=text)
+            return [self._execution(operation) for operation in chosen] or [
+                f"no {text!r} among {len(part.operations)} operations"
+            ]
+        lines = [self._execution(operation) for operation in part.operations.values()]
+        contents = [variable for variable in part.variables.values() if variable.kind not in ("prompt", "query")]
+        return [f"{len(lines)} operations:", *lines, f"{len(contents)} variables:", *map(self.line, contents)]
 
     def _diff(self, target: str, text: str) -> Iterable[str]:
         later = self._variable(target)
@@ -155,39 +159,41 @@ class Exploration:
             earlier = self.graph.variables[later.previous]
         else:
             raise TraceError(f"{target} has no version before it; name another variable in text")
-        before, after = (text_of(one.value).splitlines() or [""] for one in (earlier, later))
+        before, after = (text_of(version.value).splitlines() or [""] for version in (earlier, later))
         changed = islice(difflib.unified_diff(before, after, lineterm="", n=0), 2, None)
         return [line for line in changed if not line.startswith("@@")] or ["they say the same"]
 
-    def _variable(self, said: str) -> Variable:
-        found = self.handles.find_variable(said)
-        if found is None:
-            raise TraceError(f"there is no variable {said!r}; use search to find its id")
-        return self.graph.variables[found]
+    def _variable(self, handle: str) -> Variable:
+        vid = self.handles.find_variable(handle)
+        if vid is None:
+            raise TraceError(f"there is no variable {handle!r}; use search to find its id")
+        return self.graph.variables[vid]
 
     def _executions(self, operations: Iterable[Operation]) -> Iterable[str]:
-        lines = [self._execution(one) for one in operations]
+        lines = [self._execution(operation) for operation in operations]
         return lines or ["none: it came from outside, or nothing used it"]
 
     def _execution(self, operation: Operation) -> str:
         session = self.graph.sessions.get(operation.session or "")
         where = f" in {session.name}" if session is not None else ""
         trouble = f", failed: {operation.error}" if operation.error else ""
-        made = ", ".join(self.handles.variable(vid) for vid in operation.output_ids()[:6])
+        outputs = ", ".join(self.handles.variable(vid) for vid in operation.output_ids()[:6])
         more = ", …" if len(operation.outputs) > 6 else ""
         handle = self.handles.operation(operation.id)
-        return _short(f"{handle} {operation.name}{where}: read {len(operation.inputs)}, made [{made}{more}]{trouble}")
+        return _short(
+            f"{handle} {operation.name}{where}: read {len(operation.inputs)}, made [{outputs}{more}]{trouble}"
+        )
 
     def _cut(self, lines: Iterable[str]) -> str:
-        kept: list[str] = []
+        shown_lines: list[str] = []
         room = self._most
         for line in lines:
             if len(line) + 1 > room:
-                kept += [line[: max(0, room)], "… (cut; ask for less)"]
+                shown_lines += [line[: max(0, room)], "… (cut; ask for less)"]
                 break
-            kept.append(line)
+            shown_lines.append(line)
             room -= len(line) + 1
-        return "\n".join(kept) or "nothing found"
+        return "\n".join(shown_lines) or "nothing found"
 
 
 def _one_line(variable: Variable) -> str:

@@ -12,18 +12,18 @@ BRIEF_CHARACTERS = 140
 class Note:
     """One step: what was asked and what came of it."""
 
-    asked: str
+    request: str
     reply: str
 
     @property
     def whole(self) -> str:
         """The whole step."""
-        return f"> {self.asked}\n{self.reply}"
+        return f"> {self.request}\n{self.reply}"
 
     @property
     def brief(self) -> str:
         """The step in one line."""
-        line = f"> {self.asked} => {' '.join(self.reply.split())}"
+        line = f"> {self.request} => {' '.join(self.reply.split())}"
         return line if len(line) <= BRIEF_CHARACTERS else f"{line[: BRIEF_CHARACTERS - 1]}…"
 
 
@@ -38,23 +38,23 @@ def remembered(notes: Sequence[Note], room: int) -> str:
     The latest are kept whole as long as all earlier ones can still have a line; what still does not fit is
     counted. The latest note is always included, cut if need be.
     """
-    kept: list[str] = []
+    lines: list[str] = []
     room -= tokens_at_most("(000 earlier steps left out)\n")
     for place in range(len(notes) - 1, -1, -1):
         note = notes[place]
         reserved = sum(tokens_at_most(earlier.brief) for earlier in notes[:place])
         whole, brief = tokens_at_most(note.whole) + 1, tokens_at_most(note.brief) + 1
-        if whole + reserved <= room or (not kept and whole <= room):
-            kept.append(note.whole)
+        if whole + reserved <= room or (not lines and whole <= room):
+            lines.append(note.whole)
             room -= whole
         elif brief <= room:
-            kept.append(note.brief)
+            lines.append(note.brief)
             room -= brief
-        elif not kept:
-            kept.append(note.whole[: max(0, room)])
+        elif not lines:
+            lines.append(note.whole[: max(0, room)])
             room = 0
         else:
             break
-    left = len(notes) - len(kept)
-    first = [f"({left} earlier step{'s' if left > 1 else ''} left out)"] if left else []
-    return "\n".join(first + kept[::-1])
+    omitted = len(notes) - len(lines)
+    first = [f"({omitted} earlier step{'s' if omitted > 1 else ''} left out)"] if omitted else []
+    return "\n".join(first + lines[::-1])

@@ -68,4 +68,4 @@ def _operations(flow: ContentFlow, case: Case, stage: Stage) -> list[Operation]:
     if stage == "extract":
         return readers
     facts = [fact for turn in case.question.evidence for fact, _ in flow.extracted(turn)]
-    return list({one.id: one for fact in facts for one in flow.written(fact).operations}.values())
+    return list({operation.id: operation for fact in facts for operation in flow.written(fact).operations}.values())

@@ -24,13 +24,13 @@ class ConfidenceCurve:
     cases: int
     source: str
 
-    def __call__(self, said: float) -> float:
+    def __call__(self, confidence: float) -> float:
         """The calibrated confidence."""
-        at = bisect_right(self.points, (said, 2.0))
+        at = bisect_right(self.points, (confidence, 2.0))
         if at == len(self.points):
             return self.points[-1][1]
         (low, first), (high, last) = self.points[at - 1] if at else (0.0, 0.0), self.points[at]
-        return first + (last - first) * (said - low) / (high - low)
+        return first + (last - first) * (confidence - low) / (high - low)
 
 
 def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
@@ -52,7 +52,7 @@ def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
         last = ordered[min(start + size, len(ordered)) - 1][0]
         group = [pair for pair in ordered[start:] if pair[0] <= last]
         start += len(group)
-        pools.append((sum(said for said, _ in group), float(sum(right for _, right in group)), len(group)))
+        pools.append((sum(confidence for confidence, _ in group), float(sum(right for _, right in group)), len(group)))
         while len(pools) > 1 and _rate(pools[-2], mean) >= _rate(pools[-1], mean):
             (a, b, n), (c, d, m) = pools[-2], pools[-1]
             pools[-2:] = [(a + c, b + d, n + m)]
@@ -62,11 +62,11 @@ def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
 
 def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tuple[float, bool]]:
     """The pairs with each confidence calibrated on the other folds, to measure how good calibration is."""
-    made: list[tuple[float, bool]] = []
-    for at, (said, right) in enumerate(pairs):
+    calibrated: list[tuple[float, bool]] = []
+    for at, (confidence, right) in enumerate(pairs):
         others = [pair for other, pair in enumerate(pairs) if other % folds != at % folds]
-        made.append((fit(others, "cross-fitting")(said) if others else said, right))
-    return made
+        calibrated.append((fit(others, "cross-fitting")(confidence) if others else confidence, right))
+    return calibrated
 
 
 def _rate(pool: tuple[float, float, int], mean: float) -> float:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from attribution.attributor import Attributor
-from attribution.benchmark.metrics import Prediction
+from attribution.benchmark.attribution_scores import Prediction
 from attribution.cases import Attribution, Case, ErrorType
 from attribution.failures import case_of
-from attribution.labelled import LabelledCase, Suite
+from attribution.labelled_cases import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
 from tracing.errors import MemtuneError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -42,14 +42,14 @@ def load_suite(path: Path) -> Suite:
     doubts: list[str] = []
     for file in files:
         try:
-            found = labelled_cases(smartcomment.load(file), str(file), file.stem)
+            part = labelled_cases(smartcomment.load(file), str(file), file.stem)
         except TraceError as error:
             if file == path:
                 raise
-            found = Suite(file.stem, (), (str(error),))
-        cases += found.cases
-        skipped += found.skipped
-        doubts += found.doubts
+            part = Suite(file.stem, (), (str(error),))
+        cases += part.cases
+        skipped += part.skipped
+        doubts += part.doubts
     if not cases:
         why = f" ({skipped[0]})" if skipped else ""
         raise TraceError(f"{path}: holds no case with a label{why}; give a smartcomment file with data.annotations")
@@ -64,13 +64,13 @@ def run(suite: Suite, make: Callable[[Recording], Attributor], access: ModelAcce
         make: sets the method up, once per recording.
         access: the models whose tokens are counted.
     """
-    made: dict[int, Attributor | MemtuneError] = {}
+    methods: dict[int, Attributor | MemtuneError] = {}
     predictions: list[Prediction] = []
     for labelled in suite.cases:
         key = id(labelled.recording)
-        if key not in made:
-            made[key] = _set_up(make, labelled.recording)
-        predictions.append(_predict(made[key], labelled.case, access))
+        if key not in methods:
+            methods[key] = _set_up(make, labelled.recording)
+        predictions.append(_predict(methods[key], labelled.case, access))
     return predictions
 
 
@@ -136,8 +136,8 @@ def _operations(raw: Any, key: str, graph: ExecutionGraph, tell: Callable[[str],
     if not isinstance(raw, list):
         tell(f"{key}: is {raw!r}, not a list; give a list of operation ids")
         raw = [raw]
-    known = [oid for oid in raw if isinstance(oid, str) and oid in graph.operations]
+    present = [oid for oid in raw if isinstance(oid, str) and oid in graph.operations]
     for oid in raw:
-        if oid not in known:
+        if oid not in present:
             tell(f"{key}: {oid!r} names no operation of the graph; correct it, or leave it out")
-    return tuple(dict.fromkeys(known))
+    return tuple(dict.fromkeys(present))

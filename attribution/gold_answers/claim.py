@@ -11,7 +11,7 @@ from attribution.text.phrases import clauses_of, says_unknown
 from attribution.text.question_kinds import is_inferred
 from tracing.systems.conversations import Question, Turn
 
-SAID = 0.6
+SUPPORTING = 0.6
 """Least share of an answer's words with which turns say it."""
 
 ON_TOPIC = 0.34
@@ -60,12 +60,12 @@ class AnnotatedClaim:
 
 def claim_of(question: Question, talk: Transcript) -> AnnotatedClaim:
     """The parts of a question that is asked about this conversation."""
-    asked = question.question
-    named = [name for name in talk.conversation.speakers if names(asked, name)]
-    topic = content_of(asked) - talk.names - time_words(asked)
+    text = question.question
+    named = [name for name in talk.conversation.speakers if names(text, name)]
+    topic = content_of(text) - talk.names - time_words(text)
     concludes = (
         is_inferred(question)
-        or _CONCLUDES.search(asked) is not None
+        or _CONCLUDES.search(text) is not None
         or any(_PRESUMES.search(answer) for answer in question.answers)
     )
     return AnnotatedClaim(
@@ -81,14 +81,14 @@ def claim_of(question: Question, talk: Transcript) -> AnnotatedClaim:
 def is_supported(claim: AnnotatedClaim, reply: str, talk: Transcript, places: frozenset[int]) -> bool:
     """Whether a reply says something that turns at these places say."""
     words = claim.words_of(reply, talk)
-    return bool(words) and not says_unknown(reply) and talk.share(words, places) >= SAID
+    return bool(words) and not says_unknown(reply) and talk.share(words, places) >= SUPPORTING
 
 
 def clauses_with(turn: Turn, words: frozenset[str], talk: Transcript) -> list[str]:
     """The clauses of a turn that say the most of these words; none if it says none."""
     at = talk.place[turn.id]
-    said = [word for word in words if at in talk.where(word)]
-    counted = [(sum(talk.in_text(word, clause) for word in said), clause) for clause in clauses_of(turn.text)]
+    said_words = [word for word in words if at in talk.where(word)]
+    counted = [(sum(talk.in_text(word, clause) for word in said_words), clause) for clause in clauses_of(turn.text)]
     most = max((count for count, _ in counted), default=0)
     return [clause for count, clause in counted if count == most and most > 0]
 
@@ -101,10 +101,10 @@ def addresses(text: str, person: str) -> bool:
 def names(text: str, name: str) -> bool:
     """Whether a text names a person, in full, by a part of the name or by a short form of it (Mel for Melanie)."""
     parts = {part.casefold() for part in re.findall(r"\w+", name) if len(part) >= 2}
-    for found in _CAPITALISED.findall(text):
-        word = found.casefold()
+    for capitalised in _CAPITALISED.findall(text):
+        word = capitalised.casefold()
         if word in parts or (
-            found[0].isupper() and len(word) >= _SHORT_NAME and any(part.startswith(word) for part in parts)
+            capitalised[0].isupper() and len(word) >= _SHORT_NAME and any(part.startswith(word) for part in parts)
         ):
             return True
     return False

@@ -41,11 +41,11 @@ class Transcript:
 
     def where(self, word: str) -> frozenset[int]:
         """The places of the turns that say a content word in any form."""
-        known = self._forms.get(word)
-        if known is None:
+        places_of_word = self._forms.get(word)
+        if places_of_word is None:
             places = (self._postings[form] for form in self._forms_of(word) if form in self._postings)
-            known = self._forms[word] = frozenset().union(*places)
-        return known
+            places_of_word = self._forms[word] = frozenset().union(*places)
+        return places_of_word
 
     def _forms_of(self, word: str) -> set[str]:
         """The forms of a word that are said. Those that begin otherwise hold it, or are held by it."""
@@ -91,9 +91,9 @@ class Transcript:
         """
         counted: dict[int, float] = defaultdict(float)
         for word in words:
-            said = self.where(word)
+            places = self.where(word)
             weight = self.weight(word)
-            for at in said | {place + 1 for place in said}:
+            for at in places | {place + 1 for place in places}:
                 if at < len(self.turns) and (among is None or at in among):
                     counted[at] += weight
         if not counted:
@@ -104,15 +104,15 @@ class Transcript:
 
     def near(self, turns: Iterable[str], distance: int) -> frozenset[int]:
         """The places of these turns and of those up to so many turns away in the same session."""
-        found: set[int] = set()
+        places: set[int] = set()
         for turn in turns:
             at = self.place.get(turn)
             if at is None:
                 continue
             for place in range(max(0, at - distance), min(len(self.turns), at + distance + 1)):
                 if self.session[self.turns[place].id] == self.session[turn]:
-                    found.add(place)
-        return frozenset(found)
+                    places.add(place)
+        return frozenset(places)
 
 
 def same_word(word: str, other: str) -> bool:
@@ -140,8 +140,8 @@ def same_word(word: str, other: str) -> bool:
 
 def _common_start(short: str, long: str) -> int:
     at = 0
-    for one, other in zip(short, long, strict=False):
-        if one != other:
+    for short_letter, long_letter in zip(short, long, strict=False):
+        if short_letter != long_letter:
             break
         at += 1
     return at

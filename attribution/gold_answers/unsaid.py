@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SAID, AnnotatedClaim, is_supported
-from attribution.gold_answers.suspicion import Finding, quoted
+from attribution.explanations import quote
+from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SUPPORTING, AnnotatedClaim, is_supported
+from attribution.gold_answers.suspicion import Finding
 from attribution.gold_answers.transcript import Transcript, same_word
 from attribution.text.calendar_names import MONTH, MONTHS
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
-from attribution.text.languages.lists import SEPARATING_COMMA
+from attribution.text.languages.phrase_patterns import SEPARATING_COMMA
 from attribution.text.question_kinds import is_count
 from attribution.text.tokens import normalise
 
@@ -48,9 +49,9 @@ def unsaid(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | Non
     question = claim.question
     if claim.concludes or is_count(question):
         return None
-    found = [_unsaid_of(answer, claim, talk) for answer in question.answers]
-    missing = [one for one in found if one is not None]
-    if len(missing) < len(found):
+    unsaid_items = [_unsaid_of(answer, claim, talk) for answer in question.answers]
+    missing = [unsaid_item for unsaid_item in unsaid_items if unsaid_item is not None]
+    if len(missing) < len(unsaid_items):
         return None
     item, nowhere = missing[0]
     gold, cited = question.answers[0], ", ".join(question.evidence)
@@ -60,11 +61,9 @@ def unsaid(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | Non
     strong = nowhere and not (place or paraphrased or _FOLLOWS.search(question.question) or _points(claim, talk))
     supported = is_supported(claim, reply, talk, claim.around)
     where = "nobody in the conversation says" if nowhere else f"neither {cited} nor the turns around say"
-    reason = f"{where} {quoted(item)}" + (
-        ", the gold answer" if item == gold else f", of the gold answer {quoted(gold)}"
-    )
+    reason = f"{where} {quote(item)}" + (", the gold answer" if item == gold else f", of the gold answer {quote(gold)}")
     if supported:
-        reason += f"; {cited} support the reply {quoted(reply)}"
+        reason += f"; {cited} support the reply {quote(reply)}"
     return Finding("unsaid", strong, supported, reason, question.evidence)
 
 
@@ -117,6 +116,6 @@ def _said_on_topic(words: frozenset[str], claim: AnnotatedClaim, talk: Transcrip
     """Whether turns say most of the words where they are about what is asked."""
     for at in frozenset[int]().union(*map(talk.where, words)):
         near = talk.near([talk.turns[at].id], NEARBY)
-        if talk.share(words, near) >= SAID and talk.share(claim.topic, near) >= ON_TOPIC:
+        if talk.share(words, near) >= SUPPORTING and talk.share(claim.topic, near) >= ON_TOPIC:
             return True
     return False

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from attribution.judging.structured import replied_value
 from attribution.judging.words import Judgement, judge
-from tracing.errors import CallFailedError
+from tracing.errors import CallFailedError, MalformedReplyError
+from tracing.llm.http.strict_json import strict_json
 from tracing.llm.single_flight import SingleFlight
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conversations import Question
@@ -169,7 +169,7 @@ class LlmJudge:
 
     def _yes_or_no(self, question: Question, reply: str) -> float | None:
         try:
-            said = self._model.chat(
+            completion = self._model.chat(
                 _messages(_ASK_MARGIN, question, reply),
                 max_tokens=1,
                 temperature=0.0,
@@ -180,7 +180,7 @@ class LlmJudge:
             if _NO_LOGPROBS.search(str(error)):
                 return None
             raise
-        return _yes_minus_no(said.first_token or {})
+        return _yes_minus_no(completion.first_token or {})
 
     def _label(self, question: Question, reply: str) -> float | None:
         messages = _messages(_ASK_LABEL, question, reply)
@@ -191,8 +191,8 @@ class LlmJudge:
 def _messages(template: str, question: Question, reply: str) -> list[dict[str, str]]:
     # As JSON strings, so that a reply cannot pass for a part of the task.
     answers = " or ".join(json.dumps(answer, ensure_ascii=False) for answer in question.answers)
-    asked, given = (json.dumps(text, ensure_ascii=False) for text in (question.question, reply))
-    return [{"role": "user", "content": template.format(question=asked, answers=answers, reply=given)}]
+    question_json, reply_json = (json.dumps(text, ensure_ascii=False) for text in (question.question, reply))
+    return [{"role": "user", "content": template.format(question=question_json, answers=answers, reply=reply_json)}]
 
 
 def _decided(question: Question, reply: str) -> bool | None:
@@ -208,22 +208,22 @@ def _yes_minus_no(alternatives: Mapping[str, float]) -> float | None:
 
     A missing one is at most as likely as the least of them.
     """
-    said: dict[str, list[float]] = {"yes": [], "no": []}
+    logprobs: dict[str, list[float]] = {"yes": [], "no": []}
     for token, logprob in alternatives.items():
         word = token.strip(" \n\t\"'*.▁Ġ").casefold()
-        if word in said:
-            said[word].append(logprob)
-    if not any(said.values()):
+        if word in logprobs:
+            logprobs[word].append(logprob)
+    if not any(logprobs.values()):
         return None
     least = min(alternatives.values())
-    yes, no = (_log_of_sum(each) if each else least for each in said.values())
+    yes, no = (_log_of_sum(token_logprobs) if token_logprobs else least for token_logprobs in logprobs.values())
     return yes - no
 
 
 def _log_of_sum(logs: Sequence[float]) -> float:
     """Logarithm of the sum of numbers given by their logarithms; those may be too small to be numbers themselves."""
     greatest = max(logs)
-    return greatest + math.log(sum(math.exp(each - greatest) for each in logs))
+    return greatest + math.log(sum(math.exp(log - greatest) for log in logs))
 
 
 def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:
@@ -242,4 +242,19 @@ def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:
         rejections = sum(margin <= threshold for margin, is_right in margins if not is_right) / (len(margins) - right)
         return hits + rejections
 
-    return max((0.0, *between), key=lambda each: (balanced(each), -abs(each)))
+    return max((0.0, *between), key=lambda threshold: (balanced(threshold), -abs(threshold)))
+
+
+def replied_value(
+    model: ChatModel, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any], key: str, *, max_tokens: int
+) -> Any:
+    """The value of a key in a model's reply at temperature 0; None if the reply is no JSON object with it.
+
+    Raises:
+        BudgetExceededError, ModelError: the call was refused or failed.
+    """
+    completion = model.chat(messages, max_tokens=max_tokens, schema=schema, temperature=0.0, whole=False)
+    try:
+        return strict_json(completion.text)[key]
+    except (MalformedReplyError, KeyError, TypeError):
+        return None

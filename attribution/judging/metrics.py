@@ -17,7 +17,7 @@ from tracing.recording.redaction import excerpt
 LLM_JUDGE = "llm_judge"
 """Name of the metric that asks a model; the others are functions of the texts."""
 
-_SHOWN = 60
+_EXCERPT_LENGTH = 60
 
 METRIC_PLUGINS = PluginRegistry(
     "metrics",
@@ -73,11 +73,13 @@ def measured_by(metric: Metric, name: str, reply: str, answers: Sequence[str]) -
     except MemtuneError:
         raise
     except Exception as error:
-        raise ConfigError(f"metric: {name!r} failed on {_shown(reply)}: {in_one_line(error)}") from error
+        raise ConfigError(f"metric: {name!r} failed on {_excerpt(reply)}: {in_one_line(error)}") from error
     if not isinstance(score, Real) or not 0 <= float(score) <= 1:
-        raise ConfigError(f"metric: {name!r} returned {_shown(score)} for {_shown(reply)}; return a number from 0 to 1")
+        raise ConfigError(
+            f"metric: {name!r} returned {_excerpt(score)} for {_excerpt(reply)}; return a number from 0 to 1"
+        )
     return float(score)
 
 
-def _shown(value: object) -> str:
-    return excerpt(repr(value), _SHOWN)
+def _excerpt(value: object) -> str:
+    return excerpt(repr(value), _EXCERPT_LENGTH)

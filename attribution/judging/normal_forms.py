@@ -11,9 +11,9 @@ from datetime import date
 
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
-from attribution.text.figures import currencies_in
-from attribution.text.languages.lists import SEPARATING_COMMA
-from attribution.text.languages.reading import language
+from attribution.text.digits import currencies_in
+from attribution.text.languages.phrase_patterns import SEPARATING_COMMA
+from attribution.text.languages.reading_language import language
 from attribution.text.numbers import in_digits
 from attribution.text.phrases import denies, says_unknown
 from attribution.text.stems import is_number
@@ -53,8 +53,8 @@ _ITEM_WORDS = 4
 
 def same_form(question: str, answer: str, reply: str) -> bool | None:
     """Whether a reply gives the value of an answer in any form; None if it is not a value, or the reply has none."""
-    found = same_value(answer, reply)
-    return same_items(question, answer, reply) if found is None else found
+    verdict = same_value(answer, reply)
+    return same_items(question, answer, reply) if verdict is None else verdict
 
 
 def same_form_as_any(question: str, answers: Sequence[str], reply: str) -> bool | None:
@@ -63,18 +63,18 @@ def same_form_as_any(question: str, answers: Sequence[str], reply: str) -> bool 
     return True if True in forms else None if None in forms or not forms else False
 
 
-def same_value(answer: str, text: str, said: date | None = None) -> bool | None:
+def same_value(answer: str, text: str, spoken_on: date | None = None) -> bool | None:
     """Whether a text gives the value of an answer; None if one of them is not a value of a kind that is compared.
 
     Args:
         answer: an accepted answer.
         text: a reply, or any text that may hold the value.
-        said: the day to which relative times in the text refer.
+        spoken_on: the day to which relative times in the text refer.
     """
     for compare in (_same_decision, _same_length, _same_date, _same_number):
-        found = compare(answer, text, said)
-        if found is not None:
-            return found
+        verdict = compare(answer, text, spoken_on)
+        if verdict is not None:
+            return verdict
     return None
 
 
@@ -86,13 +86,13 @@ def same_items(question: str, answer: str, reply: str) -> bool | None:
         return None
     if denies(reply) and not denies(answer):
         return None
-    given = items_of(reply)
-    known = content_of(question).union(*items)
-    held = [item for item in items if any(item <= one for one in given)]
-    if len(held) < len(items):
+    reply_items = items_of(reply)
+    expected_words = content_of(question).union(*items)
+    matched = [item for item in items if any(item <= reply_item for reply_item in reply_items)]
+    if len(matched) < len(items):
         # Items in other words cannot be told from items left out, unless there are fewer of them.
-        return False if len(given) < len(items) or held else None
-    return all(any(item <= one for item in items) or one <= known for one in given)
+        return False if len(reply_items) < len(items) or matched else None
+    return all(any(item <= reply_item for item in items) or reply_item <= expected_words for reply_item in reply_items)
 
 
 def items_of(text: str) -> Sequence[frozenset[str]]:
@@ -100,11 +100,11 @@ def items_of(text: str) -> Sequence[frozenset[str]]:
     return [content for part in _ITEMS.split(text) if (content := content_of(part))]
 
 
-def _same_decision(answer: str, text: str, said: date | None) -> bool | None:
-    wanted, given = decision_of(answer), decision_of(text)
-    if wanted is None or given is None or says_unknown(text):
+def _same_decision(answer: str, text: str, spoken_on: date | None) -> bool | None:
+    answer_decision, text_decision = decision_of(answer), decision_of(text)
+    if answer_decision is None or text_decision is None or says_unknown(text):
         return None
-    if wanted != given:
+    if answer_decision != text_decision:
         return False
     # Yes, to Berlin, and yes, to Paris: what both add may differ.
     added = _beside_decision(text)
@@ -117,38 +117,38 @@ def _beside_decision(text: str) -> frozenset[str]:
 
 def decision_of(text: str) -> bool | None:
     """Yes or no, however sure, as a text of few words or its first words say it; None if they say neither."""
-    found = _GUARDED.match(text.strip())
-    said, guard = (found["said"], found["guard"]) if found is not None else (None, None)
-    if said:
-        return said.casefold() not in _NO
+    match = _GUARDED.match(text.strip())
+    decision, guard = (match["said"], match["guard"]) if match is not None else (None, None)
+    if decision:
+        return decision.casefold() not in _NO
     return not denies(text) if guard and len(text.split()) <= _SHORT else None
 
 
 def lengths_of(text: str) -> frozenset[tuple[str, float]]:
     """The lengths of time that a text names, as ("months", number) or ("hours", number)."""
-    found: set[tuple[str, float]] = set()
-    for one in _LENGTH.finditer(in_digits(text.casefold(), language())):
-        base, factor = next((base, size) for unit, base, size in _UNITS if re.fullmatch(unit, one["unit"], re.I))
-        number = float(one["n"]) if one["n"][0].isdigit() else 0.5 if one["n"].startswith("half") else 1.0
-        found.add((base, (number + 0.5 * bool(one["half"] or one["more"])) * factor))
-    return frozenset(found)
+    lengths: set[tuple[str, float]] = set()
+    for match in _LENGTH.finditer(in_digits(text.casefold(), language())):
+        base, factor = next((base, size) for unit, base, size in _UNITS if re.fullmatch(unit, match["unit"], re.I))
+        number = float(match["n"]) if match["n"][0].isdigit() else 0.5 if match["n"].startswith("half") else 1.0
+        lengths.add((base, (number + 0.5 * bool(match["half"] or match["more"])) * factor))
+    return frozenset(lengths)
 
 
-def _same_length(answer: str, text: str, said: date | None) -> bool | None:
-    wanted = lengths_of(answer)
-    if len(wanted) != 1 or not _is_only_a_length(answer):
+def _same_length(answer: str, text: str, spoken_on: date | None) -> bool | None:
+    gold = lengths_of(answer)
+    if len(gold) != 1 or not _is_only_a_length(answer):
         return None
-    given = lengths_of(text)
-    if not given:
+    lengths = lengths_of(text)
+    if not lengths:
         return None
-    if given & wanted:
-        return len(given) == 1 or not {base for base, _ in given - wanted} & {base for base, _ in wanted}
-    return False if {base for base, _ in given} == {base for base, _ in wanted} else _far_apart(wanted, given)
+    if lengths & gold:
+        return len(lengths) == 1 or not {base for base, _ in lengths - gold} & {base for base, _ in gold}
+    return False if {base for base, _ in lengths} == {base for base, _ in gold} else _far_apart(gold, lengths)
 
 
-def _far_apart(wanted: frozenset[tuple[str, float]], given: frozenset[tuple[str, float]]) -> bool | None:
+def _far_apart(answer_lengths: frozenset[tuple[str, float]], text_lengths: frozenset[tuple[str, float]]) -> bool | None:
     """False for lengths in months and in days that cannot be the same; None for those that may be."""
-    hours = [number * 730 if base == "months" else number for base, number in (*wanted, *given)]
+    hours = [number * 730 if base == "months" else number for base, number in (*answer_lengths, *text_lengths)]
     return False if max(hours) > 1.2 * min(hours) else None
 
 
@@ -157,45 +157,45 @@ def _is_only_a_length(answer: str) -> bool:
     return rest <= _AROUND
 
 
-def _same_date(answer: str, text: str, said: date | None) -> bool | None:
+def _same_date(answer: str, text: str, spoken_on: date | None) -> bool | None:
     if not is_date(answer):
         return None
-    wanted, given = spans_of(answer), spans_of(text, said)
-    if not wanted or not given:
+    answer_spans, text_spans = spans_of(answer), spans_of(text, spoken_on)
+    if not answer_spans or not text_spans:
         return None
-    if len(wanted) > 1:
-        return True if wanted == given else None
-    if len(given) == 1:
-        return _same_span(wanted[0], given[0])
-    return None if any(same_time(one, wanted[0]) for one in given) else False
+    if len(answer_spans) > 1:
+        return True if answer_spans == text_spans else None
+    if len(text_spans) == 1:
+        return _same_span(answer_spans[0], text_spans[0])
+    return None if any(same_time(span, answer_spans[0]) for span in text_spans) else False
 
 
-def _same_span(wanted: Span, given: Span) -> bool | None:
+def _same_span(answer_span: Span, text_span: Span) -> bool | None:
     """None for a finer or vaguer time that fits: whether that is right, the answer does not tell."""
-    if wanted == given:
+    if answer_span == text_span:
         return True
-    if not same_time(given, wanted):
-        return None if _within(given, wanted) or _within(wanted, given) else False
-    return True if as_precise_as(given, wanted) and as_precise_as(wanted, given) else None
+    if not same_time(text_span, answer_span):
+        return None if _within(text_span, answer_span) or _within(answer_span, text_span) else False
+    return True if as_precise_as(text_span, answer_span) and as_precise_as(answer_span, text_span) else None
 
 
-def _within(one: Span, other: Span) -> bool:
-    return other[0] <= one[0] and one[1] <= other[1]
+def _within(inner: Span, outer: Span) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def _same_number(answer: str, text: str, said: date | None) -> bool | None:
-    wanted = [word for word in content_of(_in_digits(answer)) if word not in _AROUND]
-    if len(wanted) != 1 or not is_number(wanted[0]) or lengths_of(text):
+def _same_number(answer: str, text: str, spoken_on: date | None) -> bool | None:
+    answer_numbers = [word for word in content_of(_in_digits(answer)) if word not in _AROUND]
+    if len(answer_numbers) != 1 or not is_number(answer_numbers[0]) or lengths_of(text):
         return None
-    given = {word for word in content_of(_in_digits(text)) if is_number(word)}
-    if given and _other_currency(answer, text):
+    text_numbers = {word for word in content_of(_in_digits(text)) if is_number(word)}
+    if text_numbers and _other_currency(answer, text):
         return False
-    return given == set(wanted) if given else None
+    return text_numbers == set(answer_numbers) if text_numbers else None
 
 
 def _other_currency(answer: str, text: str) -> bool:
-    wanted, given = (currencies_in(one, language()) for one in (answer, text))
-    return bool(wanted and given) and wanted.isdisjoint(given)
+    answer_currencies, text_currencies = (currencies_in(side, language()) for side in (answer, text))
+    return bool(answer_currencies and text_currencies) and answer_currencies.isdisjoint(text_currencies)
 
 
 def _in_digits(text: str) -> str:

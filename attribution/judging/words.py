@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE, measured
 from attribution.text import tokens
-from attribution.text.languages.reading import language_of, reading
+from attribution.text.languages.reading_language import language_of, reading
 from attribution.text.tokens import compared, word_count
 from tracing.systems.conversations import Question
 
@@ -57,11 +57,15 @@ def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judge
     Raises:
         ConfigError: no such metric; lists the names. Or a user's own fails.
     """
-    pairs = [(said, accepted) for said, accepted in (compared(reply, answer) for answer in answers) if accepted]
+    pairs = [
+        (reply_tokens, accepted)
+        for reply_tokens, accepted in (compared(reply, answer) for answer in answers)
+        if accepted
+    ]
     contained = float(any(tokens.contains(reply, answer) for answer in answers))
     measures = {
-        "em": max((float(said == accepted) for said, accepted in pairs), default=0.0),
-        "f1": max((_f1(said, accepted) for said, accepted in pairs), default=0.0),
+        "em": max((float(reply_tokens == accepted) for reply_tokens, accepted in pairs), default=0.0),
+        "f1": max((_f1(reply_tokens, accepted) for reply_tokens, accepted in pairs), default=0.0),
         "contains": contained,
         "short_contains": contained if word_count(reply) <= SHORT_REPLY_WORDS else 0.0,
     }
@@ -123,6 +127,6 @@ def contains(reply: str, answers: Sequence[str]) -> float:
     return judge(reply, answers).contains
 
 
-def _f1(said: Sequence[str], accepted: Sequence[str]) -> float:
-    common = sum((Counter(said) & Counter(accepted)).values())
-    return 2 * common / (len(said) + len(accepted)) if common else 0.0
+def _f1(reply_tokens: Sequence[str], accepted: Sequence[str]) -> float:
+    common = sum((Counter(reply_tokens) & Counter(accepted)).values())
+    return 2 * common / (len(reply_tokens) + len(accepted)) if common else 0.0

@@ -31,25 +31,24 @@ class Assertion:
         self, case: Case, answering: Answering, flow: ContentFlow, conversation: Conversation, vocabulary: Vocabulary
     ) -> None:
         self._vocabulary = vocabulary
-        known = content_of(case.question.question).union(*map(content_of, conversation.speakers))
+        question_words = content_of(case.question.question).union(*map(content_of, conversation.speakers))
         unknown = says_unknown(case.reply)
-        self.words = frozenset[str]() if unknown else content_of(case.reply) - known
+        self.words = frozenset[str]() if unknown else content_of(case.reply) - question_words
         self.carriers: list[Variable] = []
         self.standing: Standing = "unknown" if unknown else "nothing"
         if not self.words:
             return
-        lines = [line for given in answering.context for line in text_of(given.value).splitlines()]
+        lines = [line for piece in answering.context for line in text_of(piece.value).splitlines()]
         in_context = frozenset().union(*map(content_of, lines))
-        said = frozenset().union(*(content_of(turn.spoken) for turn in conversation.turns()))
+        spoken_words = frozenset().union(*(content_of(turn.spoken) for turn in conversation.turns()))
         share = {entry.id: self._share(content_of(text_of(entry.value))) for entry in flow.current}
-        self.carriers = sorted(
-            (one for one in flow.current if share[one.id] >= STATED), key=lambda one: share[one.id], reverse=True
-        )
+        carriers = (entry for entry in flow.current if share[entry.id] >= STATED)
+        self.carriers = sorted(carriers, key=lambda entry: share[entry.id], reverse=True)
         if lines and self._share(in_context) < MADE_UP:
             self.standing = "made up"
         elif is_date(case.reply):
             self.standing = "dated"
-        elif self.carriers and any(map(self.is_in, lines)) and self._share(said) < STATED:
+        elif self.carriers and any(map(self.is_in, lines)) and self._share(spoken_words) < STATED:
             self.standing = "garbled"
         else:
             self.standing = "told"
@@ -60,8 +59,8 @@ class Assertion:
 
     def without_it(self, turns: Iterable[tuple[str, str]]) -> list[str]:
         """Ids of the turns, each with its text, that do not say it; all of them if each does."""
-        given = list(turns)
-        return [turn for turn, text in given if not self.is_in(text)] or [turn for turn, _ in given]
+        pairs = list(turns)
+        return [turn for turn, text in pairs if not self.is_in(text)] or [turn for turn, _ in pairs]
 
-    def _share(self, found: frozenset[str]) -> float:
-        return self._vocabulary.coverage(self.words, found)
+    def _share(self, words: frozenset[str]) -> float:
+        return self._vocabulary.coverage(self.words, words)

@@ -10,7 +10,7 @@ from attribution.constants import MOST_OF_A_TURN, SAME_MATTER, STATED
 from attribution.survival.assertion import Assertion
 from attribution.survival.flow import Answering, ContentFlow
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
 from attribution.text.content import Vocabulary, content_of, text_of
 from attribution.text.phrases import says_retracted, without_courtesies
@@ -89,39 +89,42 @@ class CaseView:
 
     def nearness(self, text: str, need: Need) -> float:
         """How much of the question's subject and of a need's words a text has, to choose what to look at."""
-        found = content_of(text)
-        held = max((self.vocabulary.coverage(form, found) for form in need.forms), default=0.0)
-        return held + self.grader.about(found)
+        words = content_of(text)
+        form_coverage = max((self.vocabulary.coverage(form, words) for form in need.forms), default=0.0)
+        return form_coverage + self.grader.about(words)
 
     def carries_somewhere(self, trail: Trail) -> bool:
         """Whether a text on the trail carries the whole need, by the matcher or the model that reviewed the trail."""
-        found = (*trail.context, *trail.stored, *trail.extracted)
+        carriers = (*trail.context, *trail.stored, *trail.extracted)
         if trail.reviewed:
-            return bool(found)
+            return bool(carriers)
         need = replace(trail.need, threshold=STATED)
-        return any(self.grade(one, need, traced=True).carries for one in found)
+        return any(self.grade(variable, need, traced=True).carries for variable in carriers)
 
     def read(self, need: Need) -> list[tuple[Variable, Grade]]:
         """Everything that was extracted on reading the need's turns, with its grade."""
-        found: dict[str, tuple[Variable, bool]] = {}
+        read_from_turns: dict[str, tuple[Variable, bool]] = {}
         for turn in need.turns:
-            said = self._said_in(turn)
+            turn_words = self._said_in(turn)
             for variable, few in self.flow.extracted(turn):
-                holds_turn = self.is_verbatim and self._holds_most(variable, said)
-                found[variable.id] = (variable, few or holds_turn)
-        graded = self._grades(list(found.values()), need, possible=found.keys())
-        return [(variable, self._best(grades)) for (variable, _), grades in zip(found.values(), graded, strict=True)]
+                holds_turn = self.is_verbatim and self._holds_most(variable, turn_words)
+                read_from_turns[variable.id] = (variable, few or holds_turn)
+        graded = self._grades(list(read_from_turns.values()), need, possible=read_from_turns.keys())
+        return [
+            (variable, self._best(grades))
+            for (variable, _), grades in zip(read_from_turns.values(), graded, strict=True)
+        ]
 
     def gives_all(self, trail: Trail) -> bool:
         """Whether what the answer was given has all content words of a turn on the trail."""
-        found = frozenset().union(*(content_of(text_of(one.value)) for one in trail.context))
-        return any(words and words <= found for words in map(self._said_in, trail.need.turns))
+        context_words = frozenset().union(*(content_of(text_of(variable.value)) for variable in trail.context))
+        return any(words and words <= context_words for words in map(self._said_in, trail.need.turns))
 
     def is_given(self, need: Need) -> bool:
         """Whether a text that may have been made from the need's turns gives all of it, and whose it is."""
-        made = [variable for variable, _ in self.read(need)]
-        made += [entry for entry in self.flow.current if not self.flow.graph.producers(entry.id)]
-        return not self.is_verbatim and any(self.grader.gives_whole(need, text_of(one.value)) for one in made)
+        sources = [variable for variable, _ in self.read(need)]
+        sources += [entry for entry in self.flow.current if not self.flow.graph.producers(entry.id)]
+        return not self.is_verbatim and any(self.grader.gives_whole(need, text_of(source.value)) for source in sources)
 
     def trail(self, need: Need) -> Trail:
         """Where a need has survived, as reviewed; found once, so that a verdict and its explanation agree."""
@@ -139,32 +142,37 @@ class CaseView:
         """
         read = self.read(need)
         sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
-        made = (result for fact in sources for result in (fact, *self.flow.written(fact).results))
-        descendants = frozenset(version.id for result in made for version in self.flow.later(result))
+        results = (result for fact in sources for result in (fact, *self.flow.written(fact).results))
+        descendants = frozenset(version.id for result in results for version in self.flow.later(result))
         texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
-        held = [(entry, entry.id in descendants) for entry in self._touching(need, self.flow.current, descendants)]
-        unmade = {entry.id for entry, _ in held if not self.flow.graph.producers(entry.id)}
-        grades_held = self._grades(held, need, possible=unmade)
-        stored = [(entry, self._best(grades)) for (entry, _), grades in zip(held, grades_held, strict=True)]
-        shown = [
-            (given, self._shows(given, descendants))
-            for given in self._touching(need, self.answering.context, descendants, texts)
+        entries = [(entry, entry.id in descendants) for entry in self._touching(need, self.flow.current, descendants)]
+        unmade = {entry.id for entry, _ in entries if not self.flow.graph.producers(entry.id)}
+        grades_held = self._grades(entries, need, possible=unmade)
+        stored = [(entry, self._best(grades)) for (entry, _), grades in zip(entries, grades_held, strict=True)]
+        traced_pieces = [
+            (piece, self._shows(piece, descendants))
+            for piece in self._touching(need, self.answering.context, descendants, texts)
         ]
-        pieces = [(given, grades) for (given, _), grades in zip(shown, self._grades(shown, need, texts), strict=True)]
-        context = [(given, self._best(grades)) for given, grades in pieces]
+        graded_pieces = [
+            (piece, grades)
+            for (piece, _), grades in zip(traced_pieces, self._grades(traced_pieces, need, texts), strict=True)
+        ]
+        context = [(piece, self._best(grades)) for piece, grades in graded_pieces]
         stages = (read, stored, context)
-        kept = [self._kept(stage, need) for stage in stages[:2]]
-        kept.append(self._kept([(given, grade) for given, grades in pieces for grade in grades], need))
+        coverages = [self._coverage_of_stage(stage, need) for stage in stages[:2]]
+        coverages.append(
+            self._coverage_of_stage([(piece, grade) for piece, grades in graded_pieces for grade in grades], need)
+        )
         # What is in a later stage was in the earlier ones, if only from other turns.
-        kept = [1.0, max(kept), max(kept[1:]), kept[2]]
-        if kept[-1] >= need.threshold:
-            clarity = 0.5 + 0.5 * (kept[-1] - need.threshold) / (1 - need.threshold)
+        coverages = [1.0, max(coverages), max(coverages[1:]), coverages[2]]
+        if coverages[-1] >= need.threshold:
+            clarity = 0.5 + 0.5 * (coverages[-1] - need.threshold) / (1 - need.threshold)
         else:
-            at = max(range(3), key=lambda at: kept[at] - kept[at + 1])
-            need = replace(need, threshold=(kept[at] + kept[at + 1]) / 2)
-            clarity = 0.5 + 0.5 * (kept[at] - kept[at + 1])
+            at = max(range(3), key=lambda at: coverages[at] - coverages[at + 1])
+            need = replace(need, threshold=(coverages[at] + coverages[at + 1]) / 2)
+            clarity = 0.5 + 0.5 * (coverages[at] - coverages[at + 1])
         extracted, in_memory, given_to_it = (
-            _carrying(stage, need.threshold, whole) for stage, whole in zip(stages, kept[1:], strict=True)
+            _carrying(stage, need.threshold, whole) for stage, whole in zip(stages, coverages[1:], strict=True)
         )
         last = {variable.id for variable in given_to_it or in_memory or extracted}
         from_turns = {variable.id for stage in stages for variable, grade in stage if grade.traced}
@@ -187,19 +195,19 @@ class CaseView:
         if not self.is_verbatim:
             return says_retracted(text)
         evidence = (self._turns[turn] for turn in self.case.question.evidence if turn in self._turns)
-        told = (repeated(turn, text, self.conversation.speakers) for turn in evidence)
-        return any(one is not None and not one.misascribed for one in told)
+        repetitions = (repeated(turn, text, self.conversation.speakers) for turn in evidence)
+        return any(repetition is not None and not repetition.misascribed for repetition in repetitions)
 
-    def shown(self, entries: Iterable[Variable]) -> list[Variable]:
+    def pieces_showing(self, entries: Iterable[Variable]) -> list[Variable]:
         """The pieces of context that show any of these entries."""
-        wanted = list(entries)
-        ids, texts = {entry.id for entry in wanted}, [text_of(entry.value) for entry in wanted]
+        sources = list(entries)
+        ids, texts = {entry.id for entry in sources}, [text_of(entry.value) for entry in sources]
         return [
-            given
-            for given in self.answering.context
-            if given.id in ids
-            or given.attributes.get("entry") in ids
-            or (self.flow.entry_of(given) is None and any(text and text in text_of(given.value) for text in texts))
+            piece
+            for piece in self.answering.context
+            if piece.id in ids
+            or piece.attributes.get("entry") in ids
+            or (self.flow.entry_of(piece) is None and any(text and text in text_of(piece.value) for text in texts))
         ]
 
     def reply_says(self, need: Need) -> bool:
@@ -222,12 +230,12 @@ class CaseView:
             descendants: ids of the entries made from its turns.
             texts: what these say.
         """
-        given = [(one, text_of(one.value)) for one in variables]
-        worth = self.matcher.may_carry(self._claim(need), [text for _, text in given])
+        pairs = [(variable, text_of(variable.value)) for variable in variables]
+        worth = self.matcher.may_carry(self._claim(need), [text for _, text in pairs])
         return [
-            one
-            for (one, text), may in zip(given, worth, strict=True)
-            if may or self._shows(one, descendants) or any(known in text for known in texts)
+            variable
+            for (variable, text), may in zip(pairs, worth, strict=True)
+            if may or self._shows(variable, descendants) or any(descendant_text in text for descendant_text in texts)
         ]
 
     def _claim(self, need: Need) -> Claim:
@@ -252,8 +260,8 @@ class CaseView:
             self._passages(variable, need, texts, traced=traced, possible=variable.id in possible)
             for variable, traced in variables
         ]
-        graded = iter(self.matcher.grades(self._claim(need), [one for each in passages for one in each]))
-        return [[next(graded) for _ in each] or [_NOTHING] for each in passages]
+        graded = iter(self.matcher.grades(self._claim(need), [passage for lines in passages for passage in lines]))
+        return [[next(graded) for _ in lines] or [_NOTHING] for lines in passages]
 
     def _passages(
         self, variable: Variable, need: Need, texts: frozenset[str], *, traced: bool, possible: bool
@@ -265,7 +273,7 @@ class CaseView:
             return [] if dropped else [Passage(text, traced, "verbatim", possible)]
         apart = variable.kind == "context" and self.flow.entry_of(variable) is None
         return [
-            Passage(line, traced or any(known in line for known in texts), possible=possible)
+            Passage(line, traced or any(descendant_text in line for descendant_text in texts), possible=possible)
             for line in (text.splitlines() if apart else (text,))
         ]
 
@@ -275,21 +283,23 @@ class CaseView:
 
     def _dropping(self, need: Need) -> frozenset[str]:
         """Ids of what was cut from a need's turns but lacks them: even if another turn echoes them, they are lost."""
-        known = self._dropped.get(need.turns)
-        if known is None:
-            kept, lost = set[str](), set[str]()
+        dropped = self._dropped.get(need.turns)
+        if dropped is None:
+            holding, lacking = set[str](), set[str]()
             for turn in need.turns:
-                said = self._said_in(turn)
-                made = [variable for variable, _ in self.flow.extracted(turn)]
-                found = frozenset().union(*(content_of(text_of(variable.value)) for variable in made))
-                (kept if is_most_of(said, found) else lost).update(variable.id for variable in made)
-            known = self._dropped[need.turns] = frozenset(lost - kept)
-        return known
+                turn_words = self._said_in(turn)
+                memories = [variable for variable, _ in self.flow.extracted(turn)]
+                memory_words = frozenset().union(*(content_of(text_of(variable.value)) for variable in memories))
+                (holding if is_most_of(turn_words, memory_words) else lacking).update(
+                    variable.id for variable in memories
+                )
+            dropped = self._dropped[need.turns] = frozenset(lacking - holding)
+        return dropped
 
     def _best(self, grades: Sequence[Grade]) -> Grade:
         return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage), default=_NOTHING)
 
-    def _kept(self, graded: Sequence[tuple[Variable, Grade]], need: Need) -> float:
+    def _coverage_of_stage(self, graded: Sequence[tuple[Variable, Grade]], need: Need) -> float:
         """How much of a need a stage has: in one text, or in several that are on its subject taken together."""
         relevant = [grade for _, grade in graded if grade.relevant and grade.coverage > 0]
         if not relevant:
@@ -298,20 +308,22 @@ class CaseView:
         if need.times:
             return best
         near = [grade for grade in relevant if grade.about >= SAME_MATTER or grade.traced]
-        together = frozenset().union(*(grade.found for grade in near))
+        together = frozenset().union(*(grade.words for grade in near))
         return max([best, *(self.vocabulary.coverage(form, together) for form in need.forms)])
 
-    def _shows(self, given: Variable, entries: frozenset[str]) -> bool:
-        entry = self.flow.entry_of(given)
-        return given.id in entries or (entry is not None and entry.id in entries)
+    def _shows(self, piece: Variable, entries: frozenset[str]) -> bool:
+        entry = self.flow.entry_of(piece)
+        return piece.id in entries or (entry is not None and entry.id in entries)
 
-    def _holds_most(self, variable: Variable, said: frozenset[str]) -> bool:
-        return self.vocabulary.coverage(said, content_of(text_of(variable.value))) >= MOST_OF_A_TURN
+    def _holds_most(self, variable: Variable, turn_words: frozenset[str]) -> bool:
+        return self.vocabulary.coverage(turn_words, content_of(text_of(variable.value))) >= MOST_OF_A_TURN
 
 
-def _carrying(graded: Iterable[tuple[Variable, Grade]], threshold: float, kept: float) -> tuple[Variable, ...]:
+def _carrying(
+    graded: Iterable[tuple[Variable, Grade]], threshold: float, coverage_of_stage: float
+) -> tuple[Variable, ...]:
     """What carries a need alone; if only several together do, what carries most of it."""
-    if kept < threshold:
+    if coverage_of_stage < threshold:
         return ()
     relevant = [(variable, grade.coverage) for variable, grade in graded if grade.relevant and grade.coverage > 0]
     most = max((coverage for _, coverage in relevant), default=0.0)

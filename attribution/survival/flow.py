@@ -115,14 +115,14 @@ class ContentFlow:
 
     def readers(self, turn: str) -> list[Operation]:
         """The extract operations that read a turn, directly or after another of them, in the order recorded."""
-        found: dict[str, Operation] = {}
+        readers: dict[str, Operation] = {}
         queue = [message.id for message in self.messages(turn)]
         for vid in queue:
             for operation in self.graph.consumers(vid):
-                if self.stage(operation) == "extract" and operation.id not in found:
-                    found[operation.id] = operation
+                if self.stage(operation) == "extract" and operation.id not in readers:
+                    readers[operation.id] = operation
                     queue += operation.output_ids()
-        return list(found.values())
+        return list(readers.values())
 
     def extracted(self, turn: str) -> list[tuple[Variable, bool]]:
         """What was extracted when a turn was read, each with whether it can come from few other turns.
@@ -132,13 +132,13 @@ class ContentFlow:
         """
         if not self.has("extract"):
             return [(message, True) for message in self.messages(turn)]
-        found: dict[str, tuple[Variable, bool]] = {}
+        memories: dict[str, tuple[Variable, bool]] = {}
         for operation in self.readers(turn):
             few = len(turns_read(self.graph, operation)) <= FEW_MESSAGES
             for vid in operation.output_ids():
                 if self._is_final(vid):
-                    found[vid] = (self.graph.variables[vid], few)
-        return list(found.values())
+                    memories[vid] = (self.graph.variables[vid], few)
+        return list(memories.values())
 
     def written(self, fact: Variable) -> Writing:
         """How the update stage processed a fact. An extracted entry is its own result, without an operation."""
@@ -152,11 +152,11 @@ class ContentFlow:
                 if self.stage(operation) != "update" or operation.id in operations:
                     continue
                 operations[operation.id] = operation
-                for made in (self.graph.variables[out] for out in operation.output_ids()):
-                    if made.kind in ("memory_entry", "delete_marker"):
-                        results[made.id] = made
+                for output in (self.graph.variables[out] for out in operation.output_ids()):
+                    if output.kind in ("memory_entry", "delete_marker"):
+                        results[output.id] = output
                     else:
-                        queue.append(made.id)
+                        queue.append(output.id)
         return Writing(tuple(operations.values()), tuple(results.values()))
 
     def following(self, entry: Variable) -> list[Variable]:
@@ -165,11 +165,11 @@ class ContentFlow:
 
     def later(self, entry: Variable) -> list[Variable]:
         """An entry with all its later versions, oldest first."""
-        found = {entry.id: entry}
+        versions = {entry.id: entry}
         queue = [entry]
         for version in queue:
-            fresh = [one for one in self._following.get(version.id, []) if one.id not in found]
-            found.update((one.id, one) for one in fresh)
+            fresh = [successor for successor in self._following.get(version.id, []) if successor.id not in versions]
+            versions.update((successor.id, successor) for successor in fresh)
             queue += fresh
         return queue
 
@@ -201,8 +201,8 @@ class ContentFlow:
         retrievals = self._retrievals.get(question, [])
         context = self.inputs_of(answer)
         if not retrievals:
-            made = (op for variable in context for op in self.graph.producers(variable.id))
-            retrievals = list({op.id: op for op in made if self.stage(op) == "retrieve"}.values())
+            makers = (op for variable in context for op in self.graph.producers(variable.id))
+            retrievals = list({op.id: op for op in makers if self.stage(op) == "retrieve"}.values())
         return Answering(tuple(retrievals), answer, tuple(context))
 
     def entry_of(self, context: Variable) -> Variable | None:
@@ -226,11 +226,11 @@ class ContentFlow:
         if self.stage(operation) != "update":
             return
         read = {self.graph.variables[vid].name: self.graph.variables[vid] for vid in operation.input_ids()}
-        for made in map(self.graph.variables.__getitem__, operation.output_ids()):
-            old = read.get(made.name)
-            if old is not None and old.id != made.id and old.kind == "memory_entry":
-                self._following[old.id].append(made)
-                self._changed.add(made.name)
+        for output in map(self.graph.variables.__getitem__, operation.output_ids()):
+            old = read.get(output.name)
+            if old is not None and old.id != output.id and old.kind == "memory_entry":
+                self._following[old.id].append(output)
+                self._changed.add(output.name)
 
     def _stored(self) -> list[Variable]:
         """Everything that was ever in the memory. Without an update stage that is whatever was extracted."""
@@ -253,34 +253,36 @@ class ContentFlow:
         if decision is None:
             return True
         event, target = decision
-        results = [made for made in self.outputs_of(operation) if made.kind in ("memory_entry", "delete_marker")]
+        results = [output for output in self.outputs_of(operation) if output.kind in ("memory_entry", "delete_marker")]
         if event in ("ADD", "UPDATE") and not self._says_what_was_decided(event, operation, decider, results):
             return False
         if event in ("UPDATE", "DELETE") and target is not None:
             kind = "memory_entry" if event == "UPDATE" else "delete_marker"
             return any(
-                made.kind == kind
-                and made.previous is not None
-                and target in (made.previous, made.name, self.graph.variables[made.previous].name)
-                for made in results
+                result.kind == kind
+                and result.previous is not None
+                and target in (result.previous, result.name, self.graph.variables[result.previous].name)
+                for result in results
             )
         if event == "ADD":
-            return any(made.kind == "memory_entry" and made.previous is None for made in results)
+            return any(result.kind == "memory_entry" and result.previous is None for result in results)
         return not results
 
     def _says_what_was_decided(
         self, event: str, operation: Operation, decider: Operation, results: Sequence[Variable]
     ) -> bool:
         """Whether what was stored is the decision's text or, if that has none, uses words that were given for it."""
-        said = [content_of(text_of(made.value)) for made in results]
+        result_words = [content_of(text_of(result.value)) for result in results]
         decided = [content_of(text) for text in map(_text_decided, self.outputs_of(decider)) if text]
         if decided:
-            return any(text <= found for text in decided for found in said)
-        given = self.inputs_of(operation)
-        if event != "ADD" or all(variable.kind != "fact" for variable in given):
-            given += self.inputs_of(decider)  # an update may merge what the decision was shown; what is new is the fact
-        words = frozenset[str]().union(*(content_of(text_of(variable.value)) for variable in given))
-        return all(found <= words for found in said)
+            return any(text <= stored_words for text in decided for stored_words in result_words)
+        inputs = self.inputs_of(operation)
+        if event != "ADD" or all(variable.kind != "fact" for variable in inputs):
+            inputs += self.inputs_of(
+                decider
+            )  # an update may merge what the decision was shown; what is new is the fact
+        words = frozenset[str]().union(*(content_of(text_of(variable.value)) for variable in inputs))
+        return all(stored_words <= words for stored_words in result_words)
 
 
 def _text_decided(variable: Variable) -> str:
@@ -306,18 +308,20 @@ def turns_read(graph: ExecutionGraph, operation: Operation) -> tuple[str, ...]:
     own = tuple(graph.variables[vid].name for vid in operation.input_ids() if graph.variables[vid].kind == "message")
     if own:
         return own
-    found: dict[str, None] = {}
+    messages: dict[str, None] = {}
     queue = list(operation.input_ids())
-    seen = set(queue)
+    visited = set(queue)
     for vid in queue:
         variable = graph.variables[vid]
         if variable.kind == "message":
-            found[variable.name] = None
+            messages[variable.name] = None
         elif variable.kind in _MADE_OF_MESSAGES:
-            given = [each for maker in graph.producers(vid) for each in maker.input_ids() if each not in seen]
-            queue += given
-            seen.update(given)
-    return tuple(found)
+            sources = [
+                source for maker in graph.producers(vid) for source in maker.input_ids() if source not in visited
+            ]
+            queue += sources
+            visited.update(sources)
+    return tuple(messages)
 
 
 def rewrites(operations: Iterable[OperationSpec]) -> bool:

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from attribution.constants import GARBLED_FACT, SAME_FACT
 from attribution.survival.matching.matcher import Claim, Matcher, Passage
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.need import Need
-from attribution.survival.needs import needs_of
-from attribution.survival.outdated import fact_of, is_unknowable, outdated_value
+from attribution.survival.needs import fact_of, is_unknowable, needs_of, outdated_value
 from attribution.text.content import Vocabulary, content_of
-from attribution.text.languages.reading import in_its_language, reading
+from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import says_retracted
 from tracing.systems.conversations import Conversation, Fact, Question
 
@@ -70,10 +69,10 @@ class Gold:
 
     def answered_by(self, texts: Iterable[str]) -> bool:
         """Whether texts together say what the answer needs; or, if there is no answer, that none of them does."""
-        given = list(texts)
+        statements = list(texts)
         if self.unknowable:
-            return not any(map(self.asserts_outdated, given)) or any(map(self.retracts, given))
-        return bool(self.needs) and all(any(self.carries(text, need) for text in given) for need in self.needs)
+            return not any(map(self.asserts_outdated, statements)) or any(map(self.retracts, statements))
+        return bool(self.needs) and all(any(self.carries(text, need) for text in statements) for need in self.needs)
 
     @in_its_language
     def asserts_outdated(self, text: str) -> bool:
@@ -89,25 +88,25 @@ class Gold:
             return False
         if self.is_verbatim:
             return any(self._repeats(text, turn, dated=False) for turn in self.question.evidence)
-        found = content_of(text)
-        if self._grader.person(found) == "other":
+        words = content_of(text)
+        if self._grader.person(words) == "other":
             return False
         same = self._fact is not None and self._same(self._fact, text)
-        return same or (says_retracted(text) and self._grader.about(found) > 0)
+        return same or (says_retracted(text) and self._grader.about(words) > 0)
 
     def statements(self, turns: Collection[str]) -> list[str]:
         """What must be extracted from these turns: the gold fact, or what was said if no fact is annotated."""
         if self._fact is not None and not self.is_verbatim:
             return [self._fact.text] if self._fact.turn in turns else []
-        wanted = self.question.evidence if self.unknowable else [turn for need in self.needs for turn in need.turns]
-        return [self.spoken(turn) for turn in dict.fromkeys(wanted) if turn in turns]
+        evidence = self.question.evidence if self.unknowable else [turn for need in self.needs for turn in need.turns]
+        return [self.spoken(turn) for turn in dict.fromkeys(evidence) if turn in turns]
 
     def states(self, turns: Collection[str], statements: Sequence[str], *, traced: bool) -> bool:
         """Whether statements made from these turns say what the turns say on the subject."""
         if self.unknowable:
             return any(map(self.retracts, statements))
-        said = [need for need in self.needs if not set(need.turns).isdisjoint(turns)]
-        return all(any(self.carries(text, need, traced=traced) for text in statements) for need in said)
+        needs = [need for need in self.needs if not set(need.turns).isdisjoint(turns)]
+        return all(any(self.carries(text, need, traced=traced) for text in statements) for need in needs)
 
     @in_its_language
     def names_owner(self, text: str) -> bool:
@@ -150,9 +149,9 @@ class Gold:
 
     def _repeats(self, text: str, turn: str, *, dated: bool) -> bool:
         """Whether a text holds a turn word for word, not ascribed to anyone else."""
-        said = self._turns[turn]
-        others = tuple(f"{name}:" for name in self.conversation.speakers if name != said.speaker)
-        lines = [line.strip() for line in text.splitlines() if said.text in line]
+        original = self._turns[turn]
+        others = tuple(f"{name}:" for name in self.conversation.speakers if name != original.speaker)
+        lines = [line.strip() for line in text.splitlines() if original.text in line]
         if dated and self._times[turn] not in text:
             return False
         return any(not line.startswith(others) for line in lines)

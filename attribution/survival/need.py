@@ -39,7 +39,7 @@ class Need:
         times: spans of time, any of which is the content; then words do not count.
         since: spans of time that give a span of time up to the day it was said, or from then on: two years ago, 2021.
         count: how many things are counted, so that naming each of them gives it; 0 if it is not such a number.
-        said: the day on which the turns were said.
+        day: the day on which the turns were said.
         on_that_day: the time is that of the turns themselves, so that a time stamp gives it.
     """
 
@@ -53,5 +53,5 @@ class Need:
     times: tuple[Span, ...] = ()
     since: tuple[Span, ...] = ()
     count: int = 0
-    said: date | None = None
+    day: date | None = None
     on_that_day: bool = False

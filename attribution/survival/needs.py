@@ -1,4 +1,4 @@
-"""Finding out what a question needs, from its accepted answers and its evidence turns."""
+"""What a question needs, from its accepted answers and evidence turns, and what no longer holds, as annotated."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from attribution.survival.need import Basis, Need
 from attribution.text.clauses import telling
 from attribution.text.content import Vocabulary, content_of, is_date, time_words
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
-from attribution.text.languages.lists import SMALL_WORDS
-from attribution.text.languages.reading import language
-from attribution.text.phrases import clauses_of, denies, without_courtesies
+from attribution.text.languages.phrase_patterns import list_patterns
+from attribution.text.languages.reading_language import language
+from attribution.text.phrases import clauses_of, denies, is_unknown, without_courtesies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
-from tracing.systems.conversations import Conversation, Question, Turn
+from tracing.systems.conversations import Conversation, Fact, Question, Turn
 
 _LENGTHS = frozenset(("day", "week", "month", "year"))
 _CJK_LENGTH = re.compile("[天周月年]|週")
@@ -31,7 +31,7 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
     evidence = [turns[turn] for turn in question.evidence if turn in turns]
     forms = tuple(form for form in dict.fromkeys(map(content_of, question.answers)) if form)
     if forms and not is_yes_or_no(question):
-        needs = _known(question, forms, evidence, conversation, vocabulary)
+        needs = _needs_stated(question, forms, evidence, conversation, vocabulary)
         if needs:
             return [replace(need, count=expected_count(question)) for need in needs] if len(needs) == 1 else needs
         if not any(form & content_of(turn.spoken) for form in forms for turn in evidence):
@@ -43,27 +43,27 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
             if (
                 evidence
                 and is_literal(question)
-                and not any(SMALL_WORDS[language()].pointing.search(turn.text) for turn in evidence)
+                and not any(list_patterns(language()).pointing.search(turn.text) for turn in evidence)
             ):
                 return []
             if evidence:
                 return [_unstated((forms, question.answers[0]), evidence)]
-    wanted = frozenset().union(content_of(question.question), *forms)
-    return [_implied(turn, wanted, conversation, vocabulary) for turn in evidence]
+    subject = frozenset().union(content_of(question.question), *forms)
+    return [_implied(turn, subject, conversation, vocabulary) for turn in evidence]
 
 
 def listed(text: str) -> int:
     """The greatest number of things that a clause of a text lists; 1 if it is not a list."""
     return max(
         (
-            len([item for item in SMALL_WORDS[language()].between.split(one) if content_of(item)])
-            for one in clauses_of(text)
+            len([item for item in list_patterns(language()).between.split(clause) if content_of(item)])
+            for clause in clauses_of(text)
         ),
         default=0,
     )
 
 
-def _known(
+def _needs_stated(
     question: Question,
     forms: tuple[frozenset[str], ...],
     evidence: Sequence[Turn],
@@ -74,7 +74,7 @@ def _known(
     timed = _timed(question, forms, evidence, conversation, vocabulary)
     if timed is not None:
         return [timed]
-    found: list[Need] = []
+    stated: list[Need] = []
     unstated: list[_Item] = []
     answered = {turn.id: before for before, turn in pairwise(conversation.turns()) if before.speaker != turn.speaker}
     for item in _items(question.answers):
@@ -82,13 +82,13 @@ def _known(
         if not needs:
             part = _partly(item, evidence, conversation, vocabulary)
             needs = [part] if part is not None else []
-        found += needs
+        stated += needs
         if not needs:
             unstated.append(item)
-    if found:
-        silent = [turn for turn in evidence if not any(turn.id in need.turns for need in found)]
-        found += [_unstated(item, silent or evidence) for item in unstated]
-    return found
+    if stated:
+        silent = [turn for turn in evidence if not any(turn.id in need.turns for need in stated)]
+        stated += [_unstated(item, silent or evidence) for item in unstated]
+    return stated
 
 
 def _elsewhere(
@@ -122,8 +122,8 @@ def _items(answers: Sequence[str]) -> list[_Item]:
     Clauses are not items: they are paraphrased as a whole.
     """
     forms = tuple(form for form in dict.fromkeys(map(content_of, answers)) if form)
-    listed = [item.strip() for item in SMALL_WORDS[language()].between.split(answers[0]) if content_of(item)]
-    clauses = any(len(item.split()) > ITEM_WORDS or SMALL_WORDS[language()].clause.match(item) for item in listed)
+    listed = [item.strip() for item in list_patterns(language()).between.split(answers[0]) if content_of(item)]
+    clauses = any(len(item.split()) > ITEM_WORDS or list_patterns(language()).clause.match(item) for item in listed)
     if len(listed) > 1 and not clauses and not is_date(answers[0]):
         return [((content_of(item),), item) for item in listed]
     return [(forms, answers[0])]
@@ -144,12 +144,12 @@ def _stated(
     if vocabulary.coverage(forms[0], spoken) < STATED:
         return []
     parts: list[Need] = []
-    left = forms[0] & spoken
-    while left:
-        turn = max(evidence, key=lambda turn: vocabulary.coverage(left, content_of(turn.spoken)))
-        part = left & content_of(turn.spoken)
+    remaining = forms[0] & spoken
+    while remaining:
+        turn = max(evidence, key=lambda turn: vocabulary.coverage(remaining, content_of(turn.spoken)))
+        part = remaining & content_of(turn.spoken)
         parts.append(_need((part,), [turn], " ".join(sorted(part)), "stated", conversation, vocabulary))
-        left -= part
+        remaining -= part
     return parts
 
 
@@ -172,8 +172,8 @@ def _partly(
 ) -> Need | None:
     """The need for what one turn states of an item, if that is a good part of it."""
     forms, label = item
-    found = [(vocabulary.coverage(form, content_of(turn.text)), form, turn) for form in forms for turn in evidence]
-    coverage, form, turn = max(found, key=lambda one: one[0], default=(0.0, frozenset[str](), None))
+    candidates = [(vocabulary.coverage(form, content_of(turn.text)), form, turn) for form in forms for turn in evidence]
+    coverage, form, turn = max(candidates, key=lambda candidate: candidate[0], default=(0.0, frozenset[str](), None))
     if turn is None or coverage < PARTLY_STATED:
         return None
     return _need((form & content_of(turn.text),), [turn], label, "partly", conversation, vocabulary)
@@ -195,35 +195,42 @@ def _timed(
     if not gold or not is_date(label):
         return None
     days = days_of(conversation)
-    told = {turn.id: spans_of(turn.text, days[turn.id]) for turn in evidence}
-    naming = [turn for turn in evidence if any(same_time(one, other) for one in told[turn.id] for other in gold)]
+    spans_told = {turn.id: spans_of(turn.text, days[turn.id]) for turn in evidence}
+    naming = [
+        turn for turn in evidence if any(same_time(span, other) for span in spans_told[turn.id] for other in gold)
+    ]
 
     def need(naming: Sequence[Turn], times: Iterable[Span], *, on_that_day: bool = False) -> Need:
         spans, day = tuple(dict.fromkeys(times)), days[naming[0].id]
-        return Need(forms, _ids(naming), label, "dated", unique=False, times=spans, said=day, on_that_day=on_that_day)
+        return Need(forms, _ids(naming), label, "dated", unique=False, times=spans, day=day, on_that_day=on_that_day)
 
     if naming:
-        spans = (span for turn in naming for span in told[turn.id] if any(same_time(span, one) for one in gold))
+        spans = (
+            span
+            for turn in naming
+            for span in spans_told[turn.id]
+            if any(same_time(span, gold_span) for gold_span in gold)
+        )
         return need(naming, (*gold, *spans))
     topic = content_of(question.question).difference(time_words(question.question))
 
     def tells(clause: str) -> float:
         return vocabulary.coverage(topic, content_of(clause))
 
-    told = {turn.id: spans_of(telling(turn.text, tells), days[turn.id]) for turn in evidence}
+    spans_told = {turn.id: spans_of(telling(turn.text, tells), days[turn.id]) for turn in evidence}
     then = [
         turn
         for turn in evidence
-        if not told[turn.id]
+        if not spans_told[turn.id]
         and (day := days[turn.id])
-        and any(as_precise_as((day.toordinal(),) * 2, one) for one in gold)
+        and any(as_precise_as((day.toordinal(),) * 2, gold_span) for gold_span in gold)
     ]
     if then:
         return need(then, gold, on_that_day=True)
-    other = [turn for turn in evidence if told[turn.id]]
+    other = [turn for turn in evidence if spans_told[turn.id]]
     if other and not any(form & content_of(turn.text) for form in forms for turn in evidence):
         # The annotation counts differently, or is mistaken: what the turns name is what can survive.
-        return need(other, (*gold, *(span for turn in other for span in told[turn.id])))
+        return need(other, (*gold, *(span for turn in other for span in spans_told[turn.id])))
     near = [] if other else _naming_nearby(gold, evidence, conversation)
     return need([*near, *(turn for turn in evidence if turn not in near)], gold) if near else None
 
@@ -236,7 +243,7 @@ def _naming_nearby(gold: Sequence[Span], evidence: Sequence[Turn], conversation:
         turn
         for session in sessions
         for turn in session.turns
-        if any(same_time(one, other) for one in spans_of(turn.text, days[turn.id]) for other in gold)
+        if any(same_time(span, other) for span in spans_of(turn.text, days[turn.id]) for other in gold)
     ]
 
 
@@ -254,35 +261,37 @@ def _need(
     days = days_of(conversation) if not content_of(label).isdisjoint(_LENGTHS) or _CJK_LENGTH.search(label) else {}
     since = tuple(span for turn in saying if days for span in spans_of(turn.text, days[turn.id]))
     unique = not stating(others, forms, vocabulary)
-    return Need(forms, ids, label, basis, unique=unique, denied=denied, since=since, said=days.get(ids[0]))
+    return Need(forms, ids, label, basis, unique=unique, denied=denied, since=since, day=days.get(ids[0]))
 
 
 def clause_with(forms: Sequence[frozenset[str]], text: str, vocabulary: Vocabulary) -> str:
     """The clause of a text that holds most of any of the forms."""
     clauses = clauses_of(text)
 
-    def held(clause: str) -> float:
-        found = content_of(clause)
-        return max((vocabulary.coverage(form, found) for form in forms), default=0.0)
+    def form_coverage(clause: str) -> float:
+        words = content_of(clause)
+        return max((vocabulary.coverage(form, words) for form in forms), default=0.0)
 
-    return max(clauses, key=held, default="") if len(clauses) > 1 else text
+    return max(clauses, key=form_coverage, default="") if len(clauses) > 1 else text
 
 
 def stating(turns: Iterable[Turn], forms: Sequence[frozenset[str]], vocabulary: Vocabulary) -> list[Turn]:
     """The turns that hold enough of any of the forms, the speaker's name included."""
-    wanted = frozenset().union(*forms)
-    found: list[Turn] = []
+    answer_words = frozenset().union(*forms)
+    matching: list[Turn] = []
     for turn in turns:
-        said = content_of(turn.spoken)
-        if not wanted.isdisjoint(said) and any(vocabulary.coverage(form, said) >= STATED for form in forms):
-            found.append(turn)
-    return found
+        spoken_words = content_of(turn.spoken)
+        if not answer_words.isdisjoint(spoken_words) and any(
+            vocabulary.coverage(form, spoken_words) >= STATED for form in forms
+        ):
+            matching.append(turn)
+    return matching
 
 
-def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, vocabulary: Vocabulary) -> Need:
+def _implied(turn: Turn, preferred: frozenset[str], conversation: Conversation, vocabulary: Vocabulary) -> Need:
     speakers = frozenset().union(*map(content_of, conversation.speakers))
-    said = content_of(without_courtesies(turn.text)) - speakers
-    telling = sorted(said, key=lambda word: (word in wanted, vocabulary.weight(word), word), reverse=True)
+    spoken_words = content_of(without_courtesies(turn.text)) - speakers
+    telling = sorted(spoken_words, key=lambda word: (word in preferred, vocabulary.weight(word), word), reverse=True)
     return Need(
         (frozenset(telling[:IMPLIED_WORDS]),),
         (turn.id,),
@@ -295,3 +304,41 @@ def _implied(turn: Turn, wanted: frozenset[str], conversation: Conversation, voc
 
 def _ids(turns: Iterable[Turn]) -> tuple[str, ...]:
     return tuple(turn.id for turn in turns)
+
+
+def outdated_value(question: Question, conversation: Conversation, vocabulary: Vocabulary) -> Need | None:
+    """The value that an update or a deletion should have removed, if annotated."""
+    annotated = _outdated_value(question, conversation)
+    if annotated is None:
+        return None
+    label, form, turn = annotated
+    # The turn that ends a value often repeats it.
+    silent = [other for other in conversation.turns() if other.id not in (turn, *question.evidence)]
+    return Need((form,), (turn,), label, unique=not stating(silent, (form,), vocabulary))
+
+
+def _outdated_value(question: Question, conversation: Conversation) -> tuple[str, frozenset[str], str] | None:
+    fact = fact_of(question, conversation)
+    old = next((other for other in conversation.facts if fact is not None and other.id == fact.of), None)
+    near = question.near_miss
+    withdrawn = is_unknowable(question)
+    # What the evidence itself says was not ended by it: it is a near miss about another person or matter.
+    earlier = near is not None and near.turn not in question.evidence and (old is None or old.turn == near.turn)
+    if near is not None and earlier and (withdrawn or question.supersedes):
+        return near.value, content_of(near.value), near.turn
+    if old is None or fact is None:
+        return None
+    speakers = frozenset().union(*map(content_of, conversation.speakers))
+    context_words = content_of(fact.text) | content_of(question.question) | speakers
+    value = content_of(old.text) - context_words
+    return (old.text, value, old.turn) if value else None
+
+
+def fact_of(question: Question, conversation: Conversation) -> Fact | None:
+    """The annotated fact that answers the question."""
+    return next((fact for fact in conversation.facts if fact.id == question.fact), None)
+
+
+def is_unknowable(question: Question) -> bool:
+    """Whether the right answer is that there is none."""
+    return question.unanswerable or all(is_unknown(answer, question.question) for answer in question.answers)

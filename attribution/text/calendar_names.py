@@ -34,4 +34,4 @@ def weekday_number(name: str) -> int:
 
 
 def _place(names: tuple[str, ...], name: str) -> int:
-    return next(at for at, one in enumerate(names) if one[:3].lower() == name[:3].lower())
+    return next(at for at, full_name in enumerate(names) if full_name[:3].lower() == name[:3].lower())

@@ -49,10 +49,12 @@ def telling(text: str, tells: Callable[[str], float]) -> str:
         tells: how much of a matter a clause tells, 0 for nothing.
     """
     clauses = _clauses_of(text)
-    told = [0.0 if clause.rstrip().endswith(("?", "？")) else tells(clause) for clause in clauses]
-    if not any(told):
+    shares = [0.0 if clause.rstrip().endswith(("?", "？")) else tells(clause) for clause in clauses]
+    if not any(shares):
         return text
-    return " ".join(clause for clause, share in zip(clauses, told, strict=True) if share or _REFERS_BACK.search(clause))
+    return " ".join(
+        clause for clause, share in zip(clauses, shares, strict=True) if share or _REFERS_BACK.search(clause)
+    )
 
 
 @lru_cache(maxsize=4096)

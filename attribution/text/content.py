@@ -11,11 +11,11 @@ from typing import Any
 
 from attribution.constants import ENOUGH_WORDS, WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
-from attribution.text.cjk import without_function_words
 from attribution.text.date_rules import spelt_out
-from attribution.text.figures import without_figures
-from attribution.text.languages.function_words import FUNCTION_WORDS, Language
-from attribution.text.languages.reading import is_read, language, language_of, reading
+from attribution.text.digits import without_figures
+from attribution.text.languages.language_data import Language, function_words
+from attribution.text.languages.reading_language import is_read, language, language_of, reading
+from attribution.text.numbers import CJK_NUMERAL, cjk_in_digits, cjk_number
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words
 
@@ -26,6 +26,26 @@ _DATE_WORDS = """
     week weekend month year
 """
 _RELATIVE_WORDS = "last next since recent few day morning night"
+
+_COUNTERS = "个個只隻匹条條本张張枚位名人口岁歳才次回遍天件杯瓶台辆輛块塊元家间間层層套双雙把头頭棵朵部場场冊册种種分"
+_COUNTED = re.compile(
+    rf"(?P<digits>\d+)\s*[{_COUNTERS}]|(?P<numeral>{CJK_NUMERAL})(?P<counter>[{_COUNTERS}年月日号時时点])"
+)
+_DATED = "年月日号時时点"
+# Words with a sign that is a function word by itself.
+_COMPOUNDS = (
+    "成都|首都|京都|都市|都会|都柏林|都江堰|都灵|现在|現在|存在|实在|实际|还是|可是|总是|于是|了解|为了|除了|着急|着陆|着装|沉着|目的|的士|的确"
+    "|你好|吉他|其他|其它|也门|也许|成就|就业|就职|不同|不过|不错|差不多|没收|沉没|几何|几乎|几内亚|酒吧|网吧|咖啡吧|吧台|自我|呢绒"
+)
+# The longest first: a pattern takes the first match.
+_GRAMMAR = re.compile(
+    f"(?P<word>{_COMPOUNDS})"
+    "|因为|因為|由于|所以|因此|没有|沒有|什么时候|何时|何時|为什么|為什麼|什么|什麼|哪里|哪儿|哪裡|哪个|哪些|怎么|怎樣|怎样|多少|如何|是否"
+    "|[的了吗嗎呢吧啊是在着我你您他她它们們谁誰几幾很也都就不没沒]"
+    "|から|ので|ない|どうして|なぜ|いつ|どこ|だれ|どの|どんな|なに|何"
+    "|ませんでした|ていました|ています|でしょう|ました|ません|でした|ている|ていた|ます|です|した|する|った|って"
+    "|[はがをにでとのもへか]"
+)
 
 
 def text_of(value: Any) -> str:
@@ -56,9 +76,9 @@ def time_words(text: str) -> frozenset[str]:
 
 def is_date(text: str) -> bool:
     """Whether an answer is a point or span of time, so that it may be stated relative to when it was said."""
-    found = content_of(without_figures(text, language()))
-    years = any(len(word) == 4 and word[:2] in ("19", "20") for word in found if word.isdigit())
-    return years or bool(found & _DATE_STEMS)
+    words = content_of(without_figures(text, language()))
+    years = any(len(word) == 4 and word[:2] in ("19", "20") for word in words if word.isdigit())
+    return years or bool(words & _DATE_STEMS)
 
 
 class Vocabulary:
@@ -78,10 +98,10 @@ class Vocabulary:
 
     def weight(self, word: str) -> float:
         """Smoothed inverse frequency over the conversation's turns, greater than 0."""
-        known = self._weights.get(word)
-        if known is None:
-            known = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
-        return known
+        weight = self._weights.get(word)
+        if weight is None:
+            weight = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
+        return weight
 
     def content_of(self, text: str) -> frozenset[str]:
         """The content words of a text in the language of these."""
@@ -96,15 +116,15 @@ class Vocabulary:
             return is_read([question, *answers[:1], *self._few])
         return self._is_read and is_read([question])
 
-    def coverage(self, needed: frozenset[str], found: frozenset[str]) -> float:
-        """The share of `needed`, by weight, that is in `found`, from 0 to 1; 0 if nothing is needed.
+    def coverage(self, needed: frozenset[str], words: frozenset[str]) -> float:
+        """The share of `needed`, by weight, that is in `words`, from 0 to 1; 0 if nothing is needed.
 
         If any needed number is missing, the share is below half, however many words agree; 1 is
         excepted, since "one" is rarely a number.
         """
         if not needed:
             return 0.0
-        common = needed & found
+        common = needed & words
         if not common:
             return 0.0
         if len(common) == len(needed):
@@ -120,18 +140,18 @@ def _words_of(text: str, language: Language) -> tuple[str, ...]:
     if language == "en":
         text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
     text = without_function_words(text) if CJK_CHARACTER.search(text) else text
-    found: list[str] = []
+    content: list[str] = []
     run = ""
     for word in (*cased_words(text), ""):
         if CJK_CHARACTER.fullmatch(word):
             run += word
             continue
-        found += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
+        content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
         run = ""
         # May is a month.
-        if word == "May" or (word and word.casefold() not in FUNCTION_WORDS[language]):
-            found.append("may" if word == "May" else stem(word))
-    return tuple(found)
+        if word == "May" or (word and word.casefold() not in function_words(language)):
+            content.append("may" if word == "May" else stem(word))
+    return tuple(content)
 
 
 @lru_cache(maxsize=16384)
@@ -141,3 +161,16 @@ def _content_of(text: str, language: Language) -> frozenset[str]:
 
 _DATE_STEMS = frozenset(stem(word.lower()) for word in (*MONTHS, *WEEKDAYS, *_DATE_WORDS.split()))
 _CUE_STEMS = _DATE_STEMS | frozenset(map(stem, _RELATIVE_WORDS.split()))
+
+
+def without_function_words(text: str) -> str:
+    """A text with numbers in digits before what they count, and spaces in place of function words."""
+    return _GRAMMAR.sub(lambda match: match["word"] or " ", _COUNTED.sub(_in_digits, cjk_in_digits(text)))
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    if match["digits"]:
+        return f"{match['digits']} "
+    number = cjk_number(match["numeral"])
+    counter = match["counter"] if match["counter"] in _DATED else " "
+    return f"{number}{counter}"

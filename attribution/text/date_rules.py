@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from attribution.constants import TWO_DIGIT_YEARS
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
-from attribution.text.languages.function_words import Language
+from attribution.text.languages.language_data import Language
 from attribution.text.numbers import CJK_NUMERAL, QUANTITY, cjk_number, quantity_of
 
 Span = tuple[int, int]
@@ -44,11 +44,11 @@ class Rule:
     pattern: re.Pattern[str]
     resolve: Callable[[re.Match[str], date], Span | None]
 
-    def spans(self, text: str, said: date) -> Iterator[Span]:
+    def spans(self, text: str, spoken_on: date) -> Iterator[Span]:
         """The spans that the rule finds in a text; a day that does not exist (31 February) is skipped."""
-        for found in self.pattern.finditer(text):
+        for match in self.pattern.finditer(text):
             with suppress(ValueError, OverflowError):
-                span = self.resolve(found, said)
+                span = self.resolve(match, spoken_on)
                 if span is not None:
                     yield span
 
@@ -69,17 +69,17 @@ def numeric_days(text: str, language: Language) -> tuple[tuple[Span, ...], str]:
     The day comes first, except that English with slashes or dashes has two orders: there it is both 5 August and
     8 May, unless only one of them exists.
     """
-    found = [day for date in _NUMERIC.finditer(text) for day in _numeric(date, language)]
-    return tuple(found), _NUMERIC.sub(lambda date: "¦" * len(date[0]), text) if found else text
+    days = [day for date in _NUMERIC.finditer(text) for day in _numeric(date, language)]
+    return tuple(days), _NUMERIC.sub(lambda date: "¦" * len(date[0]), text) if days else text
 
 
 def spelt_out(text: str, language: Language) -> str:
     """A text whose dates in digits (2024-05-08, 8.5.2024) have the month in English, unless they have two readings."""
 
-    def in_words(found: re.Match[str]) -> str:
-        days = list(_numeric(found, language)) if found["a"] else [_iso(found)]
+    def in_words(match: re.Match[str]) -> str:
+        days = list(_numeric(match, language)) if match["a"] else [_iso(match)]
         if len(days) != 1 or days[0] is None:
-            return found[0].replace(".", " ")
+            return match[0].replace(".", " ")
         day = date.fromordinal(days[0][0])
         return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
@@ -89,30 +89,30 @@ def spelt_out(text: str, language: Language) -> str:
 def months_spelt_out(text: str) -> str:
     """A text with its months in digits (2023-06, 06/2023) in English words; 2010-12 may be a span of years."""
 
-    def in_words(found: re.Match[str]) -> str:
-        month, year = int(found["m"] or found["m2"] or found["m3"]), found["y"] or found["y2"] or found["y3"]
-        years = "-" in found[0] and month > int(year) % 100
-        return found[0] if years else f"{MONTHS[month - 1]} {year}"
+    def in_words(match: re.Match[str]) -> str:
+        month, year = int(match["m"] or match["m2"] or match["m3"]), match["y"] or match["y2"] or match["y3"]
+        years = "-" in match[0] and month > int(year) % 100
+        return match[0] if years else f"{MONTHS[month - 1]} {year}"
 
     return _MONTH_IN_DIGITS.sub(in_words, text)
 
 
-def _iso(found: re.Match[str]) -> Span | None:
+def _iso(match: re.Match[str]) -> Span | None:
     with suppress(ValueError):
-        return _day(date(int(found["year"]), int(found["month"]), int(found["day"])))
+        return _day(date(int(match["year"]), int(match["month"]), int(match["day"])))
     return None
 
 
-def _numeric(found: re.Match[str], language: Language) -> Iterator[Span]:
-    if len(found["y"]) == 2 and (found["sep"] == "-" or (found["sep"] == "." and language == "en")):
+def _numeric(match: re.Match[str], language: Language) -> Iterator[Span]:
+    if len(match["y"]) == 2 and (match["sep"] == "-" or (match["sep"] == "." and language == "en")):
         return
-    year = int(found["y"]) if len(found["y"]) == 4 else _century(int(found["y"]))
-    orders = [(int(found["a"]), int(found["b"])), (int(found["b"]), int(found["a"]))]
+    year = int(match["y"]) if len(match["y"]) == 4 else _century(int(match["y"]))
+    orders = [(int(match["a"]), int(match["b"])), (int(match["b"]), int(match["a"]))]
     days: list[Span] = []
     for day, month in orders:
         with suppress(ValueError):
             days.append(_day(date(year, month, day)))
-    is_plain = found["sep"] == "." or language != "en"
+    is_plain = match["sep"] == "." or language != "en"
     yield from dict.fromkeys(days[:1] if is_plain else days)
 
 
@@ -149,9 +149,9 @@ def _weekend(day: date) -> Span:
 
 def _weekday(name: str, day: date, step: int) -> date:
     """The nearest day of this name before (step -1) or after (+1) a day."""
-    wanted = weekday_number(name)
+    number = weekday_number(name)
     day += timedelta(step)
-    while day.weekday() != wanted:
+    while day.weekday() != number:
         day += timedelta(step)
     return day
 
@@ -188,50 +188,57 @@ def _season(name: str, year: int) -> Span:
     return _whole_month(year, first)[0], _whole_month(year, last)[1]
 
 
-def _year_nearest(month: int, said: date) -> int:
+def _year_nearest(month: int, spoken_on: date) -> int:
     """The year of a month named without one: that in which it is nearest to when it is said."""
-    return min((said.year - 1, said.year, said.year + 1), key=lambda y: abs((y - said.year) * 12 + month - said.month))
+    return min(
+        (spoken_on.year - 1, spoken_on.year, spoken_on.year + 1),
+        key=lambda y: abs((y - spoken_on.year) * 12 + month - spoken_on.month),
+    )
 
 
-def _named_month(found: re.Match[str], said: date) -> Span:
+def _named_month(match: re.Match[str], spoken_on: date) -> Span:
     """`last March` and `next March` are not the current month; without such a word it is the nearest."""
-    month, way = month_number(found["month"]), found["way"].lower()
+    month, way = month_number(match["month"]), match["way"].lower()
     if way == "last":
-        return _whole_month(said.year - (month >= said.month), month)
+        return _whole_month(spoken_on.year - (month >= spoken_on.month), month)
     if way == "next":
-        return _whole_month(said.year + (month <= said.month), month)
-    return _whole_month(_year_nearest(month, said), month)
+        return _whole_month(spoken_on.year + (month <= spoken_on.month), month)
+    return _whole_month(_year_nearest(month, spoken_on), month)
 
 
-def _day_of_month(found: re.Match[str], said: date) -> Span:
-    month = month_number(found["month"] or found["month2"])
-    return _day(date(_year_nearest(month, said), month, int(found["day"] or found["day2"])))
+def _day_of_month(match: re.Match[str], spoken_on: date) -> Span:
+    month = month_number(match["month"] or match["month2"])
+    return _day(date(_year_nearest(month, spoken_on), month, int(match["day"] or match["day2"])))
 
 
-def _numbered_day(found: re.Match[str], said: date) -> Span:
+def _numbered_day(match: re.Match[str], spoken_on: date) -> Span:
     """`on the 17th`: of this month, or of the last if that is still to come."""
-    day = date(said.year, said.month, int(found["d"]))
-    return _day(day if day <= said else date(said.year - (said.month == 1), (said.month - 2) % 12 + 1, day.day))
+    day = date(spoken_on.year, spoken_on.month, int(match["d"]))
+    return _day(
+        day
+        if day <= spoken_on
+        else date(spoken_on.year - (spoken_on.month == 1), (spoken_on.month - 2) % 12 + 1, day.day)
+    )
 
 
-def _numbered_month(found: re.Match[str], said: date) -> Span:
-    month = int(found["month"])
-    return _day(date(_year_nearest(month, said), month, int(found["day"])))
+def _numbered_month(match: re.Match[str], spoken_on: date) -> Span:
+    month = int(match["month"])
+    return _day(date(_year_nearest(month, spoken_on), month, int(match["day"])))
 
 
-def _before(found: re.Match[str], _: date) -> Span | None:
+def _before(match: re.Match[str], _: date) -> Span | None:
     """`the Friday before 22 October 2023`, `two weeks after 3 July`."""
-    anchor = english_moment(found["anchor"])
+    anchor = english_moment(match["anchor"])
     if anchor is None:
         return None
-    sign = 1 if found["way"].lower() in ("after", "following") else -1
-    unit = found["unit"].lower()
-    count = quantity_of(found["count"]) if found["count"] else 1
+    sign = 1 if match["way"].lower() in ("after", "following") else -1
+    unit = match["unit"].lower()
+    count = quantity_of(match["count"]) if match["count"] else 1
     if unit not in ("day", "night", "week", "weekend", "month", "year"):
         return _day(_weekday(unit, anchor, sign) + timedelta(7 * sign * (count - 1)))
     if unit == "week":
-        if found["count"]:
-            return _ago(found["count"], "week", anchor, sign)
+        if match["count"]:
+            return _ago(match["count"], "week", anchor, sign)
         edge = anchor.toordinal()
         return (edge - 7, edge - 1) if sign < 0 else (edge + 1, edge + 7)
     if unit == "weekend" and sign > 0 and anchor.weekday() < _SATURDAY:
@@ -240,10 +247,10 @@ def _before(found: re.Match[str], _: date) -> Span | None:
     return _shifted(unit, anchor, sign * count)
 
 
-def _part_of_month(found: re.Match[str], _: date) -> Span:
+def _part_of_month(match: re.Match[str], _: date) -> Span:
     """`early June 2023`, `the first week of August 2023`, `the last weekend of May 2023`."""
-    first, last = _whole_month(int(found["year"]), month_number(found["month"]))
-    which, unit = found["which"].lower(), (found["unit"] or "").lower()
+    first, last = _whole_month(int(match["year"]), month_number(match["month"]))
+    which, unit = match["which"].lower(), (match["unit"] or "").lower()
     if unit == "weekend":
         friday = _weekday(
             "friday", date.fromordinal(first - 1 if which != "last" else last + 1), -1 if which == "last" else 1

@@ -26,9 +26,9 @@ from attribution.text.date_rules import (
     months_spelt_out,
     numeric_days,
 )
-from attribution.text.figures import without_figures
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import language
+from attribution.text.digits import without_figures
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import language
 from attribution.text.languages.times import in_english
 from attribution.text.numbers import in_digits
 
@@ -59,8 +59,8 @@ def moment(text: str) -> date | None:
 def without_stamp(line: str) -> tuple[date | None, str]:
     """The time stamp at the start of a line of a context or a chunk, if any, and the rest of the line."""
     stamp = _STAMP.match(line)
-    said = english_moment(stamp["date"]) if stamp else None
-    return said, line[stamp.end() :] if stamp and said else line
+    day = english_moment(stamp["date"]) if stamp else None
+    return day, line[stamp.end() :] if stamp and day else line
 
 
 def days_of(conversation: Conversation) -> dict[str, date | None]:
@@ -68,19 +68,19 @@ def days_of(conversation: Conversation) -> dict[str, date | None]:
     return {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
 
 
-def spans_of(text: str, said: date | None = None) -> tuple[Span, ...]:
+def spans_of(text: str, spoken_on: date | None = None) -> tuple[Span, ...]:
     """The spans of time that a text names; relative ones only if the day it was said on is known."""
-    return _spans_of(text, said, language())
+    return _spans_of(text, spoken_on, language())
 
 
-def same_time(one: Span, other: Span) -> bool:
+def same_time(first: Span, second: Span) -> bool:
     """Whether two spans can mean the same time: they share a good part of the longer one.
 
     Spans of several days may be a day off, and a day inside a week or less matches it.
     """
-    low, high = sorted((one, other), key=lambda span: span[1] - span[0])
+    low, high = sorted((first, second), key=lambda span: span[1] - span[0])
     short, long = low[1] - low[0] + 1, high[1] - high[0] + 1
-    common = min(one[1], other[1]) - max(one[0], other[0]) + 1
+    common = min(first[1], second[1]) - max(first[0], second[0]) + 1
     if long <= 7 and common == short:
         return True
     if short > 1 and long <= 31:
@@ -88,31 +88,31 @@ def same_time(one: Span, other: Span) -> bool:
     return common > 0 and common >= SAME_TIME * long
 
 
-def as_precise_as(found: Span, wanted: Span) -> bool:
+def as_precise_as(span: Span, needed: Span) -> bool:
     """Whether a time, as found in a text, is as good an answer as the wanted one: the same, and not much vaguer."""
-    common = min(found[1], wanted[1]) - max(found[0], wanted[0]) + 1
-    length, enough = found[1] - found[0] + 1, wanted[1] - wanted[0] + 1
+    common = min(span[1], needed[1]) - max(span[0], needed[0]) + 1
+    length, enough = span[1] - span[0] + 1, needed[1] - needed[0] + 1
     return length <= max(enough + VAGUER_DAYS, VAGUER * enough) and common >= SAME_TIME * length
 
 
 @lru_cache(maxsize=16384)
-def _spans_of(text: str, said: date | None, language: Language) -> tuple[Span, ...]:
+def _spans_of(text: str, spoken_on: date | None, language: Language) -> tuple[Span, ...]:
     if language == "en" and not _CUE.search(text):
         return ()
     # 2,004 is no year, and neither is $2004.
     text = in_digits(without_figures(_GLUED.sub(" ", text), language), language)
-    numeric, left = numeric_days(text, language)
-    phrases, left = in_english(left, language)
-    left = months_spelt_out(left)
-    spans = (span for phrase in (*phrases, left) for span in _english_spans(phrase, said))
+    numeric, remaining = numeric_days(text, language)
+    phrases, remaining = in_english(remaining, language)
+    remaining = months_spelt_out(remaining)
+    spans = (span for phrase in (*phrases, remaining) for span in _english_spans(phrase, spoken_on))
     return tuple(dict.fromkeys((*numeric, *spans)))
 
 
-def _english_spans(text: str, said: date | None) -> Iterator[Span]:
+def _english_spans(text: str, spoken_on: date | None) -> Iterator[Span]:
     if not _CUE.search(text):
         return
-    left = text
-    for rule in (*ANCHORED, *ABSOLUTE, *(RELATIVE if said else ())):
-        yield from rule.spans(left, said or date(1, 1, 1))
+    remaining = text
+    for rule in (*ANCHORED, *ABSOLUTE, *(RELATIVE if spoken_on else ())):
+        yield from rule.spans(remaining, spoken_on or date(1, 1, 1))
         # What one rule has matched is not matched again by a more general rule.
-        left = rule.pattern.sub(lambda found: "¦" * len(found[0]), left)
+        remaining = rule.pattern.sub(lambda match: "¦" * len(match[0]), remaining)

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from attribution.text.languages.dictionary import dictionary_form, is_known
-from attribution.text.languages.function_words import FUNCTION_WORDS, LANGUAGES, Language
-from attribution.text.languages.reading import language
+from attribution.text.languages.language_data import LANGUAGES, Language, dictionary_form, function_words, is_known
+from attribution.text.languages.reading_language import language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""
@@ -72,24 +71,27 @@ def plain_letters(text: str) -> str:
 
 def without_turkish_case(text: str) -> dict[str, str]:
     """The words of a text with a Turkish ending behind an apostrophe → the same words without it; both normalised."""
-    found = _TURKISH_CASE.findall(text) if "'" in text or "’" in text else []
-    return {plain_letters(f"{name}{case}".casefold()): plain_letters(name.casefold()) for name, case in found}
+    cased = _TURKISH_CASE.findall(text) if "'" in text or "’" in text else []
+    return {plain_letters(f"{name}{case}".casefold()): plain_letters(name.casefold()) for name, case in cased}
 
 
-def as_in(said: Sequence[str], accepted: Sequence[str], bare: Mapping[str, str]) -> tuple[str, ...]:
+def as_in(reply_words: Sequence[str], accepted: Sequence[str], bare: Mapping[str, str]) -> tuple[str, ...]:
     """The words of a reply, each in the form in which an accepted answer has it if it is surely the same word.
 
     Args:
-        said: of the reply.
+        reply_words: of the reply.
         accepted: of the answer.
         bare: words of either → the same without an ending (`without_turkish_case`).
     """
-    known = set(accepted)
+    accepted_words = set(accepted)
 
     def same(word: str, other: str) -> bool:
         return bare.get(word, word) == bare.get(other, other) or _is_same(word, other)
 
-    return tuple(word if word in known else next((one for one in accepted if same(word, one)), word) for word in said)
+    return tuple(
+        word if word in accepted_words else next((form for form in accepted if same(word, form)), word)
+        for word in reply_words
+    )
 
 
 def shared_language(text: str, other: str) -> Language | None:
@@ -99,17 +101,17 @@ def shared_language(text: str, other: str) -> Language | None:
     """
     small = _small_words(text) + _small_words(other)
     best = max(LANGUAGES, key=lambda language: small[language])
-    if best == "en" or any(small[one] >= small[best] for one in LANGUAGES if one != best):
+    if best == "en" or any(small[rival] >= small[best] for rival in LANGUAGES if rival != best):
         return None
-    words = (word for one in (other, text) for word in _WORD.findall(one.casefold()))
-    telling = (word for word in words if word not in FUNCTION_WORDS[best])
+    words = (word for sample in (other, text) for word in _WORD.findall(sample.casefold()))
+    telling = (word for word in words if word not in function_words(best))
     return best if any(is_known(word, best) and not is_known(word, "en") for word in telling) else None
 
 
 @lru_cache(maxsize=8192)
 def _small_words(text: str) -> Counter[Language]:
     words = _WORD.findall(text.casefold())
-    return Counter(language for language, own in FUNCTION_WORDS.items() for word in words if word in own)
+    return Counter(language for language in LANGUAGES for word in words if word in function_words(language))
 
 
 def _is_same(word: str, other: str) -> bool:

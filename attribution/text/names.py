@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from nicknames import NickNamer
 
 from attribution.constants import SHORTEST_ABBREVIATION
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.content import content_of
-from attribution.text.languages.dictionary import dictionary_form, is_known
-from attribution.text.languages.function_words import FUNCTION_WORDS, Language
-from attribution.text.languages.nicknames import FORMAL_NAMES
-from attribution.text.languages.reading import language, reading
-from attribution.text.languages.time_names import english_name
-from attribution.text.languages.word_names import WORD_NAMES
+from attribution.text.languages.language_data import (
+    LANGUAGES,
+    Language,
+    all_function_words,
+    dictionary_form,
+    function_words,
+    is_known,
+    words_of_language,
+)
+from attribution.text.languages.reading_language import language, reading
+from attribution.text.languages.times import english_name
 from attribution.text.tokens import cased_words
 
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-zß-öø-ÿ]\w+")
@@ -63,10 +68,10 @@ def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
 
     A word that merely begins like a name, such as pet for Petra, does not abbreviate it.
     """
-    said = {word.casefold() for word in _CAPITALISED.findall(text)}
+    capitalised = {word.casefold() for word in _CAPITALISED.findall(text)}
     parts = [part for name in names for part in cased_words(name)]
     return frozenset(
-        word for part in parts if any(is_short_for(short, part) for short in said) for word in content_of(part)
+        word for part in parts if any(is_short_for(short, part) for short in capitalised) for word in content_of(part)
     )
 
 
@@ -77,12 +82,12 @@ def is_short_for(short: str, name: str) -> bool:
 
 def is_word(name: str) -> bool:
     """Whether a given name is a common word as well: Will, Mark, Rose."""
-    return name.casefold() in WORD_NAMES
+    return name.casefold() in _word_names()
 
 
 def has_capital(text: str, name: str) -> bool:
     """Whether a text has a name with a capital anywhere, as a common word has none but where a sentence begins."""
-    return any(found[0][0].isupper() for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I))
+    return any(match[0][0].isupper() for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I))
 
 
 def written_as_name(text: str, name: str) -> bool:
@@ -90,8 +95,8 @@ def written_as_name(text: str, name: str) -> bool:
 
     It has a capital that no sentence, line or month gives it, or what follows makes it a person: Will's, Mark is.
     """
-    for found in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
-        before, after = text[: found.start()], text[found.end() :]
+    for match in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
+        before, after = text[: match.start()], text[match.end() :]
         if _OF_A_PERSON.match(after):
             return True
         begins = _BEGINS.search(before) is not None
@@ -103,7 +108,7 @@ def written_as_name(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _names_in(text: str, language: Language) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     with reading(language):
         for word in _CAPITALISED.finditer(text):
             begins = not text[: word.start()].strip(" ¿¡\"'«“(") or re.search(r"[.?!]\s+[¿¡]?$", text[: word.start()])
@@ -112,13 +117,13 @@ def _names_in(text: str, language: Language) -> frozenset[str]:
                 continue
             noun = language == "de" and _BEFORE_A_NOUN.search(text[: word.start()]) is not None and not titled
             if _may_name(word[0], language, after_article=noun):
-                found |= content_of(word[0])
-    return frozenset(found)
+                names |= content_of(word[0])
+    return frozenset(names)
 
 
 def _may_name(word: str, language: Language, *, after_article: bool = False) -> bool:
     lower = word.casefold()
-    if lower in _TITLES or lower in FUNCTION_WORDS[language] or english_name(lower, language) is not None:
+    if lower in _TITLES or lower in function_words(language) or english_name(lower, language) is not None:
         return False
     if language == "en":
         with reading("en"):
@@ -143,13 +148,27 @@ def _is_short_for(short: str, name: str, language: Language) -> bool:
     if language == "en":
         formal = frozenset(_english().canonicals_of(short))
     else:
-        formal = FORMAL_NAMES[language].get(short, frozenset())
+        formal = _formal_names(language).get(short, frozenset())
     if name in formal:
         return True
-    left = name[len(short) :]
-    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(left) is None
+    ending = name[len(short) :]
+    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(ending) is None
 
 
 @lru_cache(maxsize=1)
 def _english() -> NickNamer:
     return NickNamer()
+
+
+@cache
+def _word_names() -> frozenset[str]:
+    """Names that are words, casefolded; function words among them, since any may be a name: Will, May, Don."""
+    names = (word.casefold() for language in LANGUAGES for word in words_of_language(language, "word_names"))
+    return all_function_words().union(names)
+
+
+@cache
+def _formal_names(language: Language) -> dict[str, frozenset[str]]:
+    """What a nickname can be short for; both casefolded, names of two words with a hyphen."""
+    entries = (entry.partition(":") for entry in words_of_language(language, "nicknames"))
+    return {short: frozenset(formal.split(",")) for short, _, formal in entries}

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from text_to_num import alpha2digit
 
-from attribution.text.figures import german_halves, plain_figures, whole_halves
-from attribution.text.languages.function_words import Language
+from attribution.text.digits import german_halves, plain_figures, whole_halves
+from attribution.text.languages.language_data import Language, compiled_of_language, language_data, patterns_of_language
 
 _ONE_TO_NINETEEN = """
     one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
@@ -19,27 +19,6 @@ _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 
 _VAGUE = {"couple": 2, "few": 3, "several": 4}
 _FILLERS = frozenset(("a", "an", "of"))
-# `alpha2digit` leaves these alone when they stand by themselves; some of them are articles or pronouns too.
-_SMALLEST: dict[Language, dict[str, str]] = {
-    "en": {"zero": "0", "one": "1", "two": "2"},
-    "de": {"null": "0", "eins": "1", "zwei": "2", "zwo": "2"},
-    "es": {"cero": "0", "dos": "2"},
-    "fr": {"zéro": "0", "deux": "2"},
-}
-_DOZEN: dict[Language, str] = {
-    "en": r"dozens?\b(?: of)?",
-    "de": r"dutzend",
-    "es": r"docenas?\b(?: de)?",
-    "fr": r"douzaines?\b(?: d(?:e\b|[’']))?",
-}
-_HALF: dict[Language, str] = {"en": "half a", "de": "(?:ein )?halbes", "es": "media", "fr": "une demi[- ]"}
-_A: dict[Language, str] = {"en": "an?|the", "de": "ein", "es": "una?", "fr": "une?"}
-_ORDINAL: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.I),
-    "de": re.compile(r"\b(\d{1,3})\.(?=\s+[^\W\d])"),
-    "es": re.compile(r"\b(\d+)(?:[.]?[ºª]|er\b|ro\b|ra\b|to\b|ta\b)", re.I),
-    "fr": re.compile(r"\b(\d+)(?:ère|ème|eme|er|re|e)\b", re.I),
-}
 _YEAR_IN_PAIRS = re.compile(r"\b(1[89]|20) ([1-9]\d)\b")
 _CJK_DIGITS = {
     **dict(zip("〇零一二三四五六七八九", (0, *range(10)), strict=True)),
@@ -69,22 +48,23 @@ def in_digits(text: str, language: Language) -> str:
     text = cjk_in_digits(text)
     text = plain_figures(german_halves(text) if language == "de" else text, language)
     # Half a surrogate pair is text in Python, but not for this library.
-    said: str = alpha2digit(text.encode("utf-8", "replace").decode(), language)
-    if said != text:
+    digits: str = alpha2digit(text.encode("utf-8", "replace").decode(), language)
+    if digits != text:
         # 1994 is said in two numbers: nineteen ninety-four.
-        said = _YEAR_IN_PAIRS.sub(lambda pair: pair[0] if pair[0] in text else pair[1] + pair[2], said)
-    said = _smallest(language).sub(lambda word: _SMALLEST[language][word[0].lower()], said)
-    return _dozens(language).sub(_number_of_dozens, whole_halves(said))
+        digits = _YEAR_IN_PAIRS.sub(lambda pair: pair[0] if pair[0] in text else pair[1] + pair[2], digits)
+    smallest = language_data(language)["numbers"]["smallest"]
+    digits = _smallest(language).sub(lambda word: smallest[word[0].lower()], digits)
+    return _dozens(language).sub(_number_of_dozens, whole_halves(digits))
 
 
 def without_ordinals(text: str, language: Language) -> str:
     """A text in digits with its ordinal numbers as cardinal ones: the 21st, der 21., la 3ª, le 20e."""
-    return _ORDINAL[language].sub(r"\1", text)
+    return _ordinal(language).sub(r"\1", text)
 
 
 def cjk_in_digits(text: str) -> str:
     """A text with Chinese and Japanese numbers that have a unit in digits: 三千, 两万, 二十三, 1億5千万."""
-    return _CJK_NUMBER.sub(lambda found: str(_cjk_large(found[0])), text) if not text.isascii() else text
+    return _CJK_NUMBER.sub(lambda match: str(_cjk_large(match[0])), text) if not text.isascii() else text
 
 
 def _cjk_large(numeral: str) -> int:
@@ -103,8 +83,8 @@ def _cjk_large(numeral: str) -> int:
 
 def quantity_of(text: str | None) -> int:
     """The number that a text of `QUANTITY` means: a couple is 2, a few are 3, several are 4; 1 if there is none."""
-    said = next((word for word in in_digits((text or "").lower(), "en").split() if word not in _FILLERS), "1")
-    return int(said) if said.isdecimal() else _VAGUE.get(said, 1)
+    quantity = next((word for word in in_digits((text or "").lower(), "en").split() if word not in _FILLERS), "1")
+    return int(quantity) if quantity.isdecimal() else _VAGUE.get(quantity, 1)
 
 
 def cjk_number(numeral: str) -> int:
@@ -121,19 +101,24 @@ def cjk_number(numeral: str) -> int:
     return total + digit
 
 
-def _number_of_dozens(found: re.Match[str]) -> str:
-    number = 6 if found["half"] else 12 * int(found["n"] or 1)
+def _number_of_dozens(match: re.Match[str]) -> str:
+    number = 6 if match["half"] else 12 * int(match["n"] or 1)
     # French joins the next word to it: une demi-douzaine d'œufs.
-    return f"{number} " if found[0].endswith(("'", "’")) else str(number)
+    return f"{number} " if match[0].endswith(("'", "’")) else str(number)
 
 
 @lru_cache
 def _smallest(language: Language) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(_SMALLEST[language])})\b", re.I)
+    """The numbers that `alpha2digit` leaves alone when they stand by themselves; some are articles or pronouns too."""
+    return re.compile(rf"\b(?:{'|'.join(language_data(language)['numbers']['smallest'])})\b", re.I)
+
+
+@lru_cache
+def _ordinal(language: Language) -> re.Pattern[str]:
+    return compiled_of_language(language, "numbers")["ordinal"]
 
 
 @lru_cache
 def _dozens(language: Language) -> re.Pattern[str]:
-    return re.compile(
-        rf"\b(?:(?P<half>{_HALF[language]}) ?|(?:(?P<n>\d{{1,3}})|{_A[language]}) ){_DOZEN[language]}", re.I
-    )
+    words = patterns_of_language(language, "numbers")
+    return re.compile(rf"\b(?:(?P<half>{words['half']}) ?|(?:(?P<n>\d{{1,3}})|{words['a']}) ){words['dozen']}", re.I)

@@ -6,11 +6,9 @@ import re
 from functools import lru_cache
 
 from attribution.text.content import content_of
-from attribution.text.languages.courtesies import COURTESIES
-from attribution.text.languages.denials import DENIALS
-from attribution.text.languages.function_words import FUNCTION_WORDS, Language
-from attribution.text.languages.reading import language, reading
-from attribution.text.languages.withdrawals import WITHDRAWALS
+from attribution.text.languages.language_data import LANGUAGES, Language, all_function_words
+from attribution.text.languages.phrase_patterns import courtesies, denials, withdrawals
+from attribution.text.languages.reading_language import language, reading
 from attribution.text.tokens import normalise, words
 
 _CJK_UNKNOWN = re.compile(
@@ -34,7 +32,6 @@ _CJK_COURTESIES = re.compile(
     "|供你参考|谢谢(?:你)?|你好|(?:これを|それを)?(?:覚えて|メモして)(?:おいて)?(?:ください|くださいね|ね)?"
     "|忘れないで(?:ください|ね)?|ちなみに|ありがとう(?:ございます)?|こんにちは|お願いします"
 )
-_SMALL_WORDS = frozenset().union(*FUNCTION_WORDS.values())
 _CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? (?:but|aber|pero|mais) ")
 
 
@@ -59,10 +56,10 @@ def is_unknown(answer: str, question: str) -> bool:
 
     A title or a name may hold such a phrase: The Forgotten Garden, the Tomb of the Unknown Soldier.
     """
-    asked = content_of(question.casefold())
+    question_words = content_of(question.casefold())
     is_said, beside, untold = _beside_unknown(answer, language())
-    tells = is_said or (bool(untold) and untold.isdisjoint(asked) and not _DECIDES.match(answer))
-    return tells and beside <= asked
+    tells = is_said or (bool(untold) and untold.isdisjoint(question_words) and not _DECIDES.match(answer))
+    return tells and beside <= question_words
 
 
 def says_retracted(text: str) -> bool:
@@ -77,24 +74,25 @@ def without_courtesies(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _without_courtesies(text: str, language: Language) -> str:
-    left = _CJK_COURTESIES.sub(" ", COURTESIES[language].sub(" ", text.replace("’", "'")))
+    remaining = _CJK_COURTESIES.sub(" ", courtesies(language).sub(" ", text.replace("’", "'")))
     with reading(language):
-        return left if content_of(left) else text
+        return remaining if content_of(remaining) else text
 
 
 @lru_cache(maxsize=8192)
 def _denies(clause: str, language: Language) -> bool:
-    patterns = DENIALS[language]
-    left = _CJK_AFFIRMED.sub(" ", patterns.affirmed.sub(" ", clause))
-    return patterns.denied.search(left) is not None or _CJK_DENIED.search(left) is not None
+    patterns = denials(language)
+    remaining = _CJK_AFFIRMED.sub(" ", patterns.affirmed.sub(" ", clause))
+    return patterns.denied.search(remaining) is not None or _CJK_DENIED.search(remaining) is not None
 
 
 @lru_cache(maxsize=8192)
 def _says_unknown(text: str, language: Language) -> bool:
     with reading(language):
-        said = " ".join(normalise(_ABBREVIATED.sub(" unknown ", text))) or text
+        plain = " ".join(normalise(_ABBREVIATED.sub(" unknown ", text))) or text
     # A reply may be in English though the conversation is not.
-    return any(DENIALS[one].unknown.search(said) for one in {language, "en"}) or bool(_CJK_UNKNOWN.search(text))
+    patterns = [denials(reply_language).unknown for reply_language in {language, "en"}]
+    return any(pattern.search(plain) for pattern in patterns) or _CJK_UNKNOWN.search(text) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -104,17 +102,17 @@ def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str]
     Annotators have a phrase for it, whatever the language of the conversation.
     """
     with reading(language):
-        found = _CJK_UNKNOWN.sub(" unknown ", _ABBREVIATED.sub(" unknown ", text))
-        left = " ".join(words(found if found == text else _CJK_BESIDE.sub(" ", found)))
+        marked = _CJK_UNKNOWN.sub(" unknown ", _ABBREVIATED.sub(" unknown ", text))
+        remaining = " ".join(words(marked if marked == text else _CJK_BESIDE.sub(" ", marked)))
         is_said, untold = False, list[str]()
-        for patterns in DENIALS.values():
-            left, count = patterns.unknown.subn(" ", left)
+        for patterns in map(denials, LANGUAGES):
+            remaining, count = patterns.unknown.subn(" ", remaining)
             is_said = is_said or count > 0
-            untold += (found[0] for found in patterns.untold.finditer(left))
-            left = patterns.untold.sub(" ", left)
-        for patterns in DENIALS.values():
-            left = patterns.beside.sub(" ", left)
-        more = " ".join(word for word in left.split() if word not in _SMALL_WORDS)
+            untold += (match[0] for match in patterns.untold.finditer(remaining))
+            remaining = patterns.untold.sub(" ", remaining)
+        for patterns in map(denials, LANGUAGES):
+            remaining = patterns.beside.sub(" ", remaining)
+        more = " ".join(word for word in remaining.split() if word not in all_function_words())
         return is_said, content_of(more), content_of(" ".join(untold))
 
 
@@ -122,5 +120,5 @@ def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str]
 def _says_retracted(text: str, language: Language) -> bool:
     if _CJK_RETRACTED.search(text):
         return True
-    patterns = WITHDRAWALS[language]
+    patterns = withdrawals(language)
     return any(patterns.take_back(clause, denied=_denies(clause, language)) for clause in clauses_of(text))

@@ -1,15 +1,16 @@
-"""What kind of answer a question asks for: a conclusion, a yes or no, a number of things, a name."""
+"""What kind of answer a question asks for, and how each language asks: a conclusion, yes or no, a number, a name."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+import unicodedata
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from attribution.constants import FEW_THINGS
 from attribution.text.content import content_of, is_date
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.questions import QUESTIONS, is_conditional
-from attribution.text.languages.reading import language
+from attribution.text.languages.language_data import Language, compiled_of_language, dictionary_form, words_of_language
+from attribution.text.languages.reading_language import language
 from attribution.text.names import is_name
 from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
@@ -17,6 +18,54 @@ from tracing.systems.conversations import Question
 _CJK_NUMBER = re.compile(".*(?:多少|几|幾|いくつ|何[人匹個つ回冊本年日歳枚])")
 _CJK_YES_OR_NO = re.compile("是|不是|对|はい|いいえ")
 _WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPatterns:
+    """Patterns of one language.
+
+    Attributes:
+        polite: how a question begins that only asks politely: could you tell me.
+        concludes: moods and adverbs of what is supposed; the conditional is found by `is_conditional`.
+        reported: verbs after which a mood belongs to what somebody said: Where did Ana say she would live?
+        inferential: words of an answer that is a yes or no, however sure.
+        counts: how a number or duration is asked for; it begins the question.
+        how_many: how a number of things is asked for.
+        asks_a_name: what asks for a name.
+    """
+
+    polite: re.Pattern[str]
+    concludes: re.Pattern[str]
+    reported: re.Pattern[str]
+    inferential: re.Pattern[str]
+    counts: re.Pattern[str]
+    how_many: re.Pattern[str]
+    asks_a_name: re.Pattern[str]
+
+
+@cache
+def question_patterns(language: Language) -> QuestionPatterns:
+    """The patterns of a language."""
+    return QuestionPatterns(**compiled_of_language(language, "questions"))
+
+
+def is_conditional(word: str, language: Language) -> bool:
+    """Whether a lower-case word is a verb in the conditional: an infinitive with an ending, viviría or habiterait."""
+    endings = words_of_language(language, "conditional_endings")
+    stem = next((word[: -len(ending)] for ending in endings if word.endswith(ending)), "")
+    if not stem.endswith("r"):
+        return False
+    verb = _unaccented(dictionary_form(word, language).lower())
+    # A verb is its own infinitive; `quería` is the imperfect of querer, not the infinitive *quer.
+    listed = any(
+        stem == irregular or (len(irregular) > 4 and stem.endswith(irregular))
+        for irregular in words_of_language(language, "conditional_stems")
+    )
+    return listed or (verb != _unaccented(word) and _unaccented(stem) in (verb, verb.removesuffix("e")))
+
+
+def _unaccented(word: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
 
 
 def is_inferred(question: Question) -> bool:
@@ -27,17 +76,17 @@ def is_inferred(question: Question) -> bool:
 def is_yes_or_no(question: Question) -> bool:
     """Whether the accepted answer is yes or no, however sure."""
     gold = question.answers[0].strip()
-    return QUESTIONS[language()].inferential.search(gold) is not None or _CJK_YES_OR_NO.match(gold) is not None
+    return question_patterns(language()).inferential.search(gold) is not None or _CJK_YES_OR_NO.match(gold) is not None
 
 
 @lru_cache(maxsize=4096)
-def _concludes(asked: str, language: Language) -> bool:
+def _concludes(question: str, language: Language) -> bool:
     """Whether a question asks what is to be supposed, rather than what somebody said of it."""
-    patterns = QUESTIONS[language]
-    asked = patterns.polite.sub(" ", asked.strip())
-    found = [one.start() for one in patterns.concludes.finditer(asked)]
-    found += [one.start() for one in _WORD.finditer(asked) if is_conditional(one[0].lower(), language)]
-    return bool(found) and patterns.reported.search(asked[: min(found)]) is None
+    patterns = question_patterns(language)
+    question = patterns.polite.sub(" ", question.strip())
+    places = [match.start() for match in patterns.concludes.finditer(question)]
+    places += [match.start() for match in _WORD.finditer(question) if is_conditional(match[0].lower(), language)]
+    return bool(places) and patterns.reported.search(question[: min(places)]) is None
 
 
 def expected_count(question: Question) -> int:
@@ -57,14 +106,17 @@ def is_literal(question: Question) -> bool:
 
 def asks_a_name(question: Question) -> bool:
     """Whether the name of a person or a place is asked for."""
-    return QUESTIONS[language()].asks_a_name.search(question.question) is not None
+    return question_patterns(language()).asks_a_name.search(question.question) is not None
 
 
 def is_count(question: Question) -> bool:
     """Whether a number is asked for, which may have to be counted."""
-    asked = question.question.strip()
-    return QUESTIONS[language()].counts.match(asked) is not None or _CJK_NUMBER.match(asked) is not None
+    text = question.question.strip()
+    return question_patterns(language()).counts.match(text) is not None or _CJK_NUMBER.match(text) is not None
 
 
-def _how_many(asked: str) -> bool:
-    return QUESTIONS[language()].how_many.match(asked.strip()) is not None or _CJK_NUMBER.match(asked) is not None
+def _how_many(question: str) -> bool:
+    return (
+        question_patterns(language()).how_many.match(question.strip()) is not None
+        or _CJK_NUMBER.match(question) is not None
+    )

@@ -11,10 +11,9 @@ import re
 from functools import lru_cache
 
 from attribution.constants import SHORTEST_VERB
-from attribution.text.languages.dictionary import dictionary_form, is_known
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import language
-from attribution.text.languages.time_names import english_name
+from attribution.text.languages.language_data import Language, dictionary_form, is_known
+from attribution.text.languages.reading_language import language
+from attribution.text.languages.times import english_name
 
 _SAME = """
     go:gone,going think:thought feel:felt leave:left,leaves,leaf live:life,lives win:won

@@ -13,7 +13,14 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attribution.text.figures import currencies_in, with_currencies_named, without_currencies
+from attribution.text.digits import (
+    currencies_in,
+    with_currencies_named,
+    with_ranges,
+    with_shares,
+    with_units,
+    without_currencies,
+)
 from attribution.text.folding import (
     UNSPACED,
     as_in,
@@ -22,10 +29,9 @@ from attribution.text.folding import (
     western_digits,
     without_turkish_case,
 )
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import language, reading
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
-from attribution.text.units import with_ranges, with_shares, with_units
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
@@ -67,11 +73,11 @@ def contains(text: str, value: str) -> bool:
 
     Nothing contains a value without tokens. Of money the currency counts where both name one: $1500 is 1,500 dollars.
     """
-    said, accepted = compared(text, value)
-    if _occurs(accepted, said):
+    text_tokens, value_tokens = compared(text, value)
+    if _occurs(value_tokens, text_tokens):
         return True
-    said, accepted = compared(_POSSESSIVE.sub("", text), _POSSESSIVE.sub("", value))
-    return _occurs(accepted, said)
+    text_tokens, value_tokens = compared(_POSSESSIVE.sub("", text), _POSSESSIVE.sub("", value))
+    return _occurs(value_tokens, text_tokens)
 
 
 def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -79,8 +85,8 @@ def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     text, value = money_alike(text, value)
     read = language()
     with reading((shared_language(text, value) if read == "en" else None) or read):
-        said, accepted = normalise(text), normalise(value)
-        return as_in(said, accepted, without_turkish_case(text) | without_turkish_case(value)), accepted
+        text_tokens, value_tokens = normalise(text), normalise(value)
+        return as_in(text_tokens, value_tokens, without_turkish_case(text) | without_turkish_case(value)), value_tokens
 
 
 def money_alike(text: str, value: str) -> tuple[str, str]:

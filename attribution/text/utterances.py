@@ -32,19 +32,19 @@ def repeated(turn: Turn, text: str, speakers: Iterable[str]) -> Repeated | None:
 
     A turn whose value was changed is still that turn, so numbers count no more than other words.
     """
-    said = content_of(without_courtesies(turn.text))
-    if not said or not is_most_of(said, content_of(text)):
+    turn_words = content_of(without_courtesies(turn.text))
+    if not turn_words or not is_most_of(turn_words, content_of(text)):
         return None
     lines = text.splitlines() if "\n" not in turn.text else [text]
     whole = next((line for line in lines if turn.text in line), None)
-    line = whole or max(lines, key=lambda line: len(said & content_of(line)))
-    share = 1.0 if whole is not None else len(said & content_of(line)) / len(said)
+    line = whole or max(lines, key=lambda line: len(turn_words & content_of(line)))
+    share = 1.0 if whole is not None else len(turn_words & content_of(line)) / len(turn_words)
     return Repeated(line, share, _misascribed(turn, line, speakers)) if share >= MOST_OF_AN_UTTERANCE else None
 
 
-def is_most_of(said: frozenset[str], found: frozenset[str]) -> bool:
+def is_most_of(turn_words: frozenset[str], words: frozenset[str]) -> bool:
     """Whether most of the content words that were said are among those found."""
-    return len(said & found) >= MOST_OF_AN_UTTERANCE * len(said)
+    return len(turn_words & words) >= MOST_OF_AN_UTTERANCE * len(turn_words)
 
 
 def passages_of(text: str) -> Sequence[str]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attribution.attributor import ATTRIBUTORS, SURVIVAL, bound, open_attributor, sound
+from attribution.attributor import ATTRIBUTORS, SURVIVAL, bound, checked_attribution, open_attributor
 from attribution.explanations import Explained, explained
 from experiments.annotating.labels import CaseId
 from experiments.annotating.workspace import GraphInUse, Workspace
@@ -71,7 +71,7 @@ class Methods:
         method = self._method(used, name, self._workspace.opened[case.trace].source.path)
         asked = self._workspace.case(case)
         found = explained(method, asked)
-        return Explained(sound(found.attribution, asked), found.steps)
+        return Explained(checked_attribution(found.attribution, asked), found.steps)
 
     def _method(self, used: GraphInUse, name: str, path: Path) -> Attributor:
         with used.lock:

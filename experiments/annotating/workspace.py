@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from attribution.attributor import Attributor, Guarded
+from attribution.attributor import Attributor, GuardedAttributor
 from attribution.cases import PASS_SCORE, Attribution, Case
 from attribution.failures import answers_in, complaint, judge_score, judged_cases
 from attribution.methods import survival
@@ -199,7 +199,7 @@ class Workspace:
                 cid, asked, reply = CaseId(opened.id, prediction.id), text_of(query.value), text_of(prediction.value)
                 entries[cid] = ListedCase(cid, asked, reply, "", (), _judged(graph, prediction.id))
         self._publish(opened, entries)
-        method = Guarded(lambda: survival(used.recording))
+        method = GuardedAttributor(lambda: survival(used.recording))
         for cid, entry in entries.items():
             if entry.state == "wrong" and not self._stopped.is_set():
                 entries[cid] = replace(entry, verdict=method.attribute(self.case(cid)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attribution.attributor import sound
+from attribution.attributor import checked_attribution
 from attribution.cases import Attribution, Case
 from experiments.attributing.attributions import Attributions, CaseLine, OperationLine, TraceLine, case_line
 from tracing.errors import BudgetExceededError, in_one_line
@@ -183,7 +183,7 @@ class Batch:
             try:
                 if isinstance(method, Exception):
                     raise method
-                attribution = sound(method.attribute(case), case)
+                attribution = checked_attribution(method.attribute(case), case)
             except BudgetExceededError as error:
                 self.tally.stopped = in_one_line(error)
                 self._stop.set()

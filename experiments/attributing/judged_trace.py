@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attribution.attributor import SURVIVAL, Guarded, bound, open_attributor
+from attribution.attributor import SURVIVAL, GuardedAttributor, bound, open_attributor
 from attribution.cases import Attribution, Case
 from attribution.failures import judged_cases
 from experiments.attributing.case_sources import trace_source
@@ -26,5 +26,5 @@ def judged_in(graph: ExecutionGraph, path: Path) -> list[tuple[Case, Attribution
     except TraceError:
         return []
     cases = {case.prediction: case for case in (*judged_cases(found.recording), *found.cases)}
-    method = Guarded(lambda: bound(open_attributor(SURVIVAL), None)(found.recording))
+    method = GuardedAttributor(lambda: bound(open_attributor(SURVIVAL), None)(found.recording))
     return [(case, None if case.passed else method.attribute(case)) for case in cases.values()]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attribution.replay.method import Checked, Replay
+from attribution.replay.replay_method import Checked, Replay
 from attribution.survival.matching.matcher import WORDS, open_matcher
 from attribution.text.content import text_of
 from experiments.data.loaders import load_dataset

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from attribution.attributor import ATTRIBUTORS, SURVIVAL, Attributor, bound, open_attributor
+from attribution.benchmark.attribution_scores import score
 from attribution.benchmark.baselines import Constant, Random
-from attribution.benchmark.metrics import score
 from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Case
 from attribution.judging.words import by_words, judge_reply
-from attribution.labelled import LabelledCase, Suite, as_complaints
+from attribution.labelled_cases import LabelledCase, Suite, as_complaints
 from attribution.recordings import Recording
-from attribution.replay.method import Replay
+from attribution.replay.replay_method import Replay
 from attribution.survival.matching.matcher import WORDS
 from experiments.bench.injected_faults.hard import hardened
 from experiments.bench.injected_faults.injector import Injected, Injector

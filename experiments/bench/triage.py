@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from attribution.agent.triage import better
-from attribution.benchmark.metrics import Prediction, score
+from attribution.benchmark.attribution_scores import Prediction, score
 from attribution.benchmark.suites import run
-from attribution.labelled import Suite
+from attribution.labelled_cases import Suite
 from experiments.bench.attributing import Announced, Make, Progress
 from tracing.llm.accounting.budget import Spending
 from tracing.llm.booking import price

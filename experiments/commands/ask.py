@@ -38,8 +38,8 @@ def ask(
 
     Exit code 0, or 1 if it found no answer that the trace supports.
     """
+    from attribution.agent.agent_method import Agent
     from attribution.agent.exploration import Exploration
-    from attribution.agent.method import Agent
     from attribution.recordings import operations_of
     from experiments.running.wiring import home_folder, model_access
     from tracing.errors import ConfigError

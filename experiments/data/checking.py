@@ -11,7 +11,7 @@ from typing import cast
 from attribution.constants import LANGUAGE_SAMPLE
 from attribution.judging.metrics import LLM_JUDGE
 from attribution.judging.words import METRICS
-from attribution.text.languages.reading import is_read
+from attribution.text.languages.reading_language import is_read
 from experiments.data.datasets import DATASETS, DatasetLoader, checked
 from experiments.data.loaders import assign_splits
 from experiments.data.reading import Progress, Reading, Reports

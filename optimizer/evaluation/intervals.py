@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, variance
 
-from attribution.wilson import Z, wilson_interval
+from attribution.confidence_intervals import Z, wilson_interval
 from optimizer.evaluation.scores import Interval
 
 

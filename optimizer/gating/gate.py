@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from attribution.wilson import wilson_interval
+from attribution.confidence_intervals import wilson_interval
 from optimizer.evaluation.statistics import sign_flip_p
 
 if TYPE_CHECKING:

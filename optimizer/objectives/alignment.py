@@ -10,7 +10,7 @@ from itertools import chain
 from statistics import StatisticsError, correlation
 from typing import NamedTuple
 
-from attribution.bootstrap import Interval, middle
+from attribution.confidence_intervals import Interval, middle
 
 FEWEST_PAIRS = 12
 """Fewer say nothing."""

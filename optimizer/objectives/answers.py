@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from attribution.explanations import quote
 from attribution.judging.words import Judgement
-from attribution.survival.quoting import quote
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.conversations import Question

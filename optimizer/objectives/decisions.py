@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from attribution.explanations import quote
 from attribution.replay.repair import right_decision
 from attribution.survival.gold import Gold
-from attribution.survival.quoting import quote
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.entries import Entry

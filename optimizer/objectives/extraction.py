@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from attribution.constants import SAME_FACT
+from attribution.explanations import quote
 from attribution.survival.gold import Gold
-from attribution.survival.quoting import quote
 from attribution.text.content import Vocabulary
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from attribution.survival.outdated import is_unknowable
+from attribution.survival.needs import is_unknowable
 from attribution.text.content import time_words
 from attribution.text.names import has_capital, is_word, written_as_name
 from attribution.text.question_kinds import asks_a_name

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attribution.attributor import AsksModel, AttributorFactory, Guarded
+from attribution.attributor import AsksModel, AttributorFactory, GuardedAttributor
 from attribution.recordings import Recording
 from tracing.errors import BudgetExceededError
 
@@ -49,7 +49,7 @@ class Failures:
         missing = [case for case in wrong if case.question.id not in known]
         if missing:
             recording = Recording(outcome.graph, outcome.conversation, self._operations)
-            method = Guarded(lambda: self._factory(recording, self._access))
+            method = GuardedAttributor(lambda: self._factory(recording, self._access))
             for case in missing:
                 known[case.question.id] = method.attribute(case)
             if method.trouble is not None and not self._told:

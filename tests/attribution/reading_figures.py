@@ -20,7 +20,7 @@ from pathlib import Path
 
 from attribution.text.content import content_of
 from attribution.text.dates import spans_of
-from attribution.text.languages.reading import language_of, reading
+from attribution.text.languages.reading_language import language_of, reading
 from attribution.text.names import names_in, short_for
 from attribution.text.phrases import denies, says_retracted
 from attribution.text.question_kinds import is_inferred

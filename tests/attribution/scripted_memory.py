@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 
 from attribution.cases import Attribution, Blame, Case
 from attribution.judging.words import judge
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
 from tracing.recording.recorder import operation, session, trace, variable

@@ -10,7 +10,7 @@ import pytest
 from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from attribution.agent.method import CONCLUSIONS, MOST_GARBAGE, Agent
+from attribution.agent.agent_method import CONCLUSIONS, MOST_GARBAGE, Agent
 from attribution.agent.notes import Note, remembered, tokens_at_most
 from attribution.agent.triage import Triage
 from attribution.cases import Attribution, Blame, Case

@@ -11,13 +11,13 @@ import pytest
 from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import ScriptedServer, prompt_of
 
-from attribution.agent.method import Agent
+from attribution.agent.agent_method import Agent
 from attribution.cases import Case
 from attribution.failures import NOT_KNOWN
 from attribution.judging.words import Judgement, judge
 from attribution.recordings import recording_of
-from attribution.replay.method import Replay
-from attribution.survival.method import Survival
+from attribution.replay.replay_method import Replay
+from attribution.survival.survival_method import Survival
 from experiments.annotating.case_graph import CaseGraphs
 from experiments.systems.rag import Rag
 from experiments.views.trace_questions import questions_of

@@ -13,7 +13,7 @@ from scripted_server import Reply, ScriptedServer
 from attribution.agent.assisted import Probe, assisted, opinion_of
 from attribution.cases import Attribution, Case
 from attribution.recordings import Recording
-from attribution.survival.method import Survival
+from attribution.survival.survival_method import Survival
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation, Question
@@ -161,8 +161,8 @@ def test_probes_about_a_case_end_when_their_tokens_are_spent(
         with access.watch() as watch:
             found = survival.attribute(case)
         assert watch.prompt_tokens + watch.completion_tokens <= most
-        counts.append(probe.asked)
-        if not probe.asked:
+        counts.append(probe.probes)
+        if not probe.probes:
             assert found == assisted_without_model(case, recording)
     assert counts[0] == 0 < counts[1] < counts[2]
 
@@ -175,10 +175,10 @@ def test_a_case_has_the_same_verdict_again_and_its_explanation_is_of_that_verdic
     for most in range(200, 1400, 100):
         probe = Probe(open_access(cache=False).task, tokens=most)
         survival = Survival(recording.graph, recording.conversation, recording.operations, review=probe.review)
-        first, asked = survival.explain(case), probe.asked
+        first, asked = survival.explain(case), probe.probes
         assert survival.explain(case) == first
         assert survival.attribute(case) == first.attribution
-        assert probe.asked == asked, "nothing is asked again"
+        assert probe.probes == asked, "nothing is asked again"
 
 
 def test_a_verdict_and_its_explanation_are_one_review(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from attribution.bootstrap import clustered_interval, mean_interval, middle
+from attribution.confidence_intervals import clustered_interval, mean_interval, middle
 
 
 def test_the_middle_leaves_two_and_a_half_per_cent_on_either_side() -> None:

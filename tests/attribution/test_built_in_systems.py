@@ -14,7 +14,7 @@ from scripted_server import ScriptedServer
 
 from attribution.cases import Blame, Case
 from attribution.judging.words import judge
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from experiments.systems.evermemos import EverMemOS
 from experiments.systems.fact_memory.system import FactMemory
 from experiments.systems.long_context import LongContext

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
-from attribution.survival.calibration import SURVIVAL, confidence_of, is_calibrated, signs_of
-from attribution.survival.grounds import Grounds
+from attribution.survival.calibration import SURVIVAL, Grounds, confidence_of, is_calibrated, signs_of
 from experiments.bench.calibration.fitting import fit, measure
 from experiments.bench.calibration.verdicts import KnownVerdict, Source
 
 CLEAR = Grounds(
     error_type="ExtractionError",
-    said=0.9,
+    stated=0.9,
     named=True,
     about=1.0,
     traced=True,
@@ -41,7 +40,7 @@ def drawn_grounds(draw: st.DrawFn) -> Grounds:
     return replace(
         CLEAR,
         error_type=draw(st.sampled_from(get_args(ErrorType))),
-        said=draw(st.floats(0, 1)),
+        stated=draw(st.floats(0, 1)),
         about=draw(st.floats(0, 1)),
         **flags,
     )
@@ -50,7 +49,7 @@ def drawn_grounds(draw: st.DrawFn) -> Grounds:
 @given(drawn_grounds())
 def test_a_confidence_is_a_probability_that_grows_with_what_the_verdict_states(grounds: Grounds) -> None:
     assert 0 < confidence_of(grounds) < 1
-    assert confidence_of(replace(grounds, said=min(1.0, grounds.said + 0.2))) >= confidence_of(grounds)
+    assert confidence_of(replace(grounds, stated=min(1.0, grounds.stated + 0.2))) >= confidence_of(grounds)
 
 
 def test_in_a_language_that_is_not_read_a_verdict_is_half_as_sure() -> None:
@@ -70,7 +69,7 @@ def test_every_sign_has_a_weight_and_sources_are_named_with_their_cases() -> Non
     [{"traced": False}, {"named": False}, {"about": 0.2}, {"pieced": False}, {"unknown": True}, {"followed": False}],
 )
 def test_a_response_error_is_less_sure_where_its_grounds_are_worse(worse: dict[str, bool | float]) -> None:
-    clear = replace(CLEAR, error_type="ResponseError", said=0.7)
+    clear = replace(CLEAR, error_type="ResponseError", stated=0.7)
     assert confidence_of(replace(clear, **worse)) < confidence_of(clear)  # type: ignore[arg-type]
 
 
@@ -79,7 +78,7 @@ def test_what_was_not_calibrated_is_known() -> None:
     assert not is_calibrated(replace(CLEAR, language="de"))
     assert not is_calibrated(replace(CLEAR, error_type="JudgeError"))
     for outside in OUTSIDE_THE_SYSTEM:
-        assert confidence_of(replace(CLEAR, error_type=outside, said=0.8)) == 0.8
+        assert confidence_of(replace(CLEAR, error_type=outside, stated=0.8)) == 0.8
 
 
 def test_the_fit_finds_the_sign_by_which_verdicts_are_wrong_and_carries_over_to_a_source_left_out() -> None:
@@ -107,5 +106,5 @@ def _drawn(source: Source, count: int) -> list[KnownVerdict]:
     for at in range(count):
         named = at % 8 > 0
         right = chance.random() < (0.95 if named else 1 / 3)
-        found.append(KnownVerdict(source, source, replace(CLEAR, named=named, said=0.7), right))
+        found.append(KnownVerdict(source, source, replace(CLEAR, named=named, stated=0.7), right))
     return found

@@ -6,8 +6,8 @@ import pytest
 from scripted_memory import FACT_MEMORY, RAG, ScriptedMemory
 
 from attribution.failures import NOT_KNOWN
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import reading
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import reading
 from attribution.text.phrases import says_retracted, without_courtesies
 from tracing.systems.conversations import Conversation, Question
 

@@ -6,8 +6,8 @@ import pytest
 
 from attribution.text.content import is_date
 from attribution.text.dates import moment, same_time, spans_of, without_stamp
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import reading
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import reading
 
 SAID = date(2023, 5, 25)  # a Thursday
 

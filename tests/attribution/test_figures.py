@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.gold_answers.audit import Audit
+from attribution.gold_answers.answer_audit import Audit
 from attribution.judging.normal_forms import same_value
 from attribution.judging.words import judge
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import reading
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import reading
 from attribution.text.numbers import cjk_in_digits
 from attribution.text.tokens import contains
 from tracing.systems.conversations import Conversation, Question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.survival.matching.grading import Grader
+from attribution.survival.matching.word_matcher import Grader
 from attribution.text.content import Vocabulary, content_of
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 

@@ -17,16 +17,15 @@ from attribution.conformance import MatcherConformance
 from attribution.failures import NOT_KNOWN
 from attribution.recordings import Recording
 from attribution.survival.gold import Gold
-from attribution.survival.matching.asking import MOST_ASKED, by_asking
-from attribution.survival.matching.contraries import contrary, of_another, unreal
-from attribution.survival.matching.known import known_pairs, known_replies
+from attribution.survival.matching.contradictions import contrary, of_another, swapped, unreal
+from attribution.survival.matching.embedding_matcher import by_meaning
+from attribution.survival.matching.known_verdicts import known_pairs, known_replies
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage, open_matcher
-from attribution.survival.matching.meaning import by_meaning
-from attribution.survival.matching.roles import swapped
-from attribution.survival.matching.trial import margins_of
-from attribution.survival.matching.words import WordMatcher, by_words
-from attribution.survival.method import Survival
+from attribution.survival.matching.model_check import margins_of
+from attribution.survival.matching.model_matcher import MOST_ASKED, by_asking
+from attribution.survival.matching.word_matcher import WordMatcher, by_words
 from attribution.survival.need import Need
+from attribution.survival.survival_method import Survival
 from attribution.text.content import Vocabulary, content_of
 from optimizer.objectives.golds import Golds
 from tracing.errors import BudgetExceededError, ConfigError

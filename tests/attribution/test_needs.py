@@ -9,7 +9,7 @@ from scripted_memory import ScriptedMemory
 
 from attribution.survival.need import Need
 from attribution.survival.needs import needs_of
-from attribution.survival.verdicts.other_words import same_answer
+from attribution.survival.verdicts.mistakes import same_answer
 from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.survival.outdated import is_unknowable, outdated_value
+from attribution.survival.needs import is_unknowable, outdated_value
 from attribution.text.content import Vocabulary
-from attribution.text.languages.reading import language_of, reading
+from attribution.text.languages.reading_language import language_of, reading
 from tracing.systems.conversations import Conversation, Question
 
 

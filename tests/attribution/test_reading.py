@@ -12,8 +12,8 @@ from reading_figures import counted
 from attribution.survival.gold import Gold
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.dates import moment, spans_of
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import language, language_of, reading
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import language, language_of, reading
 from attribution.text.phrases import says_retracted, says_unknown
 from attribution.text.question_kinds import expected_count, is_count, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn

@@ -13,7 +13,7 @@ from scripted_server import Reply, ScriptedServer
 
 from attribution.cases import Attribution, Blame, Case
 from attribution.judging.words import Judgement, judge
-from attribution.replay.method import CONFIRMED, JOINT, Checked, Replay
+from attribution.replay.replay_method import CONFIRMED, JOINT, Checked, Replay
 from experiments.systems.evermemos import EverMemOS
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.mem0 import Mem0

@@ -6,9 +6,9 @@ import pytest
 
 from attribution.judging.normal_forms import decision_of, lengths_of, same_items, same_value
 from attribution.survival.matching.matcher import JudgesReplies
-from attribution.survival.verdicts.other_words import said_right
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import reading
+from attribution.survival.verdicts.mistakes import said_right
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import reading
 from tracing.systems.conversations import Question
 
 

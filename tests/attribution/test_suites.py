@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from attribution.benchmark.attribution_scores import Prediction, score
 from attribution.benchmark.baselines import Constant, Random
-from attribution.benchmark.metrics import Prediction, score
 from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import NOT_KNOWN, complaint, failed_cases
-from attribution.labelled import LabelledCase, Suite
+from attribution.labelled_cases import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
-from attribution.survival.method import Survival
+from attribution.survival.survival_method import Survival
 from tracing.errors import TraceError
 from tracing.interchange import smartcomment
 

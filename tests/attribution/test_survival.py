@@ -8,7 +8,7 @@ from msgspec import structs
 from scripted_memory import RAG, ScriptedMemory
 
 from attribution.cases import Blame
-from attribution.survival.method import Survival, attribute
+from attribution.survival.survival_method import Survival, attribute
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation, Question
 

@@ -13,8 +13,8 @@ from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.text.content import content_of
 from attribution.text.dates import spans_of
-from attribution.text.languages.function_words import Language
-from attribution.text.languages.reading import reading
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import reading
 from attribution.text.numbers import cjk_number, quantity_of
 from attribution.text.tokens import contains, word_count, words
 from experiments.systems.fact_memory.system import FactMemory

@@ -13,7 +13,7 @@ from attribution.benchmark.suites import load_suite
 from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.recordings import recording_of
-from attribution.survival.method import Survival, attribute
+from attribution.survival.survival_method import Survival, attribute
 from attribution.text.utterances import repeated
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn

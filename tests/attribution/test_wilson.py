@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binomtest
 
-from attribution.wilson import wilson_interval
+from attribution.confidence_intervals import wilson_interval
 
 
 @pytest.mark.parametrize(("right", "trials"), [(0, 6), (3, 6), (6, 6), (1, 24), (180, 200)])

@@ -6,7 +6,7 @@ import pytest
 from scripted_memory import RAG, ScriptedMemory
 
 from attribution.cases import Blame
-from attribution.gold_answers.audit import Audit
+from attribution.gold_answers.answer_audit import Audit
 from tracing.systems.conversations import Conversation, Question
 
 FRIENDS = Conversation.model_validate(

@@ -14,7 +14,7 @@ from fallible_model import let_answer
 from scripted_server import ScriptedServer, prompt_of
 
 from attribution.judging.words import judge
-from attribution.replay.method import Replay
+from attribution.replay.replay_method import Replay
 from experiments.bench.attributing import HARD, replay_of
 from experiments.bench.injected_faults.hard import CONDITIONS
 from experiments.bench.injected_faults.injector import Injected, Injector

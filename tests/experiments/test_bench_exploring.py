@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
+from attribution.agent.agent_prompts import starting_points
 from attribution.agent.exploration import Exploration
-from attribution.agent.starting_points import starting_points
 from experiments.bench.exploring.measuring import measure, recorded
 from experiments.bench.exploring.planted import KINDS, Planted, planted
 from experiments.command import main

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attribution.survival.outdated import outdated_value
+from attribution.survival.needs import outdated_value
 from attribution.text.content import Vocabulary
 from experiments.bench.gold_answers import shifted_dates, spoiling
 from experiments.bench.gold_answers.suite import annotated_cases, part_of

@@ -9,7 +9,7 @@ import pytest
 from light_environment import make_light
 
 from attribution.judging.words import judge
-from attribution.labelled import LabelledCase
+from attribution.labelled_cases import LabelledCase
 from experiments.bench.attributing import SCRIPTED_SETTINGS
 from experiments.bench.injected_faults.building_faults import CorruptedValue, CutShort, MergedAway, WrongPronoun
 from experiments.bench.injected_faults.faults import target_of

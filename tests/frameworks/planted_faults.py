@@ -12,7 +12,7 @@ from scripted_server import vector_of
 from attribution.cases import Attribution, Case
 from attribution.judging.words import judge
 from attribution.recordings import Recording, conversation_of, operations_of
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
 

@@ -11,7 +11,7 @@ from typing import Any
 from scripted_server import prompt_of
 
 from attribution.cases import Attribution
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from tracing.llm.access import ModelAccess

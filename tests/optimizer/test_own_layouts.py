@@ -12,7 +12,7 @@ import pytest
 from memory_recordings import CONVERSATIONS
 from scripted_server import ScriptedServer, prompt_of
 
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.bank import BankProposer
 from optimizer.proposers.demonstrations import DemonstrationProposer

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from attribution.wilson import wilson_interval
+from attribution.confidence_intervals import wilson_interval
 from optimizer.evaluation.intervals import _t_quantile, difference_interval, score_interval
 from optimizer.evaluation.statistics import sign_flip_p
 

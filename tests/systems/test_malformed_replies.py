@@ -10,8 +10,8 @@ import pytest
 from mem0_model import Mem0Model, is_extraction
 from scripted_server import Reply, ScriptedServer
 
+from attribution.agent.agent_method import Agent
 from attribution.agent.assisted import opinion_of
-from attribution.agent.method import Agent
 from attribution.judging.llm_judge import LlmJudge
 from experiments.systems.fact_memory.prompts import PROMPTS
 from experiments.systems.fact_memory.system import FactMemory

@@ -11,7 +11,7 @@ from scripted_server import ScriptedServer, prompt_of
 
 from attribution.cases import Blame, Case
 from attribution.judging.words import judge
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from experiments.data.agent_traces import TracedProject, read_projects
 from experiments.systems.trace_memory import TraceMemorySystem
 from experiments.systems.trace_memory.question_filters import FEWEST, Known, filters_of

@@ -24,9 +24,9 @@ MATCHERS = PluginRegistry(
     "matchers",
     "matcher",
     {
-        WORDS: "attribution.survival.matching.words:by_words",
-        MEANING: "attribution.survival.matching.meaning:by_meaning",
-        LLM: "attribution.survival.matching.asking:by_asking",
+        WORDS: "attribution.survival.matching.word_matcher:by_words",
+        MEANING: "attribution.survival.matching.embedding_matcher:by_meaning",
+        LLM: "attribution.survival.matching.model_matcher:by_asking",
     },
 )
 
@@ -77,7 +77,7 @@ class Grade:
         relevant: whether person and subject are near enough for the coverage to count.
         carries: whether it is relevant and its coverage is enough.
         traced: whether the graph shows that it was made from the need's turns.
-        found: its content words, to see what several texts carry together; empty if a text counts only alone.
+        words: its content words, to see what several texts carry together; empty if a text counts only alone.
     """
 
     coverage: float
@@ -86,7 +86,7 @@ class Grade:
     relevant: bool
     carries: bool
     traced: bool = False
-    found: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
 
 
 class Matcher(Protocol):

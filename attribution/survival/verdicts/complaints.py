@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attribution.cases import Blame, ErrorType
+from attribution.explanations import quote, quoted
 from attribution.survival.assertion import Assertion
 from attribution.survival.case_view import CaseView, Trail
-from attribution.survival.quoting import quote, quoted
 from attribution.survival.verdicts.strength import GARBLED, IGNORED, INVENTED
 from attribution.text.content import text_of
 from tracing.graph.elements import Operation
@@ -36,24 +36,24 @@ def at_its_word(view: CaseView, trail: Trail, blame: Blame) -> Blame:
     readers = [reader for turn in trail.need.turns for reader in view.flow.readers(turn)]
     if blame.error_type != "ResponseError" or not readers or not trail.context or view.gives_all(trail):
         return blame
-    left, turns = trail.context[0], " and ".join(trail.need.turns)
-    reason = f"of {turns}, {readers[-1].name} left {quoted(left)}, and the reply says that this does not tell it"
+    memory, turns = trail.context[0], " and ".join(trail.need.turns)
+    reason = f"of {turns}, {readers[-1].name} left {quoted(memory)}, and the reply says that this does not tell it"
     strength = IGNORED * trail.clarity
-    return Blame(readers[-1].name, readers[-1].id, "ExtractionError", strength, reason, (left.id,))
+    return Blame(readers[-1].name, readers[-1].id, "ExtractionError", strength, reason, (memory.id,))
 
 
 def _made_it(view: CaseView, assertion: Assertion) -> tuple[Operation | None, ErrorType]:
     """The operation that first said it, on the way to the nearest entry that does."""
     flow, variable = view.flow, assertion.carriers[0]
-    seen: set[str] = set()
+    visited: set[str] = set()
     fault: Operation | None = None
-    while variable.id not in seen:
-        seen.add(variable.id)
+    while variable.id not in visited:
+        visited.add(variable.id)
         makers = flow.graph.producers(variable.id)
         if not makers:
             break
         fault = makers[-1]
-        saying = [one for one in flow.inputs_of(fault) if assertion.is_in(text_of(one.value))]
+        saying = [source for source in flow.inputs_of(fault) if assertion.is_in(text_of(source.value))]
         variable = saying[0] if saying else variable
     if fault is not None and flow.stage(fault) == "update":
         return flow.at_fault(fault), "UpdateError"

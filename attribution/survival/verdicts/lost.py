@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from attribution.cases import Blame
 from attribution.constants import ABOUT, PART_OF_IT, SAME_SUBJECT
+from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.need import PRIORS, Need
-from attribution.survival.quoting import quote, quoted
 from attribution.survival.verdicts.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.survival.verdicts.updates import lost_at_update, not_updated
 from attribution.text.content import content_of, text_of
@@ -28,28 +28,28 @@ def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
     """
     stale = not_updated(view, trail, outdated) if outdated is not None else None
     if stale is not None:
-        found = stale
+        blame = stale
     elif trail.context:
-        found = _without_owner(view, trail) or _ignored(view, trail)
+        blame = _without_owner(view, trail) or _ignored(view, trail)
     elif trail.stored:
         unnamed = None if trail.reviewed else _without_topic(view, trail)
-        found = unnamed or _not_retrieved(view, trail)
+        blame = unnamed or _not_retrieved(view, trail)
     elif trail.extracted:
-        found = lost_at_update(view, trail)
+        blame = lost_at_update(view, trail)
     else:
-        found = _not_extracted(view, trail)
-    return replace(found, confidence=found.confidence * PRIORS[trail.need.basis])
+        blame = _not_extracted(view, trail)
+    return replace(blame, confidence=blame.confidence * PRIORS[trail.need.basis])
 
 
 def _ignored(view: CaseView, trail: Trail) -> Blame:
     answer = view.answering.answer
-    given = trail.context[0]
+    piece = trail.context[0]
     near = view.case.question.near_miss
     confused = f", which {near.turn} gives for another matter" if near is not None and view.confused else ""
     needed = quote(trail.need.label) if trail.need.basis != "implied" else trail.need.label
-    held = f"the context held {needed} in {given.name}, {quoted(given)}"
-    reason = f"{held}, but the reply is {quote(view.case.reply)}{confused}"
-    evidence = (given.id, *((view.case.prediction,) if view.case.prediction else ()))
+    holding = f"the context held {needed} in {piece.name}, {quoted(piece)}"
+    reason = f"{holding}, but the reply is {quote(view.case.reply)}{confused}"
+    evidence = (piece.id, *((view.case.prediction,) if view.case.prediction else ()))
     return Blame(answer.name, answer.id, "ResponseError", IGNORED * trail.clarity, reason, evidence)
 
 
@@ -57,10 +57,10 @@ def _without_owner(view: CaseView, trail: Trail) -> Blame | None:
     """Blame for an extraction that kept a value but not whose it is, so that the answer rightly did not know."""
     if trail.reviewed or not says_unknown(view.case.reply) or not view.flow.rewrites():
         return None
-    made = (*trail.context, *trail.extracted)
-    if any(view.grader.names_whom(content_of(text_of(one.value))) for one in made):
+    memories = (*trail.context, *trail.extracted)
+    if any(view.grader.names_whom(content_of(text_of(memory.value))) for memory in memories):
         return None
-    return _left(view, trail, trail.context[0], "whom")
+    return _blame_of_reader(view, trail, trail.context[0], "whom")
 
 
 def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
@@ -69,31 +69,31 @@ def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
     plain = (view.grader.is_plain(trail.need, text_of(entry.value)) for entry in trail.stored)
     if not view.flow.rewrites() or any(share >= ABOUT for share in about) or any(plain):
         return None
-    return _left(view, trail, trail.stored[0], "what")
+    return _blame_of_reader(view, trail, trail.stored[0], "what")
 
 
-def _left(view: CaseView, trail: Trail, left: Variable, lost: str) -> Blame | None:
+def _blame_of_reader(view: CaseView, trail: Trail, memory: Variable, lost: str) -> Blame | None:
     """Blame for the extraction that left only this of its turns; None if none read them."""
     readers = [reader for turn in trail.need.turns for reader in view.flow.readers(turn)]
     if not readers:
         return None
     fault = readers[-1]
     turns = " and ".join(trail.need.turns)
-    reason = f"of {turns}, {fault.name} left only {quoted(left)}, which does not name {lost} the question is about"
-    return Blame(fault.name, fault.id, "ExtractionError", GARBLED * trail.clarity, reason, (left.id,))
+    reason = f"of {turns}, {fault.name} left only {quoted(memory)}, which does not name {lost} the question is about"
+    return Blame(fault.name, fault.id, "ExtractionError", GARBLED * trail.clarity, reason, (memory.id,))
 
 
 def _not_retrieved(view: CaseView, trail: Trail) -> Blame:
     flow, answering, need = view.flow, view.answering, trail.need
     entry = trail.stored[0]
     carriers = {variable.id for variable in trail.stored}
-    held = f"entry {entry.name} holds {quoted(entry)}"
+    holding = f"entry {entry.name} holds {quoted(entry)}"
     confidence = NOT_RETRIEVED * trail.clarity
     if not flow.has("retrieve"):
-        reason = f"{held}, but it is not in what {answering.answer.name} was given"
+        reason = f"{holding}, but it is not in what {answering.answer.name} was given"
         return Blame(answering.answer.name, answering.answer.id, "ResponseError", confidence, reason, (entry.id,))
     if not answering.retrievals:
-        reason = f"{held}, but nothing was retrieved for {view.case.question.id}"
+        reason = f"{holding}, but nothing was retrieved for {view.case.question.id}"
         return Blame(flow.named("retrieve"), None, "RetrievalError", confidence, reason, (entry.id,))
 
     def carried(variables: Sequence[Variable]) -> bool:
@@ -102,7 +102,7 @@ def _not_retrieved(view: CaseView, trail: Trail) -> Blame:
     fault = _last_losing(answering.retrievals, flow, carried)
     trouble = trouble_of(fault)
     count = len(answering.context)
-    reason = f"{held}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
+    reason = f"{holding}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
     return Blame(fault.name, fault.id, "RetrievalError", confidence, reason, (entry.id,))
 
 
@@ -110,7 +110,11 @@ def _last_losing(
     operations: Sequence[Operation], flow: ContentFlow, carried: Callable[[Sequence[Variable]], bool]
 ) -> Operation:
     """The last of some operations that was given the content and did not pass it on; else the last of all."""
-    losing = [one for one in operations if carried(flow.inputs_of(one)) and not carried(flow.outputs_of(one))]
+    losing = [
+        operation
+        for operation in operations
+        if carried(flow.inputs_of(operation)) and not carried(flow.outputs_of(operation))
+    ]
     return (losing or operations)[-1]
 
 
@@ -119,26 +123,26 @@ def _not_extracted(view: CaseView, trail: Trail) -> Blame:
     turns = " and ".join(need.turns)
     messages = tuple(message.id for turn in need.turns for message in flow.messages(turn))
     readers = [reader for turn in need.turns for reader in flow.readers(turn)]
-    wanted = quote(need.label) if need.basis != "implied" else "its content"
+    content = quote(need.label) if need.basis != "implied" else "its content"
     if not readers:
-        reason = f"no extract operation read {turns}, which says {wanted}"
+        reason = f"no extract operation read {turns}, which says {content}"
         return Blame(flow.named("extract"), None, "ExtractionError", NEVER_EXTRACTED, reason, messages)
 
     def carried(variables: Sequence[Variable]) -> bool:
-        return any(one.id in messages or view.grade(one, need, traced=True).carries for one in variables)
+        return any(variable.id in messages or view.grade(variable, need, traced=True).carries for variable in variables)
 
     fault = _last_losing(readers, flow, carried)
     trouble = trouble_of(fault)
     if trouble:
-        reason = f"{fault.name} read {turns} but failed ({trouble}), so {wanted} was never extracted"
+        reason = f"{fault.name} read {turns} but failed ({trouble}), so {content} was never extracted"
         return Blame(fault.name, fault.id, "ExtractionError", FAILED, reason, messages)
     garbled = _garbled(view, need)
     if garbled is not None:
         fact, how = garbled
         confidence = GARBLED * trail.clarity
-        reason = f"{fault.name} turned {turns}, which says {wanted}, into {quoted(fact)}, {how}"
+        reason = f"{fault.name} turned {turns}, which says {content}, into {quoted(fact)}, {how}"
         return Blame(fault.name, fault.id, "ExtractionError", confidence, reason, (*messages, fact.id))
-    reason = f"{fault.name} read {turns}, but nothing that it made says {wanted}"
+    reason = f"{fault.name} read {turns}, but nothing that it made says {content}"
     return Blame(fault.name, fault.id, "ExtractionError", NEVER_EXTRACTED * trail.clarity, reason, messages)
 
 
@@ -146,13 +150,13 @@ def _garbled(view: CaseView, need: Need) -> tuple[Variable, str] | None:
     """The extracted fact in which the needed content is distorted, and how; None if nothing resembles it."""
     read = view.read(need)
     threshold = need.threshold
-    closest = max(read, key=lambda item: item[1].coverage, default=None)
+    closest = max(read, key=lambda graded: graded[1].coverage, default=None)
     if closest is not None and closest[1].coverage >= threshold and closest[1].person != "right":
         how = "which gives it to somebody else" if closest[1].person == "other" else "which does not tell whose it is"
         return closest[0], how
-    similar = [item for item in read if item[1].about >= SAME_SUBJECT and item[1].person == "right"]
+    similar = [graded for graded in read if graded[1].about >= SAME_SUBJECT and graded[1].person == "right"]
     if similar:
-        return max(similar, key=lambda item: item[1].about)[0], "which says something else"
+        return max(similar, key=lambda graded: graded[1].about)[0], "which says something else"
     if closest is not None and threshold > closest[1].coverage >= threshold * PART_OF_IT:
         return closest[0], "which keeps only a part of it"
     return None

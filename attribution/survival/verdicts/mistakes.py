@@ -1,12 +1,23 @@
-"""Wrong answers that no operation is to blame for: the judge or the annotation is mistaken."""
+"""Wrong answers that no operation is to blame for: the judge misread right words, or the annotation is mistaken."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attribution.cases import Blame
+from attribution.explanations import quote
 from attribution.gold_answers.suspicion import Suspicion
+from attribution.judging.normal_forms import same_form_as_any
 from attribution.survival.case_view import CaseView
-from attribution.survival.quoting import quote
-from attribution.survival.verdicts.other_words import is_right
+from attribution.survival.matching.matcher import JudgesReplies
+from attribution.survival.needs import is_unknowable
+from attribution.text.content import content_of, is_date
+from attribution.text.dates import spans_of
+from attribution.text.languages.phrase_patterns import frames, possessive
+from attribution.text.languages.reading_language import language as reading_language
+from attribution.text.names import names_in
+from attribution.text.phrases import denies, says_unknown
+from tracing.systems.conversations import Question
 
 MISJUDGED = 0.8
 UNSUPPORTED = 0.5
@@ -35,3 +46,59 @@ def unsupported(view: CaseView) -> Blame:
     gold = quote(question.answers[0])
     reason = f"neither the evidence {', '.join(question.evidence)} nor another turn says the gold answer {gold}"
     return Blame("annotation", None, "AnnotationError", UNSUPPORTED, reason, evidence)
+
+
+def is_right(view: CaseView) -> bool:
+    """Whether a reply is an accepted answer in other words.
+
+    Dates, lengths of time, numbers, lists, and yes or no are compared by their values. Otherwise a matcher that reads
+    replies has the last word. Where there is none, or it has no opinion, the reply has to have the answer's words and
+    no others.
+    """
+    return said_right(
+        view.case.question, view.case.reply, view.matcher if isinstance(view.matcher, JudgesReplies) else None
+    )
+
+
+def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
+    """The same of a question and a reply, by a matcher that reads replies or, without one, by words and values."""
+    plain = unframed(reply)
+    verdict = same_form_as_any(question.question, question.answers, plain)
+    if verdict is None and judge is not None and not is_unknowable(question) and not says_unknown(reply):
+        verdict = judge.right(question, reply)
+    return same_answer(plain, question.answers, question.question) if verdict is None else verdict
+
+
+def unframed(reply: str) -> str:
+    """A reply without what says only that somebody thinks so: It was Oslo, as far as I can tell."""
+    for language in dict.fromkeys((reading_language(), "en")):
+        reply = frames(language).sub("", reply)
+    return reply
+
+
+def same_answer(reply: str, answers: Sequence[str], question: str) -> bool:
+    """Whether a reply is an accepted answer in other words: the same time, or the same content, and nothing else.
+
+    The question's name may stand for a pronoun: Nora's uncle for her uncle.
+    """
+    reply_words = content_of(reply)
+    for answer in answers:
+        answer_words = content_of(answer)
+        same = reply_words == answer_words or _named_instead(question, answer, reply)
+        if answer_words and same and not denies(reply) and not denies(answer):
+            return True
+        answer_spans, reply_spans = spans_of(answer), spans_of(reply)
+        if answer_spans and answer_spans == reply_spans and is_date(answer) and is_date(reply):
+            return True
+    return False
+
+
+def _named_instead(question: str, answer: str, reply: str) -> bool:
+    """Whether answer and reply are the same but for whose it is: by a pronoun in one, by a name in the other."""
+    pronoun = possessive(reading_language())
+    if (pronoun.search(answer) is None) == (pronoun.search(reply) is None):
+        return False
+    owner, answer_words, reply_words = names_in(f"¦ {question}"), content_of(answer), content_of(reply)
+    named = (reply_words if pronoun.search(answer) else answer_words) & owner
+    # Of two names it may be either's.
+    return bool(owner) and named == owner and answer_words - owner == reply_words - owner != frozenset()

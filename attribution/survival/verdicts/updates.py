@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from attribution.cases import Blame, ErrorType
 from attribution.constants import SAME_REQUEST
+from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import event_of, trouble_of
 from attribution.survival.need import Need
-from attribution.survival.outdated import fact_of
-from attribution.survival.quoting import quote, quoted
+from attribution.survival.needs import fact_of
 from attribution.survival.verdicts.strength import LOST, NOT_DELETED, NOT_UPDATED
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_retracted
@@ -47,8 +47,8 @@ def not_updated(view: CaseView, trail: Trail, outdated: Need) -> Blame | None:
     if not view.flow.has("update") or not trail.stored:
         return None
     standing = view.still_stored(outdated, instead_of=trail.need)
-    shown = view.shown(standing)
-    if not shown or not (view.reply_says(outdated) or not trail.context):
+    stale_context = view.pieces_showing(standing)
+    if not stale_context or not (view.reply_says(outdated) or not trail.context):
         return None
     entry = standing[0]
     effect = "and the answer gave it" if view.reply_says(outdated) else "and was retrieved in place of the new value"
@@ -56,9 +56,9 @@ def not_updated(view: CaseView, trail: Trail, outdated: Need) -> Blame | None:
     if fault is None:
         return None
     change = f"{_turns(trail.need)} changed it to {quote(trail.need.label)}"
-    told = f"entry {entry.name} still says {quoted(entry)} although {change}"
-    evidence = (entry.id, *(fact.id for fact in trail.extracted[:1]), *(given.id for given in shown[:1]))
-    reason = f"{told}, {effect}: {fault.reason}"
+    observation = f"entry {entry.name} still says {quoted(entry)} although {change}"
+    evidence = (entry.id, *(fact.id for fact in trail.extracted[:1]), *(piece.id for piece in stale_context[:1]))
+    reason = f"{observation}, {effect}: {fault.reason}"
     return Blame(fault.operation.name, fault.operation.id, "UpdateError", NOT_UPDATED * trail.clarity, reason, evidence)
 
 
@@ -84,9 +84,9 @@ def not_deleted(view: CaseView, retractions: Sequence[Variable], standing: Seque
 def kept_of(view: CaseView, facts: Sequence[Variable]) -> list[Variable]:
     """The entries made from these facts that the memory holds in the end."""
     flow = view.flow
-    held = {entry.id: entry for entry in flow.current}
-    made = (version for fact in facts for result in flow.written(fact).results for version in flow.later(result))
-    return list({version.id: version for version in made if version.id in held}.values())
+    current = {entry.id: entry for entry in flow.current}
+    versions = (version for fact in facts for result in flow.written(fact).results for version in flow.later(result))
+    return list({version.id: version for version in versions if version.id in current}.values())
 
 
 def _dropped(view: CaseView, retractions: Sequence[Variable]) -> Blame:
@@ -102,17 +102,17 @@ def _dropped(view: CaseView, retractions: Sequence[Variable]) -> Blame:
 def retractions_read(view: CaseView, turns: Sequence[str]) -> list[Variable]:
     """The facts extracted from these turns that state a retraction on the question's subject."""
     gold = fact_of(view.case.question, view.conversation)
-    wanted = content_of(gold.text) if gold is not None else frozenset()
-    found: dict[str, Variable] = {}
+    fact_words = content_of(gold.text) if gold is not None else frozenset()
+    retractions: dict[str, Variable] = {}
     for turn in turns:
         for fact, _ in view.flow.extracted(turn):
             text = text_of(fact.value)
             words = content_of(text)
-            same = view.vocabulary.coverage(wanted, words) >= SAME_REQUEST
+            same = view.vocabulary.coverage(fact_words, words) >= SAME_REQUEST
             cued = says_retracted(text) and view.grader.about(words) > 0
             if view.grader.person(words) != "other" and (same or cued or _deletes(view, fact)):
-                found[fact.id] = fact
-    return list(found.values())
+                retractions[fact.id] = fact
+    return list(retractions.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +145,19 @@ def _what(view: CaseView, fault: Operation, decider: Operation) -> str:
     if decision is None:
         return f"{fault.name} did not change it"
     event, target = decision
-    said = event if target is None else f"{event} {_entry_name(view, target)}"
-    return f"{fault.name} decided {said}" if fault is decider else f"{fault.name} did not carry out the decision {said}"
+    decision_text = event if target is None else f"{event} {_entry_name(view, target)}"
+    return (
+        f"{fault.name} decided {decision_text}"
+        if fault is decider
+        else f"{fault.name} did not carry out the decision {decision_text}"
+    )
 
 
 def _losses_of(view: CaseView, fact: Variable, need: Need) -> list[_Loss]:
     """Where the content of one extracted fact got lost, if it went through the update stage at all."""
     flow = view.flow
     writing = flow.written(fact)
-    carrying = [made for made in writing.results if _carries(view, made, need)]
+    carrying = [result for result in writing.results if _carries(view, result, need)]
     if carrying:
         return [loss for entry in carrying for loss in _overwritten(view, entry, need)]
     if not writing.operations:
@@ -162,12 +166,12 @@ def _losses_of(view: CaseView, fact: Variable, need: Need) -> list[_Loss]:
     decider = last if flow.has_prompt(last) else flow.decider(last)
     fault = flow.at_fault(last)
     did = _what(view, fault, decider) if decider is not None else f"{last.name} did not keep it"
-    stored = next((made for made in writing.results if made.kind == "memory_entry"), None)
-    markers = any(made.kind == "delete_marker" for made in writing.results)
+    stored = next((result for result in writing.results if result.kind == "memory_entry"), None)
+    markers = any(result.kind == "delete_marker" for result in writing.results)
     outcome = f", which left entry {stored.name} as {quoted(stored)}" if stored else ""
     reason = f"{quoted(fact)} was extracted from {_turns(need)} but never stored: {did}{outcome}"
     kind: ErrorType = "DeletionError" if markers and stored is None else "UpdateError"
-    return [_Loss(fault, kind, reason, (fact.id, *(made.id for made in writing.results)))]
+    return [_Loss(fault, kind, reason, (fact.id, *(result.id for result in writing.results)))]
 
 
 def _overwritten(view: CaseView, entry: Variable, need: Need) -> list[_Loss]:
@@ -177,14 +181,14 @@ def _overwritten(view: CaseView, entry: Variable, need: Need) -> list[_Loss]:
     queue = [entry]
     for version in queue:
         following = flow.following(version)
-        kept = [later for later in following if _carries(view, later, need)]
-        queue += [later for later in kept if later not in queue]
-        for later in following if not kept else ():
+        carrying = [later for later in following if _carries(view, later, need)]
+        queue += [later for later in carrying if later not in queue]
+        for later in following if not carrying else ():
             makers = [maker for maker in flow.graph.producers(later.id) if flow.stage(maker) == "update"]
             if not makers:
                 continue
             fault = flow.at_fault(makers[-1])
-            cause = next((given for given in flow.inputs_of(makers[-1]) if given.kind == "fact"), None)
+            cause = next((source for source in flow.inputs_of(makers[-1]) if source.kind == "fact"), None)
             because = f" on reading the fact {quoted(cause)}" if cause is not None else ""
             deleted = later.kind == "delete_marker"
             how = "deleted it" if deleted else f"replaced it by {quoted(later)}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attribution.cases import Blame
+from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView
 from attribution.survival.flow import trouble_of
-from attribution.survival.outdated import outdated_value
-from attribution.survival.quoting import quote, quoted
+from attribution.survival.needs import outdated_value
 from attribution.survival.verdicts.strength import IGNORED, INVENTED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.survival.verdicts.updates import kept_of, not_deleted, retractions_read
 from tracing.graph.elements import Variable
@@ -25,17 +25,17 @@ def answered_unanswerable(view: CaseView) -> Blame:
     turns = [turn for turn in question.evidence if turn not in outdated.turns]
     withdrawn = " and ".join(turns)
     standing = view.still_stored(outdated, instead_of=None)
-    shown = view.shown(standing)
-    if not shown:
+    stale_context = view.pieces_showing(standing)
+    if not stale_context:
         reason = f"{made_up}, although no entry in the context asserts what {withdrawn} withdrew"
         return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason)
     withdrawals = [entry for entry in flow.current if view.withdraws(entry)] if view.is_verbatim else []
     if withdrawals:
-        return _unresolved(view, turns, shown, withdrawals)
+        return _unresolved(view, turns, stale_context, withdrawals)
     readers = [reader for turn in turns for reader in flow.readers(turn)]
     retractions = [] if view.is_verbatim else retractions_read(view, turns)
     if retractions:
-        unresolved = _unresolved(view, turns, shown, kept_of(view, retractions))
+        unresolved = _unresolved(view, turns, stale_context, kept_of(view, retractions))
         return not_deleted(view, retractions, standing) or unresolved
     messages = tuple(message.id for turn in turns for message in flow.messages(turn))
     entry = standing[0]
@@ -48,23 +48,25 @@ def answered_unanswerable(view: CaseView) -> Blame:
 
 
 def _unresolved(
-    view: CaseView, turns: Sequence[str], shown: Sequence[Variable], withdrawals: Sequence[Variable]
+    view: CaseView, turns: Sequence[str], stale_context: Sequence[Variable], withdrawals: Sequence[Variable]
 ) -> Blame:
     """Blame if old and new are both kept: the answer must resolve it, if it is given both.
 
     Args:
         view: the case.
         turns: ids of the turns that withdraw the value.
-        shown: the pieces of context that still assert it.
+        stale_context: the pieces of context that still assert it.
         withdrawals: the entries that state its withdrawal.
     """
     answering = view.answering
-    told = view.shown(withdrawals)
+    withdrawal_context = view.pieces_showing(withdrawals)
     withdrawn = " and ".join(turns)
-    if told or not answering.retrievals:
-        held = f"the context held both {quoted(shown[0])} and {withdrawn}, which withdraws it"
-        reason = f"{held}, but the reply is {quote(view.case.reply)}"
-        return Blame(answering.answer.name, answering.answer.id, "ResponseError", IGNORED, reason, (shown[0].id,))
+    if withdrawal_context or not answering.retrievals:
+        holding = f"the context held both {quoted(stale_context[0])} and {withdrawn}, which withdraws it"
+        reason = f"{holding}, but the reply is {quote(view.case.reply)}"
+        return Blame(
+            answering.answer.name, answering.answer.id, "ResponseError", IGNORED, reason, (stale_context[0].id,)
+        )
     fault = answering.retrievals[-1]
-    reason = f"{fault.name} gave {quoted(shown[0])} but not {withdrawn}, which withdraws it"
-    return Blame(fault.name, fault.id, "RetrievalError", NOT_RETRIEVED, reason, (shown[0].id,))
+    reason = f"{fault.name} gave {quoted(stale_context[0])} but not {withdrawn}, which withdraws it"
+    return Blame(fault.name, fault.id, "RetrievalError", NOT_RETRIEVED, reason, (stale_context[0].id,))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from attribution.benchmark.metrics import calibration_error
+from attribution.benchmark.attribution_scores import calibration_error
 from attribution.cases import OUTSIDE_THE_SYSTEM
 from attribution.survival.calibration import Calibration, confidence_of, signs_of, stated_of
 from experiments.bench.calibration.verdicts import KnownVerdict

@@ -9,10 +9,10 @@ from typing import Literal
 
 from attribution.benchmark.suites import load_suite
 from attribution.cases import Case, ErrorType
-from attribution.labelled import LabelledCase, as_complaints
+from attribution.labelled_cases import LabelledCase, as_complaints
 from attribution.recordings import Recording
-from attribution.survival.grounds import Grounds
-from attribution.survival.method import Survival
+from attribution.survival.calibration import Grounds
+from attribution.survival.survival_method import Survival
 from experiments.bench.attributing import HARD, INJECTED, Progress, open_bench
 from experiments.bench.gold_answers.suite import annotated_cases, part_of
 from experiments.runs.config import RunConfig

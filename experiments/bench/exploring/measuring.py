@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from attribution.agent.agent_method import Agent
 from attribution.agent.exploration import Exploration
-from attribution.agent.method import Agent
-from attribution.bootstrap import clustered_interval
+from attribution.confidence_intervals import clustered_interval
 from attribution.recordings import operations_of
 from experiments.bench.attributing import SCRIPTED_SETTINGS, Progress, scripted_access
 from experiments.bench.exploring.planted import Planted, ToolUse, planted

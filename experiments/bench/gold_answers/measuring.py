@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from attribution.attributor import Attributor
-from attribution.benchmark.metrics import calibration_error
-from attribution.bootstrap import clustered_interval
+from attribution.benchmark.attribution_scores import calibration_error
+from attribution.confidence_intervals import clustered_interval
 from attribution.recordings import Recording
 from experiments.bench.gold_answers.spoiling import SPOILINGS
 from experiments.bench.gold_answers.suite import AnnotatedCase

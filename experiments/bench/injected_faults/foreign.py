@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attribution.benchmark.suites import labelled_cases
-from attribution.labelled import LabelledCase
+from attribution.labelled_cases import LabelledCase
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import Troubles

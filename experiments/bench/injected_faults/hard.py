@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attribution.labelled import LabelledCase
+from attribution.labelled_cases import LabelledCase
 from experiments.bench.injected_faults.foreign import as_foreign
 from experiments.bench.injected_faults.missing_parts import MISSING_PARTS
 

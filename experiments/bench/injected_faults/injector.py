@@ -10,7 +10,7 @@ from typing import Any
 
 from attribution.cases import Case
 from attribution.judging.words import Judgement
-from attribution.labelled import LabelledCase
+from attribution.labelled_cases import LabelledCase
 from attribution.recordings import Recording
 from experiments.bench.injected_faults.faults import Fault, FaultTarget, SeveralFaults, target_of
 from experiments.bench.injected_faults.kinds import KINDS, Kind

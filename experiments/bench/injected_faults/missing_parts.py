@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from attribution.labelled import LabelledCase
+from attribution.labelled_cases import LabelledCase
 from attribution.recordings import Recording
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph

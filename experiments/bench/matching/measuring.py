@@ -10,7 +10,7 @@ from typing import Any
 from attribution.judging.words import judge
 from attribution.survival.matching.matcher import Claim, JudgesReplies, Matcher, Passage
 from attribution.survival.need import Need
-from attribution.survival.verdicts.other_words import said_right
+from attribution.survival.verdicts.mistakes import said_right
 from attribution.text.content import content_of
 from experiments.bench.matching.pairs import LANGUAGES, conversation_of, pairs_of
 from experiments.bench.matching.replies import Part, replies_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from attribution.survival.matching.known import KNOWN_LANGUAGES, ClaimPair, known_pairs, read_pairs
+from attribution.survival.matching.known_verdicts import KNOWN_LANGUAGES, ClaimPair, known_pairs, read_pairs
 from experiments.bench.matching.replies import Part
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 

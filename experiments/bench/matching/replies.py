@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Literal
 
-from attribution.survival.matching.known import known_replies, read_replies
+from attribution.survival.matching.known_verdicts import known_replies, read_replies
 from experiments.bench.english_times import MONTHS, NUMBERS, WEEKDAYS
 
 Part = Literal["held-out", "development"]

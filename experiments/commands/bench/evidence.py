@@ -36,7 +36,7 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
     from contextlib import nullcontext
 
     from attribution.benchmark.suites import load_suite
-    from attribution.evidence import recall_at
+    from attribution.evidence_index import recall_at
     from experiments.data.published.memtracebench import NAME, fetched
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view

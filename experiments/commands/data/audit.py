@@ -71,7 +71,7 @@ def _list_suspicious(settings: RunConfig, split: str | None, out: Path | None) -
     import json
     from dataclasses import asdict
 
-    from attribution.gold_answers.audit import Audit
+    from attribution.gold_answers.answer_audit import Audit
     from experiments.data.loaders import read_dataset
     from experiments.data.reading import Reading
     from experiments.display.literal_console import LiteralConsole

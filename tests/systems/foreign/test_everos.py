@@ -16,7 +16,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.cases import Case
 from attribution.judging.words import judge
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from experiments.systems.everos.exporter import EverOsSlots
 from experiments.systems.everos.prompts import PROMPTS, SLOTS
 from experiments.systems.worker.isolated import environment_of

@@ -13,7 +13,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.cases import Case
 from attribution.judging.words import judge
-from attribution.survival.method import attribute
+from attribution.survival.survival_method import attribute
 from experiments.systems.memori.exporter import MemoriAugmentation
 from experiments.systems.memori.prompts import PROMPTS
 from experiments.systems.worker.isolated import environment_of

@@ -1,0 +1,195 @@
+"""Where to look: the turns that most likely hold what a question needs, for cases without annotated evidence.
+
+Turns are ranked by their words (BM25, Robertson and Zaragoza 2009), by their embeddings, or by both: the sum of the two
+scores, each as a part of its highest (CombSUM, Fox and Shaw 1994). What is said by the one person that the question
+names counts more, and so does what is said at the time that it names or soon after, and what stands near a likely turn:
+a dialogue answers in the turn after the question.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, Literal, get_args
+
+from attribution.text.content import words_of
+from attribution.text.dates import days_of, spans_of
+from attribution.text.languages.reading_language import in_its_language, language_of, reading
+from attribution.text.phrases import without_courtesies
+
+if TYPE_CHECKING:
+    from attribution.cases import Case
+    from attribution.labelled_cases import Suite
+    from tracing.llm.models import EmbeddingModel
+    from tracing.systems.conversations import Conversation
+
+Query = Literal["question", "prediction", "gold"]
+"""What to search with: the question alone, with the wrong reply, or with the accepted answer."""
+Ranking = Literal["words", "embeddings", "both"]
+
+STARTING_POINTS = 8
+_K1, _B = 0.9, 0.4
+"""BM25's saturation and length normalisation, as Anserini sets them for short passages."""
+_NEARBY = {1: 0.4, 2: 0.2}
+"""Part of a turn's score that each turn so far from it in the same session gets."""
+_SPOKEN_BY = 1.6
+"""Factor of the turns of the person asked about."""
+_AT_THE_TIME, _SOON_DAYS = 2.0, 7
+"""Factor of the turns at the time asked about, and how many days later they may tell of it."""
+_MEANING = 0.5
+"""What the embeddings count for beside the words, which count 1. These six were chosen on LoCoMo's conversations 41 to
+43, and checked on 44, 47 and 48."""
+
+
+class EvidenceIndex:
+    """The turns of one conversation, indexed once, to be searched for many cases.
+
+    Args:
+        conversation: whose turns are ranked.
+        embedding: the model for rankings by embeddings; its calls are made on the first such search.
+    """
+
+    def __init__(self, conversation: Conversation, embedding: EmbeddingModel | None = None) -> None:
+        self._texts = {turn.id: turn.spoken for turn in conversation.turns()}
+        self._speakers = {turn.id: turn.speaker for turn in conversation.turns()}
+        self._nearby: dict[str, list[tuple[str, float]]] = defaultdict(list)
+        for session in conversation.sessions:
+            for distance, part in _NEARBY.items():
+                for earlier, later in zip(session.turns, session.turns[distance:], strict=False):
+                    self._nearby[earlier.id].append((later.id, part))
+                    self._nearby[later.id].append((earlier.id, part))
+        self._days = {turn: day.toordinal() for turn, day in days_of(conversation).items() if day is not None}
+        self.language = language_of(self._texts.values())
+        """The conversation's language, in which texts are read."""
+        self._embedding = embedding
+        self._vectors: dict[str, Sequence[float]] | None = None
+        self._postings: Mapping[str, list[tuple[str, int]]]
+        postings: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._lengths: dict[str, int] = {}
+        for turn, text in self._texts.items():
+            with reading(self.language):
+                words = words_of(text)
+            self._lengths[turn] = len(words)
+            for word, count in Counter(words).items():
+                postings[word].append((turn, count))
+        self._postings = postings
+        self._mean_length = sum(self._lengths.values()) / max(1, len(self._lengths))
+
+    def search(
+        self, case: Case, top: int = STARTING_POINTS, *, query: Query = "question", ranking: Ranking = "words"
+    ) -> list[str]:
+        """Ids of the `top` likeliest evidence turns, the likeliest first.
+
+        Raises:
+            ValueError: a ranking by embeddings without an embedding model.
+        """
+        text = query_text(case, query)
+        scores: dict[str, float] = defaultdict(float)
+        if ranking != "embeddings":
+            _add(scores, self._by_words(text), 1.0)
+        if ranking != "words":
+            _add(scores, self._by_embedding(text), _MEANING)
+        return self._in_context(scores, case.question.question)[:top]
+
+    def _asked_about(self, question: str) -> str | None:
+        """The one speaker whom a question names."""
+        named = [
+            name for name in set(self._speakers.values()) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question)
+        ]
+        return named[0] if len(named) == 1 else None
+
+    def _told_then(self, question: str) -> set[str]:
+        """The turns of the time that a question names."""
+        spans = spans_of(question)
+        return {
+            turn for turn, day in self._days.items() if any(first <= day <= last + _SOON_DAYS for first, last in spans)
+        }
+
+    @in_its_language
+    def _by_words(self, text: str) -> dict[str, float]:
+        """BM25 of the turns that have any word of the text."""
+        scores: dict[str, float] = defaultdict(float)
+        for word in set(words_of(without_courtesies(text))):
+            postings = self._postings.get(word, ())
+            rarity = math.log(1 + (len(self._texts) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for turn, count in postings:
+                length = 1 - _B + _B * self._lengths[turn] / self._mean_length
+                scores[turn] += rarity * count * (_K1 + 1) / (count + _K1 * length)
+        return scores
+
+    def _by_embedding(self, text: str) -> dict[str, float]:
+        """How much nearer each turn is to the text than the others are: e to the power of its standardized cosine.
+
+        Models differ in how near unrelated texts are, and in how far related ones stand out.
+        """
+        if self._embedding is None:
+            raise ValueError("a ranking by embeddings needs an embedding model; give EvidenceIndex one")
+        if self._vectors is None:
+            vectors = self._embedding.embed(list(self._texts.values()))
+            self._vectors = dict(zip(self._texts, vectors, strict=True))
+        (query_vector,) = self._embedding.embed([text], query=True)
+        near = {
+            turn: sum(a * b for a, b in zip(query_vector, vector, strict=True))
+            for turn, vector in self._vectors.items()
+        }
+        mean, spread = fmean(near.values()), pstdev(near.values()) or 1.0
+        return {turn: math.exp((cosine - mean) / spread) for turn, cosine in near.items()}
+
+    @in_its_language
+    def _in_context(self, scores: Mapping[str, float], question: str) -> list[str]:
+        """The turns by their scores and those of their neighbours, by who speaks, and by when."""
+        speaker, then = self._asked_about(question), self._told_then(question)
+        likely = {
+            turn: (score + sum(part * scores.get(other, 0.0) for other, part in self._nearby[turn]))
+            * (_SPOKEN_BY if speaker is not None and self._speakers[turn] == speaker else 1)
+            * (_AT_THE_TIME if turn in then else 1)
+            for turn, score in scores.items()
+        }
+        return sorted(likely, key=lambda turn: -likely[turn])
+
+
+def _add(scores: dict[str, float], new_scores: Mapping[str, float], weight: float) -> None:
+    """Add what was found, each as a part of the highest, times its weight."""
+    highest = max(new_scores.values(), default=1.0)
+    for turn, score in new_scores.items():
+        scores[turn] += weight * score / highest
+
+
+def query_text(case: Case, query: Query) -> str:
+    """The text to search with; without a known answer, the reply replaces it."""
+    question_text = case.question.question
+    if query == "question":
+        return question_text
+    gold = " ".join(case.question.answers) if query == "gold" else ""
+    return f"{question_text} {gold.strip() or case.reply}"
+
+
+def recall(ranked: Sequence[str], annotated: Sequence[str]) -> float:
+    """The part of the annotated evidence that was found."""
+    return len(set(ranked) & set(annotated)) / len(set(annotated))
+
+
+def recall_at(
+    suite: Suite,
+    tops: Sequence[int] = (1, 3, 5, 8),
+    ranking: Ranking = "words",
+    embedding: EmbeddingModel | None = None,
+) -> dict[Query, dict[int, float]]:
+    """Mean recall of the annotated evidence by query and number of turns, over the suite's cases that have any."""
+    annotated = [labelled for labelled in suite.cases if labelled.case.question.evidence]
+    indexes: dict[int, EvidenceIndex] = {}
+    table: dict[Query, dict[int, float]] = {}
+    for query in get_args(Query):
+        totals = dict.fromkeys(tops, 0.0)
+        for labelled in annotated:
+            key = id(labelled.recording)
+            if key not in indexes:
+                indexes[key] = EvidenceIndex(labelled.recording.conversation, embedding)
+            ranked = indexes[key].search(labelled.case, max(tops), query=query, ranking=ranking)
+            for top in tops:
+                totals[top] += recall(ranked[:top], labelled.case.question.evidence)
+        table[query] = {top: total / len(annotated) for top, total in totals.items()} if annotated else {}
+    return table

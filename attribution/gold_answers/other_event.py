@@ -1,0 +1,139 @@
+"""Evidence that the cited turns are about another event than the question, or that it asks about what never was."""
+
+from __future__ import annotations
+
+import re
+
+from attribution.explanations import quote
+from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SUPPORTING, AnnotatedClaim, is_supported, names
+from attribution.gold_answers.other_time import Days, times_of
+from attribution.gold_answers.suspicion import Doubt, Finding
+from attribution.gold_answers.transcript import Transcript
+from attribution.text.calendar_names import MONTH
+from attribution.text.content import content_of
+from attribution.text.dates import spans_of
+from attribution.text.phrases import says_unknown
+
+_SILENT, _QUIET = 0.15, 0.3
+_CLEARLY, _TELLS, _DIFFERS = 0.65, 0.55, 0.35
+_SAME_EVENT = 0.5
+_FEWEST_TOPIC_WORDS = 2
+
+_MONTH = re.compile(MONTH)
+_WORD = re.compile(r"[\w'’-]+")
+_BEFORE_A_THING = frozenset(
+    word
+    for line in (
+        "a an the his her its my our their your",
+        "of to at for with in on from during after before about by over",
+    )
+    for word in line.split()
+)
+_LOOKED_BACK_FROM = re.compile(r"\bas of [^,?]*", re.IGNORECASE)
+_FIRST_PLACE, _REACH = 3, 2
+_FITS, _FEWEST_WORDS = 0.75, 3
+_EARLY, _LATE = 7, 31
+
+
+def other_event(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | None:
+    """What speaks against the answer because the cited turns say little of what is asked, and others much of it.
+
+    None where turns on the question's matter say the gold answer too: then only the citation is wrong. An answer from
+    several sessions is about several events.
+    """
+    question = claim.question
+    sessions = {talk.session[turn] for turn in question.evidence if turn in talk.session}
+    if claim.concludes or len(sessions) != 1 or len(claim.topic) < _FEWEST_TOPIC_WORDS:
+        return None
+    here = talk.share(claim.topic, claim.around)
+    others = frozenset(at for at, turn in enumerate(talk.turns) if talk.session[turn.id] not in sessions)
+    elsewhere, at = talk.best(claim.topic, others)
+    if at is None or here > _QUIET or elsewhere < _TELLS or elsewhere - here < _DIFFERS:
+        return None
+    if any(_told_on_topic(claim.words_of(answer, talk), claim, talk) for answer in question.answers):
+        return None
+    turn = talk.turns[at]
+    of_person = claim.person is None or turn.speaker == claim.person or names(turn.text, claim.person)
+    supported = is_supported(claim, reply, talk, talk.near([turn.id], NEARBY))
+    reason = (
+        f"{', '.join(question.evidence)}, cited for the gold answer {quote(question.answers[0])}, says nothing of "
+        f"what is asked; {turn.id} does, {quote(turn.text)}"
+    )
+    if supported:
+        reason += f", and supports the reply {quote(reply)}"
+    strong = of_person and here <= _SILENT and elsewhere >= _CLEARLY
+    return Finding("event", strong, supported, reason, (*question.evidence, turn.id))
+
+
+def _told_on_topic(words: frozenset[str], claim: AnnotatedClaim, talk: Transcript) -> bool:
+    """Whether a turn away from the cited ones says most of an answer's words near those of the question."""
+    for at in frozenset[int]().union(*map(talk.where, words)) - claim.around:
+        near = talk.near([talk.turns[at].id], 1)
+        if talk.share(words, [at]) >= SUPPORTING and talk.share(claim.topic, near) >= _SAME_EVENT:
+            return True
+    return not words
+
+
+def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) -> Finding | None:
+    """What speaks against the question itself; None for a conclusion, and where only a paraphrase may be missing.
+
+    A name that nobody says counts by itself, and so does a time at which the cited turns were not said and of which
+    they don't tell. Another thing that nobody mentions does not: it is mostly just the question's word for it, also
+    where the reply is that there is no answer, since systems say that for any loss.
+    """
+    if claim.concludes or not claim.cited:
+        return None
+    objection = _at_another_time(claim, talk, days) or _unmentioned(claim, talk)
+    if objection is None:
+        return None
+    doubt, reason = objection
+    supported = says_unknown(reply)
+    if supported:
+        reason += f"; the reply {quote(reply)} says that there is no answer"
+    return Finding(doubt, True, supported, reason, claim.question.evidence)
+
+
+def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, str] | None:
+    question = claim.question
+    unheard = [word for word in claim.topic if not talk.where(word) and not _MONTH.fullmatch(word)]
+    rest = claim.topic.difference(unheard)
+    supported_answer = any(
+        talk.share(claim.words_of(answer, talk), claim.cited) >= SUPPORTING for answer in question.answers
+    )
+    if len(unheard) != 1 or len(rest) < _FEWEST_WORDS or not supported_answer or talk.share(rest, claim.around) < _FITS:
+        return None
+    words = _WORD.findall(question.question)
+    at = next((at for at, word in enumerate(words) if unheard[0] in content_of(word)), 0)
+    before = {word.lower() for word in words[max(0, at - _REACH) : at]}
+    if at < _FIRST_PLACE or before.isdisjoint(_BEFORE_A_THING) or not words[at][0].isupper():
+        return None
+    reason = (
+        f"nobody in the conversation mentions {quote(words[at])}, which the question takes for granted; "
+        f"{', '.join(question.evidence)}, cited for it, fits otherwise"
+    )
+    return "premise", reason
+
+
+def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tuple[Doubt, str] | None:
+    """The question names a time, and the cited turns are said at another and don't tell of it.
+
+    Where they are not on its matter either, they are about another event.
+    """
+    question = claim.question
+    # `As of` is when it is looked back from, not when it was.
+    question_times = spans_of(_LOOKED_BACK_FROM.sub("", question.question))
+    spoken = {turn: day for turn in question.evidence if (day := days.get(turn))}
+    if not question_times or not spoken:
+        return None
+    told_times = times_of((talk.turns[at].id for at in claim.around), talk, days)
+    if any(
+        first - _EARLY <= span[1] and span[0] <= last + _EARLY for first, last in question_times for span in told_times
+    ):
+        return None
+    if any(
+        first - _EARLY <= day.toordinal() <= last + _LATE for first, last in question_times for day in spoken.values()
+    ):
+        return None
+    when = " and ".join(f"{turn} was said on {day}" for turn, day in spoken.items())
+    reason = f"{when} and tells of no time that the question names, for the gold answer {quote(question.answers[0])}"
+    return "premise" if talk.share(claim.topic, claim.around) >= ON_TOPIC else "event", reason

@@ -1,0 +1,78 @@
+"""Claims and replies whose verdict is known: rules are developed on them, and a model is tried on them.
+
+None of them is among those that matchers are measured on (`memtune bench matcher`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+
+KNOWN_LANGUAGES = ("en", "de", "es", "fr")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPair:
+    """A claim (a question with its answer) and a text.
+
+    Attributes:
+        language: of both.
+        kind: what relates them: a `paraphrase` or another `form` carry the claim; an `opposite`, people who have
+            `swapped` roles, and something `near` it do not.
+        question, answer: the claim.
+        text: what may carry it.
+        carries: whether it does.
+    """
+
+    language: str
+    kind: str
+    question: str
+    answer: str
+    text: str
+    carries: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTwins:
+    """A reply that is right in other words than the accepted answer, and a wrong one that looks much the same.
+
+    Attributes:
+        kind: how the right one differs from the answer.
+        question, answer: what was asked, and the accepted answer.
+        right, wrong: the replies.
+    """
+
+    kind: str
+    question: str
+    answer: str
+    right: str
+    wrong: str
+
+
+def known_pairs(language: str) -> list[ClaimPair]:
+    """The pairs in a language; in English if there are none in it."""
+    nearest = language if language in KNOWN_LANGUAGES else KNOWN_LANGUAGES[0]
+    return list(read_pairs(_text(f"{nearest}.txt"), nearest))
+
+
+def known_replies() -> list[ReplyTwins]:
+    """The replies, in several languages."""
+    return list(read_replies(_text("replies.txt")))
+
+
+def read_pairs(text: str, language: str) -> Iterator[ClaimPair]:
+    """The pairs in a text of lines `kind|question|answer|text|yes`, or `no`."""
+    for line in text.splitlines():
+        kind, question, answer, reply_text, carries = line.split("|")
+        yield ClaimPair(language, kind, question, answer, reply_text, carries == "yes")
+
+
+def read_replies(text: str) -> Iterator[ReplyTwins]:
+    """The replies in a text of lines `kind|question|answer|right|wrong`."""
+    for line in text.splitlines():
+        yield ReplyTwins(*line.split("|"))
+
+
+def _text(name: str) -> str:
+    return (files("attribution.survival.matching") / "known" / name).read_text(encoding="utf-8")

@@ -1,0 +1,381 @@
+"""Attribution by information survival: follow what the answer needed along the graph, and blame who lost it. No model.
+
+The need (the gold answer's content, from the evidence turns) is looked for in what was extracted, in what the memory
+holds in the end, and in what the answer was given. The deepest stage that still carries it shows which operation lost
+it: the one whose inputs carry it and whose outputs don't.
+
+What a verdict states is the product of three factors, kept within 0.05 to 0.97:
+    - how strong the kind of verdict is (`strength`): a right reply that breaks the format is hardly ever anything
+      else; a garbled fact could still have been understood;
+    - how the need is known (`need.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
+    - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
+Its confidence is how often verdicts with such `grounds` are right (`calibration`): what they state, and beside it
+whether the text that carried the content last names whom the question is about, whether the graph shows where it comes
+from, and the like. For judge errors there are no cases to learn from; they keep the product. That of an annotation
+error is how often spoiled and sound gold answers have such evidence (`attribution.gold_answers.suspicion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import get_args
+
+from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
+from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
+from attribution.evidence_index import EvidenceIndex, Ranking
+from attribution.explanations import Explained, quote
+from attribution.gold_answers.answer_audit import Audit
+from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
+from attribution.history import History, as_known_in
+from attribution.recordings import Recording
+from attribution.survival.assertion import Assertion
+from attribution.survival.calibration import GroundedBlame, Grounds, confidence_of, grounds_of, is_calibrated
+from attribution.survival.case_view import CaseView, Trail
+from attribution.survival.flow import ContentFlow, trouble_of
+from attribution.survival.matching.matcher import HasEmbedding, Matcher
+from attribution.survival.matching.word_matcher import WordMatcher
+from attribution.survival.need import Need
+from attribution.survival.needs import is_unknowable, needs_of, outdated_value, stating
+from attribution.survival.trail_steps import steps_of
+from attribution.survival.verdicts.complaints import at_its_word, on_assertion
+from attribution.survival.verdicts.lost import verdict_on
+from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
+from attribution.survival.verdicts.strength import FAILED, FORMAT
+from attribution.survival.verdicts.withdrawals import answered_unanswerable
+from attribution.text.content import Vocabulary, content_of
+from attribution.text.languages.language_data import Language
+from attribution.text.languages.reading_language import in_its_language
+from attribution.text.phrases import says_unknown
+from attribution.text.question_kinds import is_count, is_inferred
+from attribution.text.stems import is_number
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.recording.redaction import redact
+from tracing.systems.conversations import Conversation, Question, Turn
+from tracing.systems.protocol import OperationSpec
+
+NOT_READ = (
+    " (the conversation is in none of English, German, Spanish and French, for which reading was measured, so this is"
+    " hardly sure: endings and small words may hide what was said)"
+)
+"""Ends the reason of a verdict on a conversation in a language whose reading was not measured."""
+
+_EARLIEST_FIRST = tuple(kind for kind in get_args(ErrorType) if kind not in OUTSIDE_THE_SYSTEM)
+
+
+def attribute(
+    case: Case, graph: ExecutionGraph, conversation: Conversation, operations: Sequence[OperationSpec]
+) -> Attribution:
+    """Attribute one wrong answer. For several of one graph, make one `Survival` and reuse it.
+
+    Args:
+        case: the wrong answer.
+        graph: the build of the conversation's memory and the answers, in one graph.
+        conversation: what the memory was built from, with turns named as in the graph.
+        operations: the system's operations with their stages, in pipeline order.
+    """
+    return Survival(graph, conversation, operations).attribute(case)
+
+
+class _Talk:
+    """A conversation, as its cases read it; what they share is computed once."""
+
+    def __init__(self, conversation: Conversation, matcher: Matcher | None) -> None:
+        self.conversation, self.own_matcher = conversation, matcher
+        self.vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+        self.matcher = matcher or WordMatcher(conversation, self.vocabulary)
+        self.embedding = matcher.embedding if isinstance(matcher, HasEmbedding) else None
+
+    @cached_property
+    def index(self) -> EvidenceIndex:
+        return EvidenceIndex(self.conversation, self.embedding)
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self.conversation)
+
+
+class Survival:
+    """Attributes the wrong answers of one conversation's graph; what they share is computed once.
+
+    What was said or stored after a question was answered does not exist for it.
+
+    Args:
+        graph, conversation, operations: as of `attribute`.
+        review: a second opinion on where the content is, given before the verdict is drawn from it.
+        matcher: decides what carries the content; by default its words.
+    """
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        conversation: Conversation,
+        operations: Sequence[OperationSpec],
+        *,
+        review: Callable[[CaseView, Trail], Trail] | None = None,
+        matcher: Matcher | None = None,
+    ) -> None:
+        self._review = review
+        self._history = History(Recording(graph, conversation, tuple(operations)))
+        self._untold: str | None = None
+        self._flow = ContentFlow(graph, operations)
+        self._talk = _Talk(conversation, matcher)
+
+    @property
+    def language(self) -> Language:
+        """The conversation's language, in which texts are read."""
+        return self._talk.vocabulary.language
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
+        past, case_then = self._as_of(case)
+        return replace(past._attributed(case_then), case=case)
+
+    def verdicts(self, case: Case) -> list[GroundedBlame] | str:
+        """The blames of a case before they are calibrated, each with what it rests on; or why there are none."""
+        past, case_then = self._as_of(case)
+        return past._grounded(case_then)
+
+    def explain(self, case: Case) -> Explained:
+        """As `attribute`, with what carries each need at every stage."""
+        past, case_then = self._as_of(case)
+        explained = past._explained(case_then)
+        return replace(explained, attribution=replace(explained.attribution, case=case))
+
+    def _as_of(self, case: Case) -> tuple[Survival, Case]:
+        """The same for what there was when the case was answered, and the case as far as it was known then."""
+        past = self._history.at(case)
+        if past is self._history.recording:
+            return self, case
+        case_then = as_known_in(case, past)
+        then = copy(self)
+        then._flow = ContentFlow(past.graph, past.operations)
+        if past.conversation is not self._talk.conversation:
+            then._talk = _Talk(past.conversation, self._talk.own_matcher)
+            then._untold = then._told_by(self._history.later_than(past), case, case_then)
+        return then, case_then
+
+    @in_its_language
+    def _told_by(self, later: Sequence[Turn], case: Case, case_then: Case) -> str | None:
+        """What says that only later turns tell what the answer needs; None if others do, or nothing tells it."""
+        question = case.question
+        forms = [form for form in map(content_of, question.answers) if form]
+        literal = forms and not (is_unknowable(question) or is_inferred(question) or is_count(question))
+        stated = literal and stating(self._talk.conversation.turns(), forms, self._talk.vocabulary)
+        if case_then.question.evidence or stated:
+            return None
+        telling: Sequence[str] = question.evidence
+        if literal and not telling:
+            telling = [turn.id for turn in stating(later, forms, self._talk.vocabulary)]
+        if not telling:
+            return None
+        return f"{quote(question.answers[0])} was said only in {', '.join(telling)}, after the question was answered"
+
+    @in_its_language
+    def _grounded(self, case: Case) -> list[GroundedBlame] | str:
+        view = self._view(case)
+        return view if isinstance(view, str) else self._verdicts(view, case)
+
+    @in_its_language
+    def _explained(self, case: Case) -> Explained:
+        view = self._view(case)
+        attribution = self._judged(case, view)
+        trails = [] if isinstance(view, str) else self._trails(view, self._known_needs(view))
+        return Explained(attribution, steps_of(trails, case))
+
+    @in_its_language
+    def _attributed(self, case: Case) -> Attribution:
+        return self._judged(case, self._view(case))
+
+    def _judged(self, case: Case, view: CaseView | str) -> Attribution:
+        if isinstance(view, str):
+            return Attribution(case, abstained=view)
+        verdicts = self._verdicts(view, case)
+        if isinstance(verdicts, str):
+            return Attribution(case, abstained=verdicts)
+        blames = tuple(_calibrated(blame, grounds) for blame, grounds in verdicts)
+        return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
+
+    def _view(self, case: Case) -> CaseView | str:
+        if case.passed:
+            return "the answer passed"
+        answering = self._flow.answering(case.question.id, case.prediction)
+        if answering is None:
+            return f"the trace has no answer operation for {case.question.id}"
+        flow, talk = self._flow, self._talk
+        assertion = None if case.knows_answer else Assertion(case, answering, flow, talk.conversation, talk.vocabulary)
+        case_with_evidence = self._with_evidence(case, assertion)
+        return CaseView(
+            case_with_evidence,
+            answering,
+            flow,
+            talk.conversation,
+            talk.vocabulary,
+            talk.matcher,
+            self._review,
+            assertion,
+        )
+
+    def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
+        alone = misjudged(view) or _answer_alone(view)
+        verdicts = [(blame, None) for blame in alone] if alone else self._unsurvived(view, self._suspicion(case))
+        if isinstance(verdicts, str):
+            return verdicts
+        return [GroundedBlame(blame, grounds_of(blame, trail, view)) for blame, trail in verdicts]
+
+    def _suspicion(self, case: Case) -> Suspicion | None:
+        """What speaks against the gold answer as annotated: evidence that was only assumed says nothing against it."""
+        return self._talk.audit.suspicion(case.question, case.reply)
+
+    def _alternatives(self, view: CaseView, main: Blame) -> tuple[Blame, ...]:
+        """What else it may be: lost where the evidence was read or, if that is the verdict, there and not used."""
+        remainder = (1 - main.confidence) * NEXT_BEST
+        if main.error_type == "ExtractionError":
+            answer = view.answering.answer
+            reason = "the context may have said it in words that were not recognised"
+            return (Blame(answer.name, answer.id, "ResponseError", remainder, reason),)
+        readers = [reader for turn in view.case.question.evidence for reader in self._flow.readers(turn)]
+        fault = readers[-1] if readers else None
+        name = fault.name if fault is not None else self._flow.named("extract")
+        reason = "what was extracted may not be what the answer needed"
+        return (Blame(name, fault.id if fault is not None else None, "ExtractionError", remainder, reason),)
+
+    def _with_evidence(self, case: Case, assertion: Assertion | None) -> Case:
+        """The case with evidence turns: those annotated, or the likeliest ones, preferably some that say the answer.
+
+        Where no answer is known, the reply is wrong: the likeliest one that does not say what it asserts.
+        """
+        question = case.question
+        if question.evidence or is_unknowable(question):
+            return case
+        ranking: Ranking = "words" if self._talk.embedding is None else "both"
+        likely_turns = self._talk.index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
+        if assertion is not None:
+            spoken = {turn.id: turn.spoken for turn in self._talk.conversation.turns()}
+            likeliest = assertion.without_it((turn, spoken[turn]) for turn in likely_turns)[:COMPLAINT_EVIDENCE]
+            return replace(case, question=question.model_copy(update={"evidence": tuple(likeliest)}))
+        turns = {turn.id: content_of(turn.text) for turn in self._talk.conversation.turns()}
+        forms = list(map(content_of, question.answers))
+        saying = [
+            turn
+            for turn in likely_turns
+            if any(self._talk.vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
+        ]
+        assumed = tuple((saying or likely_turns)[:ASSUMED_EVIDENCE])
+        return replace(case, question=question.model_copy(update={"evidence": assumed}))
+
+    def _is_hidden(self, question: Question) -> bool:
+        """Whether the evidence says an answer only in text that is redacted from every recording."""
+        forms = list(map(content_of, question.answers))
+        for turn in self._talk.conversation.turns():
+            redacted = redact(turn.text) if turn.id in question.evidence else turn.text
+            if redacted != turn.text:
+                words, redacted_words = content_of(turn.text), content_of(redacted)
+                coverage = self._talk.vocabulary.coverage
+                if any(coverage(form, words) >= STATED > coverage(form, redacted_words) for form in forms):
+                    return True
+        return False
+
+    def _unsurvived(self, view: CaseView, suspicion: Suspicion | None) -> list[tuple[Blame, Trail | None]] | str:
+        question = view.case.question
+        if self._untold is not None:
+            return self._untold
+        if suspicion is not None and not suspicion.goes_by_words:
+            return [(misannotated(suspicion, view), None)]
+        if is_unknowable(question):
+            return [(answered_unanswerable(view), None)]
+        if self._is_hidden(question):
+            return "what the answer needs is a credential, and traces hold none"
+        asserted = on_assertion(view, view.assertion) if view.assertion is not None else None
+        if asserted is not None:
+            return [(asserted, None)]
+        needs = self._needs(view)
+        if not needs and view.assertion is not None:
+            return "no right answer is known, and no turn has a word of the question"
+        if not needs and question.evidence:
+            return [(misannotated(suspicion, view) if suspicion is not None else unsupported(view), None)]
+        if not needs:
+            return (
+                f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
+            )
+        needs_in_trace = self._known_needs(view)
+        if not needs_in_trace:
+            return (
+                f"the trace has none of the evidence turns {', '.join(turn for need in needs for turn in need.turns)}"
+            )
+        outdated = outdated_value(question, self._talk.conversation, self._talk.vocabulary)
+        trails = self._trails(view, needs_in_trace)
+        if not self._flow.shows_memory() and not any(trail.context for trail in trails):
+            return (
+                f"the trace shows no operation that writes a memory, and {quote(question.answers[0])} is not in what "
+                f"{view.answering.answer.name} was given, so nothing tells where it was lost; record what is stored "
+                "and found as memory_entry and context (docs/tracing.md)"
+            )
+        if suspicion is not None and not any(map(view.carries_somewhere, trails)):
+            return [(misannotated(suspicion, view), None)]
+        if is_inferred(question):
+            # A conclusion can be drawn from any of the hints that were left.
+            trails = [trail for trail in trails if trail.context][:1] or trails
+        verdicts = [(verdict_on(view, trail, outdated), trail) for trail in trails]
+        if view.assertion is not None and view.assertion.standing == "unknown":
+            verdicts = [(at_its_word(view, trail, blame), trail) for blame, trail in verdicts]
+        return _decisive(verdicts)
+
+    def _needs(self, view: CaseView) -> list[Need]:
+        return needs_of(view.case.question, self._talk.conversation, self._talk.vocabulary)
+
+    def _known_needs(self, view: CaseView) -> list[Need]:
+        """Those of which the trace has a turn."""
+        return [need for need in self._needs(view) if any(self._flow.messages(turn) for turn in need.turns)]
+
+    def _trails(self, view: CaseView, needs: Sequence[Need]) -> list[Trail]:
+        """Where what the answer needs and the reply lacks has survived."""
+        # What the reply gives has survived.
+        missing = [need for need in needs if not view.reply_says(need)] or needs
+        return [view.trail(need) for need in missing]
+
+
+def _answer_alone(view: CaseView) -> list[Blame] | None:
+    """Blame for what the reply alone shows: the operation failed, or its reply is right but not as asked for."""
+    case, answer = view.case, view.answering.answer
+    trouble = trouble_of(answer)
+    if trouble:
+        return [
+            Blame(answer.name, answer.id, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))
+        ]
+    evidence = (case.prediction,) if case.prediction else ()
+    unknown = says_unknown(case.reply)
+    if case.judgement.contains and (not unknown or is_unknowable(case.question)) and not _hedged(case):
+        reason = f"format: the reply {quote(case.reply)} holds the right answer, but not in the form asked for"
+        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+    if is_unknowable(case.question) and unknown:
+        reason = f"format: the reply {quote(case.reply)} says that it does not know, but not in an accepted form"
+        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+    return None
+
+
+def _hedged(case: Case) -> bool:
+    """Whether a number was asked for and the reply gives several, so that it does not say which."""
+    numbers = {word for word in content_of(case.reply) - content_of(case.question.question) if is_number(word)}
+    return all(map(is_number, content_of(case.question.answers[0]))) and len(numbers) > 1
+
+
+def _decisive(verdicts: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trail | None]]:
+    """The blames that count: if a part was lost on the way, the rest could not make a complete answer."""
+    losses = [verdict for verdict in verdicts if verdict[0].error_type != "ResponseError"] or list(verdicts)
+    losses.sort(key=lambda verdict: _EARLIEST_FIRST.index(verdict[0].error_type))
+    distinct: dict[tuple[str, str | None], tuple[Blame, Trail | None]] = {
+        (blame.operation, blame.operation_id): (blame, trail) for blame, trail in reversed(losses)
+    }
+    return list(reversed(distinct.values()))[:MOST_BLAMES]
+
+
+def _calibrated(blame: Blame, grounds: Grounds) -> Blame:
+    reason = blame.reason
+    if not grounds.read:
+        reason += NOT_READ
+    elif not is_calibrated(grounds):
+        reason += NOT_CALIBRATED
+    return replace(blame, confidence=confidence_of(grounds), reason=reason)

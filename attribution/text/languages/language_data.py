@@ -1,0 +1,85 @@
+"""What differs from language to language, read from a file for each (`en.toml` …) when it is first needed.
+
+A file has lists of words, and tables of patterns. What each is for is said where it is used.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import simplemma
+
+Language = Literal["en", "de", "es", "fr"]
+LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr")
+
+_NAME = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def language_data(language: Language | Literal["not_read"]) -> Mapping[str, Any]:
+    """The whole file of a language, or of what is known of those that are not read."""
+    text = (files("attribution.text.languages") / f"{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def words_of_language(language: Language, key: str) -> tuple[str, ...]:
+    """A list of words; empty where a language has none."""
+    return tuple(str(language_data(language).get(key, "")).split())
+
+
+def patterns_of_language(language: Language, table: str) -> dict[str, str]:
+    """The patterns of a table by their keys: without line breaks, and with the patterns that they name filled in."""
+    data = language_data(language)
+    parts = {name: joined(text) for name, text in data["parts"].items()}
+    return {key: filled(joined(text), parts) for key, text in data[table].items() if isinstance(text, str)}
+
+
+def compiled_of_language(language: Language, table: str) -> dict[str, re.Pattern[str]]:
+    """The patterns of a table, compiled; they match whatever the case."""
+    return {key: re.compile(text, re.I) for key, text in patterns_of_language(language, table).items()}
+
+
+def joined(text: str) -> str:
+    """A pattern that was written over several lines."""
+    return "".join(text.splitlines())
+
+
+def filled(pattern: str, parts: Mapping[str, str]) -> str:
+    """A pattern with others in place of their names in braces."""
+    return _NAME.sub(lambda name: parts[name[1]], pattern)
+
+
+@cache
+def function_words(language: Language) -> frozenset[str]:
+    """The words of a language that carry no content, casefolded; by them the language is known."""
+    return frozenset(word.casefold() for word in words_of_language(language, "function_words"))
+
+
+@cache
+def all_function_words() -> frozenset[str]:
+    """Those of all languages that are read."""
+    return frozenset().union(*map(function_words, LANGUAGES))
+
+
+@cache
+def near_function_words() -> tuple[frozenset[str], ...]:
+    """The same of languages that are not read, but share many words with one that is."""
+    return tuple(frozenset(words.split()) for words in language_data("not_read").values())
+
+
+@lru_cache(maxsize=32768)
+def is_known(word: str, language: Language) -> bool:
+    """Whether a word is in a language's dictionary, as it is spelt."""
+    return simplemma.is_known(word, lang=language)
+
+
+@lru_cache(maxsize=32768)
+def dictionary_form(word: str, language: Language | str) -> str:
+    """The form under which a dictionary lists a word."""
+    return simplemma.lemmatize(word, lang=language)
