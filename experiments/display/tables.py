@@ -258,7 +258,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
             p_text(summary.p_value),
-            summary.verdict or summary.stopped.partition(":")[0],
+            summary.verdict or summary.ended.heading,
         )
     return table
 

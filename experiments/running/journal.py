@@ -13,6 +13,7 @@ from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts, IterationRecord, LoopResult, SettingChange
+from optimizer.tuning.stopped import Stopped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
 
@@ -72,7 +73,7 @@ class RunJournal:
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Nothing to keep."""
 
-    def result(self, stopped: str) -> LoopResult:
+    def result(self, stopped: Stopped) -> LoopResult:
         """What is known so far, as if the run had ended here for the reason `stopped`."""
         said = self._verdict
         champion: Mapping[SplitName, Score] = {}
@@ -93,11 +94,11 @@ class RunJournal:
             prompts_alone=said.prompts_alone if said else None,
         )
 
-    def leave(self, stopped: str) -> bool:
+    def leave(self, stopped: Stopped) -> bool:
         """Whether a resumed run has less than it had found before; if so, only `stopped` changes in its summary."""
         if self._earlier is None or not self._is_behind(self._earlier):
             return False
-        self._folder.write_summary(self._earlier.model_copy(update={"stopped": stopped}))
+        self._folder.write_summary(self._earlier.model_copy(update={"stopped": str(stopped)}))
         return True
 
     def save(self, result: LoopResult) -> Summary:
@@ -115,13 +116,14 @@ class RunJournal:
 
     def _update(self) -> None:
         """Write what is known so far."""
-        if self.leave("running"):
+        running = Stopped("running")
+        if self.leave(running):
             return
         if self._iterations:
             self._write_attempts()
         # Those of a resumed run were of what it had found before.
         (self._folder.path / CASES).unlink(missing_ok=True)
-        self.save(self.result("running"))
+        self.save(self.result(running))
 
     def _write_attempts(self) -> None:
         shown = Redaction().value

@@ -74,7 +74,7 @@ def summarize(facts: RunFacts, result: LoopResult) -> Summary:
         p_value=result.p_value,
         iterations=tuple(_iteration(record) for record in result.iterations),
         calls=SummaryCalls(**asdict(result.calls)),
-        stopped=result.stopped,
+        stopped=str(result.stopped),
         prompts_dir=facts.prompts_dir,
         report=facts.report,
         mlflow=facts.mlflow,

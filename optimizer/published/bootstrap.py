@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from optimizer.proposers.demonstrations import Demonstration, demonstrations_of
 from optimizer.proposers.template import take_apart
 from optimizer.published.trials import Trials, refuse_rewrites_by_hand
-from optimizer.search.rounds import DONE
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.systems.protocol import stage_of
 
@@ -27,7 +27,7 @@ MOST_TOKENS = 400
 """Longest demonstration. DSPy has no limit; `MOST_SHOWN` of these leave a context of 4,096 tokens room for the data."""
 
 
-def bootstrap(tuning: Tuning) -> str:
+def bootstrap(tuning: Tuning) -> Stopped:
     """An `Optimizer` that tries as many sets as the loop would try rewrites; it asks no author.
 
     Raises:
@@ -36,14 +36,14 @@ def bootstrap(tuning: Tuning) -> str:
     refuse_rewrites_by_hand(tuning, "bootstrap")
     pools, drawn = demonstration_pools(tuning), random.Random(tuning.settings.seed)  # noqa: S311 (a draw, not a secret)
     if not pools:
-        return "no passing train case is short enough to be shown"
+        return Stopped("own", "no passing train case is short enough to be shown")
     with Trials(tuning, "bootstrap") as trials:
         for _ in range(tuning.settings.rounds * tuning.settings.proposals):
             candidate = dict(tuning.seed)
             for name, shown in drawn_sets(pools, drawn).items():
                 candidate[name] = with_demonstrations(candidate[name], shown)
             trials.measure(candidate, tuning.validation, "demonstrations from passing train cases")
-    return DONE
+    return Stopped("rounds")
 
 
 def demonstration_pools(tuning: Tuning) -> dict[str, list[Demonstration]]:

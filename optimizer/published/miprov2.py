@@ -6,13 +6,13 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from optimizer.published.trials import has_rounds
-from optimizer.search.rounds import DONE
+from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     from optimizer.tuning.tuning import Tuning
 
 
-def miprov2(tuning: Tuning) -> str:
+def miprov2(tuning: Tuning) -> Stopped:
     """An `Optimizer`: DSPy's MIPROv2, with the author as its prompt model.
 
     As many instructions for each prompt as the loop's `proposals`, besides the seed's own, and as many trials as rounds
@@ -25,7 +25,7 @@ def miprov2(tuning: Tuning) -> str:
     """
     settings = tuning.settings
     if not has_rounds(tuning, "miprov2"):
-        return DONE
+        return Stopped("rounds")
     import dspy
 
     from optimizer.published.bootstrap import MOST_SHOWN, drawn_sets
@@ -72,4 +72,4 @@ def miprov2(tuning: Tuning) -> str:
         )
 
     search(tuning, "miprov2", compile_with)
-    return "all trials of MIPROv2 done"
+    return Stopped("own", "all trials of MIPROv2 done")

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.published.trials import author_of, refuse_rewrites_by_hand
-from optimizer.search.rounds import DONE, FINALISTS, refusal
+from optimizer.search.rounds import FINALISTS, refusal
 from optimizer.search.screening import SCREENED
 from optimizer.tuning.results import Attempt
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.unattributed import unattributed_examples
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def metric_calls(tuning: Tuning) -> int:
     return validation + settings.rounds * (settings.proposals * SCREENED + FINALISTS * validation + len(tuning.train))
 
 
-def plain_gepa(tuning: Tuning) -> str:
+def plain_gepa(tuning: Tuning) -> Stopped:
     """An `Optimizer` that leaves the search to gepa; the author model reflects.
 
     Raises:
@@ -53,7 +54,7 @@ def plain_gepa(tuning: Tuning) -> str:
     """
     refuse_rewrites_by_hand(tuning, "gepa")
     if not tuning.settings.rounds:
-        return DONE
+        return Stopped("rounds")
     import gepa
     from gepa.strategies.instruction_proposal import InstructionProposalSignature
     from gepa.utils import ScoreThresholdStopper
@@ -91,7 +92,7 @@ def plain_gepa(tuning: Tuning) -> str:
         )
     if reflector.stopped is not None:
         raise reflector.stopped
-    return "all metric calls of gepa done"
+    return Stopped("own", "all metric calls of gepa done")
 
 
 def by_stable_names(texts: Mapping[str, str]) -> dict[str, str]:

@@ -18,8 +18,8 @@ from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.published.trials import refuse_rewrites_by_hand
-from optimizer.search.rounds import DONE, NOTHING_WRONG
 from optimizer.tuning.results import Attempt, blame_shares
+from optimizer.tuning.stopped import Stopped
 from tracing.recording.recorder import operation, trace
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ Reply with the whole new instruction between two lines of ```, and nothing else.
 _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
-def reference(tuning: Tuning) -> str:
+def reference(tuning: Tuning) -> Stopped:
     """An `Optimizer` without a gate; the author model comments, merges and rewrites.
 
     Raises:
@@ -70,7 +70,7 @@ def reference(tuning: Tuning) -> str:
     for n in range(1, tuning.settings.rounds + 1):
         attributions, signals = tuning.attribute(n)
         if not signals.failures:
-            return NOTHING_WRONG
+            return Stopped("nothing-wrong")
         with tuning.iteration(n) as iteration:
             iteration.blame = blame_shares(signals.signals)
             for name, spec in tuning.prompts.items():
@@ -81,7 +81,7 @@ def reference(tuning: Tuning) -> str:
                     if attempt is not None:
                         iteration.attempts[name] = attempt
             _accept(tuning, iteration)
-    return DONE
+    return Stopped("rounds")
 
 
 def _accept(tuning: Tuning, iteration: Iteration) -> None:

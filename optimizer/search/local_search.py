@@ -21,10 +21,11 @@ from optimizer.search.closed_loop import closed_loop
 from optimizer.search.joint_choice import JointChoice
 from optimizer.search.portion import Portion
 from optimizer.search.prompt_search import ARMS, FEWEST_ARMS, PromptSearch
-from optimizer.search.rounds import NOTHING_WRONG, UNCONFIRMED, Rounds
+from optimizer.search.rounds import UNCONFIRMED, Rounds
 from optimizer.search.screening import SCREENED
 from optimizer.search.selection import Edit, expected_gains, shares_of
 from optimizer.tuning.results import blame_shares
+from optimizer.tuning.stopped import Stopped
 from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ FEWEST_INPUTS = 4
 """A prompt whose operation was recorded on fewer inputs is left alone."""
 
 
-def local_search(tuning: Tuning) -> str:
+def local_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` that searches each prompt on recorded inputs, round by round, and joins the best end to end.
 
     A system that cannot rerun its operations is tuned by `closed_loop`, and so are prompts of which nothing was
@@ -51,7 +52,7 @@ def local_search(tuning: Tuning) -> str:
     """
     if tuning.prompts and not _has_recorded_inputs(tuning):
         stopped = closed_loop(tuning)
-        if tuning.variants is not None and stopped != NOTHING_WRONG and tuning.settings.rounds:
+        if tuning.variants is not None and stopped.kind != "nothing-wrong" and tuning.settings.rounds:
             _LocalRounds(tuning).choose_settings(tuning.next_round)
         return stopped
     return _LocalRounds(tuning).run()
@@ -83,7 +84,7 @@ class _LocalRounds:
         self.shown: dict[str, tuple[Shown, ...]] = {}
         """By prompt, the demonstrations in the champion's text."""
 
-    def run(self) -> str:
+    def run(self) -> Stopped:
         seen: Champion | None = None
         attributions: list[Attribution] = []
         signals: Signals | None = None
@@ -94,7 +95,7 @@ class _LocalRounds:
                 seen = champion
                 attributions, signals = self.tuning.attribute(n)
             if signals.failures == 0:
-                return NOTHING_WRONG
+                return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
             with self.tuning.iteration(n) as iteration:
                 iteration.blame = blame_shares(signals.signals)

@@ -11,6 +11,7 @@ from optimizer.proposers.proposals import Proposal, ProposalRequest
 from optimizer.search.screening import SCREENED, drawn, race
 from optimizer.search.selection import Choice, Edit
 from optimizer.tuning.results import Attempt, BlameShare
+from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -28,9 +29,6 @@ UNCONFIRMED = "not ahead again with fresh replies"
 PATIENCE, LIMITED_PATIENCE = 3, 10
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
 which is there to be used."""
-
-DONE = "all rounds done"
-NOTHING_WRONG = "no wrong answer is left on the train conversations"
 
 
 def refusal(
@@ -65,7 +63,7 @@ class Rounds:
         self._tuning = tuning
         settings = tuning.settings
         self._patience = None if not settings.open_ended else LIMITED_PATIENCE if tuning.limited else patience
-        self.stopped = DONE
+        self.stopped = Stopped("rounds")
 
     def __iter__(self) -> Iterator[int]:
         tuning, n, idle = self._tuning, 0, 0
@@ -75,7 +73,7 @@ class Rounds:
             yield n
             idle = idle + 1 if (tuning.champion, tuning.champion_settings) == before else 0
         if self._patience is not None:
-            self.stopped = f"{idle} rounds in a row brought no better prompts"
+            self.stopped = Stopped("patience", str(idle))
 
 
 class Guide(Protocol):
@@ -102,7 +100,7 @@ class Guide(Protocol):
         ...
 
 
-def gated_rounds(tuning: Tuning, guide: Guide) -> str:
+def gated_rounds(tuning: Tuning, guide: Guide) -> Stopped:
     """Go through `Rounds`, as `guide` says; returns why they ended.
 
     Raises:
@@ -117,14 +115,14 @@ class _Rounds:
         self.history: list[Edit] = []
         self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
 
-    def run(self) -> str:
+    def run(self) -> Stopped:
         seen, left = None, True
         rounds = Rounds(self.tuning, PATIENCE)
         for n in rounds:
             if self.tuning.champion != seen:
                 seen, left = self.tuning.champion, self.guide.look(n)
             if not left:
-                return NOTHING_WRONG
+                return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
             with self.tuning.iteration(n) as iteration:
                 iteration.blame = self.guide.blame()

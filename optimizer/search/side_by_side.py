@@ -15,6 +15,7 @@ from optimizer.racing.halving import LocalScore
 from optimizer.racing.joint import Combination, raced
 from optimizer.search.rounds import refusal
 from optimizer.tuning.results import Attempt
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import ChampionUnscoredError
 from tracing.errors import BudgetExceededError, ShareSpentError
 
@@ -32,31 +33,29 @@ class SideBySide:
         searches: name → optimizer, in the order in which they search.
     """
 
-    def __init__(self, searches: Mapping[str, Callable[[Tuning], str]]) -> None:
+    def __init__(self, searches: Mapping[str, Callable[[Tuning], Stopped]]) -> None:
         self._searches = searches
 
-    def __call__(self, tuning: Tuning, /) -> str:
-        said: list[str] = []
+    def __call__(self, tuning: Tuning, /) -> Stopped:
+        reasons: list[str] = []
         found: dict[str, Tuning] = {}
         spent: BudgetExceededError | None = None
         for at, (name, search) in enumerate(self._searches.items()):
             found[name] = tuning.beside(name)
             try:
                 with tuning.share(name, 1 / (len(self._searches) - at)):
-                    why = search(found[name])
-            except ShareSpentError as error:
-                why = str(error)
-            except ChampionUnscoredError as error:
-                why = str(error)
+                    reason = str(search(found[name]))
+            except (ShareSpentError, ChampionUnscoredError) as error:
+                reason = str(error)
             except BudgetExceededError as error:
                 # What was found until now still races: nothing of it has to be evaluated again.
                 spent = error
                 break
-            said.append(f"{name}: {why}")
+            reasons.append(f"{name}: {reason}")
         _race(tuning, found, together=spent is None)
         if spent is not None:
             raise spent
-        return "; ".join(said)
+        return Stopped("own", "; ".join(reasons))
 
 
 def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> None:

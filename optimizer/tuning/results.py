@@ -15,6 +15,7 @@ from optimizer.gating.verdict import Verdict, VerdictName
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.studies import Studies
 from optimizer.tuning.accepted_edit import AcceptedEdit
+from optimizer.tuning.stopped import Stopped
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class LoopResult:
         baseline, champion: scores by split, as far as they were measured.
         verdict … power: of the test conversations; None if the run stopped before the test;
             `delta_ci` also if there was only one.
-        stopped: why the loop ended, in plain words (`all rounds done`, `budget: …`).
+        stopped: why the loop ended.
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
             its memory included; empty if not measured.
         noise: as of the verdict.
@@ -237,7 +238,7 @@ class LoopResult:
     p_value: float | None
     power: float | None
     iterations: Sequence[IterationRecord]
-    stopped: str
+    stopped: Stopped
     calls: CallCounts
     tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
     noise: NoiseFloor | None = None

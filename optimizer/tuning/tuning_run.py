@@ -18,6 +18,7 @@ from tracing.errors import BudgetExceededError
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.noise import NoiseFloor
+    from optimizer.tuning.stopped import Stopped
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ class TuningRun(Tuning):
         finally:
             self._observer.verdict(self._verdict)
 
-    def result(self, stopped: str) -> LoopResult:
+    def result(self, stopped: Stopped) -> LoopResult:
         """The result so far; `stopped` says why it ended."""
         said = self._verdict
         return LoopResult(

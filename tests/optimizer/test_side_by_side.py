@@ -112,7 +112,7 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
     assert (kept.prompt, kept.source, kept.text) == ("answer", "good", result.champion_candidate["answer"])
     assert kept.gate is not None
     assert kept.gate.startswith("accepted")
-    assert result.stopped == "useless: all tried; other: all tried; good: all tried"
+    assert str(result.stopped) == "useless: all tried; other: all tried; good: all tried"
     assert (result.verdict, result.delta) == ("improved", 0.5)
     assert result.search is not None
     costs = result.search.by_optimizer
@@ -152,7 +152,7 @@ def test_each_gets_its_share_of_the_calls_and_one_that_spends_it_does_not_end_th
     assert result.search is not None
     assert result.search.by_optimizer["greedy"].calls <= 30
     assert result.iterations[-1].accepted
-    assert result.stopped == "greedy: its share of 30 calls is spent; good: all tried"
+    assert str(result.stopped) == "greedy: its share of 30 calls is spent; good: all tried"
     assert result.verdict == "improved"
 
 
@@ -163,7 +163,7 @@ def test_a_local_search_that_spends_its_share_ends_no_other(run: Run, calls: int
     result, _ = run(searches, cache=False, calls=2 * calls)
     assert result.search is not None
     assert set(result.search.by_optimizer) == set(searches)
-    assert "; good: " in result.stopped
+    assert "; good: " in str(result.stopped)
 
 
 def test_a_budget_that_is_spent_ends_the_search_and_what_was_found_until_then_still_races(run: Run) -> None:
