@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from experiments.running.summarizing import RunFacts, summarize
 from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import CallCounts, IterationRecord, LoopResult, SettingChange
+from optimizer.tuning.results import Attempt, CallCounts, IterationRecord, LoopResult, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
@@ -128,11 +128,15 @@ class RunJournal:
     def _write_attempts(self) -> None:
         shown = Redaction().value
         lines = [
-            json.dumps(shown({"iteration": each.n, **_by(each), **asdict(attempt)}), ensure_ascii=False) + "\n"
+            json.dumps(shown({"iteration": each.n, **_by(each), **_row(attempt)}), ensure_ascii=False) + "\n"
             for each in self._iterations
             for attempt in each.attempts
         ]
         self._folder.write(ATTEMPTS, "".join(lines))
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
+    return {**asdict(attempt), "gate": attempt.gate and str(attempt.gate)}
 
 
 def _by(record: IterationRecord) -> dict[str, str]:

@@ -15,10 +15,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.published.trials import author_of, refuse_rewrites_by_hand
-from optimizer.search.rounds import FINALISTS, refusal
+from optimizer.search.crowning import crown_winner
+from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
 from optimizer.tuning.results import Attempt
 from optimizer.tuning.stopped import Stopped
@@ -221,11 +223,11 @@ class _Adapter:
             attempt = iteration.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
             if validated:
                 mean = sum(scores) / len(scores)
-                better = "the best so far" if best else "not better than the best"
-                gate = f"{mean:.3f} on {len(scores)} validation conversations, {better}"
-                attempt = replace(attempt, gate=gate)
+                outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
+                detail = f"{mean:.3f} on {len(scores)} validation conversations"
+                attempt = replace(attempt, gate=GateDecision(outcome, detail))
             elif name in problems:
-                attempt = replace(attempt, gate=f"not tried: {'; '.join(problems[name])}")
+                attempt = replace(attempt, gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems[name])))
             elif sound:
                 gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))
@@ -233,16 +235,10 @@ class _Adapter:
         iteration.edited = tuple(dict.fromkeys((*iteration.edited, *changed)))
         if not best:
             return
-        attempts = [iteration.attempts[name] for name in changed]
         inherited = [
             Attempt(name, "gepa", "rewritten in an earlier iteration", text)
             for name, text in candidate.items()
             if name not in changed and text != tuning.champion[name]
         ]
-        refused = refusal(tuning, [*attempts, *inherited], candidate)
-        if refused is None:
+        if crown_winner(tuning, iteration, changed, candidate, inherited=inherited):
             self._best = sum(scores)
-        else:
-            iteration.attempts |= {
-                each.prompt: replace(each, gate=f"{refused}, though {each.gate}") for each in attempts
-            }

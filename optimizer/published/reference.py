@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.published.trials import refuse_rewrites_by_hand
+from optimizer.search.crowning import overrule
 from optimizer.tuning.results import Attempt, blame_shares
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.recorder import operation, trace
@@ -87,16 +89,16 @@ def reference(tuning: Tuning) -> Stopped:
 def _accept(tuning: Tuning, iteration: Iteration) -> None:
     """All rewrites of a round become the champion together, whatever they score."""
     usable = {name: each for name, each in iteration.attempts.items() if each.gate is None}
-    kept = {name: each for name, each in usable.items() if tuning.approves(each)}
-    iteration.attempts.update({name: replace(usable[name], gate="declined by hand") for name in usable.keys() - kept})
-    candidate = {**tuning.champion, **{name: each.text for name, each in kept.items()}}
+    approved = {name: each for name, each in usable.items() if tuning.approves(each)}
+    overrule(iteration, usable.keys() - approved, GateOutcome.DECLINED)
+    candidate = {**tuning.champion, **{name: each.text for name, each in approved.items()}}
     if candidate == tuning.champion:
         return
     tuning.allow(len(tuning.validation))
     outcomes = tuning.measure(candidate, tuning.validation, f"iteration {iteration.n}: reference")
     tainted = next((each.tainted for each in outcomes if each.tainted is not None), None)
-    gate = "accepted without a comparison" if tainted is None else f"cannot be scored: {tainted}"
-    iteration.attempts.update({name: replace(each, gate=gate) for name, each in kept.items()})
+    gate = GateDecision(GateOutcome.UNCOMPARED if tainted is None else GateOutcome.UNSCORED, tainted or "")
+    iteration.attempts.update({name: replace(each, gate=gate) for name, each in approved.items()})
     if tainted is None:
         tuning.crown(candidate, confirm=False)
 
@@ -134,7 +136,7 @@ class _Writer:
             "reference",
             f"rewritten from the feedback on {len(failed)} failed cases",
             rewritten,
-            gate=f"not tried: {'; '.join(problems)}" if problems else None,
+            gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems)) if problems else None,
         )
 
     def _asked_together(self, requests: Sequence[str], phase: str) -> list[str]:

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
-from optimizer.search.rounds import refusal
+from optimizer.search.crowning import crown_winner
 from optimizer.tuning.results import Attempt
 from tracing.errors import ConfigError
 from tracing.llm.dspy_lm import require_dspy
@@ -110,7 +111,7 @@ class Trials:
         missing = [each for each in conversations if each.id not in known]
         if missing and broken:
             known.update({each.id: None for each in missing})
-            self._note(candidate, reason, {name: f"not tried: {'; '.join(what)}" for name, what in broken.items()})
+            self._note(candidate, reason, {name: _not_tried(what) for name, what in broken.items()})
         elif missing:
             judged = self._has(candidate, self._tuning.validation)
             self._tuning.allow(len(missing))
@@ -139,18 +140,11 @@ class Trials:
             return
         size, total = len(tuning.validation), self._total(candidate, tuning.validation)
         best = self._is_best(candidate, "validation", tuning.validation)
-        verdict = (
-            f"{total / size:.3f} on {size} validation conversations, "
-            f"{'the' if best else 'not better than the'} best so far"
-        )
-        attempts = self._note(candidate, reason, dict.fromkeys(candidate, verdict), gain)
-        if not best:
-            return
-        refused = refusal(tuning, attempts, candidate)
-        if refused is None:
+        outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
+        decision = GateDecision(outcome, f"{total / size:.3f} on {size} validation conversations")
+        keys = self._note(candidate, reason, dict.fromkeys(candidate, decision), gain)
+        if best and self._iteration is not None and crown_winner(tuning, self._iteration, keys, candidate):
             self._best["validation"] = total
-        else:
-            self._note(candidate, reason, dict.fromkeys(candidate, f"{refused}, though {verdict}"), gain)
 
     def _is_best(self, candidate: Candidate, split: str, conversations: Sequence[Conversation]) -> bool:
         """Whether a candidate is sound and the best so far on a whole split."""
@@ -166,9 +160,9 @@ class Trials:
         self._note(candidate, reason, {})
 
     def _note(
-        self, candidate: Candidate, reason: str, gates: Mapping[str, str], gain: float | None = None
-    ) -> list[Attempt]:
-        """Record an attempt for each prompt that differs from the seed."""
+        self, candidate: Candidate, reason: str, gates: Mapping[str, GateDecision], gain: float | None = None
+    ) -> list[str]:
+        """Record an attempt for each prompt that differs from the seed; returns their keys."""
         if self._iteration is None:
             return []
         attempts = self._iteration.attempts
@@ -180,7 +174,7 @@ class Trials:
             screening = known.screening if gain is None else gain
             attempts[key] = replace(known, gate=gates.get(name, known.gate), screening=screening)
         self._iteration.edited = tuple(dict.fromkeys((*self._iteration.edited, *changed)))
-        return [attempts[f"{name}\n{candidate[name]}"] for name in changed]
+        return [f"{name}\n{candidate[name]}" for name in changed]
 
     def _broken(self, candidate: Candidate, problems: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         prompts = self._tuning.prompts
@@ -206,6 +200,10 @@ class Trials:
 
     def _known(self, candidate: Candidate) -> dict[str, Outcome | None]:
         return self._outcomes.setdefault(tuple(sorted(candidate.items())), {})
+
+
+def _not_tried(problems: Sequence[str]) -> GateDecision:
+    return GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems))
 
 
 def _score(outcome: Outcome | None) -> float:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.gate import GateDecision, judged_so_far, looks, paired
+from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import LookSchedule, compare, look_schedule
 from optimizer.proposers.proposals import HAND
 from optimizer.racing.halving import LocalScore
 
@@ -102,9 +103,9 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
     Raises:
         BudgetExceededError: a hard budget does not allow the next evaluation.
     """
-    racing, dropped, total = list(combinations), list[Combination](), len(champion)
-    for number, count in enumerate(looks(total)):
-        met = sorted((_further(each, champion[:count], total, evaluate) for each in racing), key=_rank)
+    racing, dropped, schedule = list(combinations), list[Combination](), look_schedule(len(champion))
+    for number, count in enumerate(schedule.counts):
+        met = sorted((_further(each, champion[:count], schedule, evaluate) for each in racing), key=_rank)
         if met and met[0].decision is not None and met[0].decision.accepted:
             return [met[0], *map(_beaten, met[1:]), *dropped]
         undecided = [each for each in met if each.decision is None]
@@ -116,7 +117,7 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
 def most_evaluations(conversations: int, combinations: int = MOST) -> int:
     """Most evaluations of a conversation that a race of so many combinations over this many conversations makes."""
     met, count, racing = 0, 0, combinations
-    for number, reached in enumerate(looks(conversations)):
+    for number, reached in enumerate(look_schedule(conversations).counts):
         count += racing * (reached - met)
         met, racing = reached, min(racing, 1 if number else SURVIVORS)
     return count
@@ -137,18 +138,17 @@ def _rank(combination: Combination) -> tuple[bool, float]:
 
 def _beaten(combination: Combination) -> Combination:
     """The combination with the decision that not it was accepted, but a better one."""
-    decision = combination.decision
-    if decision is None or not decision.accepted:
+    if combination.decision is None or not combination.decision.accepted:
         return combination
-    reason = decision.reason.replace("accepted", "passed, but another gained more")
-    return replace(combination, decision=replace(decision, accepted=False, reason=reason))
+    return replace(combination, decision=replace(combination.decision, outcome=GateOutcome.OUTDONE))
 
 
-def _further(combination: Combination, champion: Sequence[Outcome], total: int, evaluate: Evaluate) -> Combination:
+def _further(
+    combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule, evaluate: Evaluate
+) -> Combination:
     """The combination evaluated on those conversations that it has not met, and what the gate says then."""
     met = len(combination.outcomes)
     outcomes = (*combination.outcomes, *evaluate(combination, champion[met:]))
-    found = paired(champion, outcomes)
-    if isinstance(found, GateDecision):
-        return replace(combination, outcomes=outcomes, gain=None, decision=found)
-    return replace(combination, outcomes=outcomes, gain=found.delta, decision=judged_so_far(found, total))
+    comparison = compare(champion, outcomes)
+    gain = comparison.delta if comparison.unscored is None else None
+    return replace(combination, outcomes=outcomes, gain=gain, decision=schedule.decision(comparison))

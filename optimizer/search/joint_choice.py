@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.racing.joint import MOST, Combination, raced
 from optimizer.racing.study import JointStudy, Params
 from optimizer.search.retrieved_settings import RetrievedSettings, told
@@ -86,7 +87,7 @@ class JointChoice:
 
         ranked = raced(combinations, order, evaluate)
         for each in ranked:
-            self._study.close(self._params(each), each.decision.reason if each.decision else "another one was ahead")
+            self._study.close(self._params(each), str(each.decision or GateOutcome.OVERTAKEN))
         return ranked
 
     def with_settings(self, variants: Variants, pool: Sequence[Outcome]) -> list[Combination]:
@@ -103,7 +104,9 @@ class JointChoice:
         self._considered = considered = RetrievedSettings(self._tuning, variants, phase, pool)
         for each in considered.considered:
             if each.refused is not None:
-                self._iteration.settings.append(self._attempt(each.settings, each.refused))
+                self._iteration.settings.append(
+                    self._attempt(each.settings, GateDecision(GateOutcome.NOT_TRIED, each.refused))
+                )
         found = [Combination({}, settings=settings) for settings in considered.best(BEST)]
         for params in self._study.drawn([self._params(each) for each in found]):
             drawn = self._combination(params)
@@ -113,11 +116,11 @@ class JointChoice:
 
     def note(self, combination: Combination) -> None:
         """Note how far a combination with other settings got; it comes last among the settings tried."""
-        said = combination.decision.reason if combination.decision is not None else None
-        attempt = self._attempt(combination.settings, said, combination.gain, tuple(combination.parts))
+        decision = combination.decision
+        attempt = self._attempt(combination.settings, decision, combination.gain, tuple(combination.parts))
         self._iteration.settings.append(attempt)
-        if combination.decision is not None and combination.decision.accepted:
-            gate = f"with {told(combination.settings)}: {said}"
+        if decision is not None and decision.accepted:
+            gate = replace(decision, about=f"with {told(combination.settings)}")
             for scored in combination.parts.values():
                 known = self._iteration.attempts[scored.arm.text]
                 self._iteration.attempts[scored.arm.text] = replace(known, gate=gate)
@@ -125,7 +128,7 @@ class JointChoice:
     def _attempt(
         self,
         settings: Mapping[str, Setting],
-        gate: str | None,
+        gate: GateDecision | None,
         gain: float | None = None,
         prompts: tuple[str, ...] = (),
     ) -> SettingsAttempt:

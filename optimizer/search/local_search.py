@@ -18,15 +18,15 @@ from optimizer.racing.halving import LocalScore, alternating
 from optimizer.racing.joint import Combination, combinations_of
 from optimizer.racing.pool import Pool
 from optimizer.search.closed_loop import closed_loop
+from optimizer.search.crowning import crown_winner
 from optimizer.search.joint_choice import JointChoice
 from optimizer.search.portion import Portion
 from optimizer.search.prompt_search import ARMS, FEWEST_ARMS, PromptSearch
-from optimizer.search.rounds import UNCONFIRMED, Rounds
+from optimizer.search.rounds import Rounds
 from optimizer.search.screening import SCREENED
 from optimizer.search.selection import Edit, expected_gains, shares_of
 from optimizer.tuning.results import blame_shares
 from optimizer.tuning.stopped import Stopped
-from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
@@ -201,20 +201,9 @@ class _LocalRounds:
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
-        for scored in winner.parts.values():
-            attempt = iteration.attempts[scored.arm.text]
-            if not tuning.approves(attempt):
-                _withdraw(iteration, winner, [scored], "declined by hand")
-                return
-        try:
-            crowned = tuning.crown(winner.candidate(tuning.champion), winner.settings)
-        except BudgetExceededError:
-            _withdraw(iteration, winner, winner.parts.values(), "the budget ended before its validation")
-            raise
-        if not crowned:
-            _withdraw(iteration, winner, winner.parts.values(), UNCONFIRMED)
-            return
-        self.shown |= {name: scored.arm.demonstrations for name, scored in winner.parts.items()}
+        texts = [scored.arm.text for scored in winner.parts.values()]
+        if crown_winner(tuning, iteration, texts, winner.candidate(tuning.champion), winner.settings):
+            self.shown |= {name: scored.arm.demonstrations for name, scored in winner.parts.items()}
 
     def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:
         """Note how far a combination got, and what its text gained here and there if it is one text alone."""
@@ -222,8 +211,8 @@ class _LocalRounds:
         for prompt, scored in combination.parts.items():
             attempt = iteration.attempts[scored.arm.text]
             if combination.decision is not None:
-                whose = "" if alone else f"{' and '.join(combination.parts)} together: "
-                attempt = replace(attempt, gate=f"{whose}{combination.decision.reason}")
+                about = "" if alone else f"{' and '.join(combination.parts)} together"
+                attempt = replace(attempt, gate=replace(combination.decision, about=about))
             if alone and combination.gain is not None:
                 attempt = replace(attempt, screening=combination.gain)
                 self.met[prompt] += [
@@ -232,16 +221,6 @@ class _LocalRounds:
                     if old.conversation.id in scored.by_conversation
                 ]
             iteration.attempts[scored.arm.text] = attempt
-
-
-def _withdraw(iteration: Iteration, winner: Combination, parts: Iterable[LocalScore], why: str) -> None:
-    """Note why a combination that the gate accepted did not become the champion."""
-    for scored in parts:
-        attempt = iteration.attempts[scored.arm.text]
-        iteration.attempts[scored.arm.text] = replace(attempt, gate=f"{why}, though {attempt.gate}")
-    if winner.settings:
-        noted = iteration.settings[-1]
-        iteration.settings[-1] = replace(noted, gate=f"{why}, though {noted.gate}")
 
 
 def _learned_from(tuning: Tuning) -> list[Outcome]:

@@ -114,7 +114,7 @@ class RetrievedSettings:
         try:
             self._under(settings)
         except ConfigError as error:
-            return f"not tried: {error}"
+            return str(error)
         return None
 
     def _under(self, settings: Settings) -> Evaluator:
@@ -129,8 +129,8 @@ class RetrievedSettings:
         better = next((other for other in rivals if other.found and found.beaten_by(other.found)), None)
         if better is None:
             return each
-        said = f"not tried: with {told(better.settings)} as much is retrieved in fewer tokens, or more in as few"
-        return each._replace(refused=said)
+        why = f"with {told(better.settings)} as much is retrieved in fewer tokens, or more in as few"
+        return each._replace(refused=why)
 
 
 def told(settings: Settings) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from optimizer.gating.gate import GateDecision, behind, decide
+from optimizer.gating.gate import Comparison, compare, half_then_all
 from optimizer.proposers.proposals import Proposal, ProposalRequest
+from optimizer.search.crowning import crown_winner
 from optimizer.search.screening import SCREENED, drawn, race
 from optimizer.search.selection import Choice, Edit
 from optimizer.tuning.results import Attempt, BlameShare
@@ -15,7 +16,7 @@ from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Settings
+    from optimizer.gating.decision import GateDecision
     from optimizer.proposers.examples import Example
     from optimizer.tuning.iteration import Iteration
     from optimizer.tuning.tuning import Tuning
@@ -24,26 +25,9 @@ if TYPE_CHECKING:
 FINALISTS = 2
 """Proposals of one iteration that are validated, best of the screening first."""
 
-UNCONFIRMED = "not ahead again with fresh replies"
-
 PATIENCE, LIMITED_PATIENCE = 3, 10
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
 which is there to be used."""
-
-
-def refusal(
-    tuning: Tuning, attempts: Iterable[Attempt], candidate: Candidate, settings: Settings | None = None
-) -> str | None:
-    """Make a winner the champion, or tell why it is not: declined by hand, or not ahead again.
-
-    Args:
-        tuning: the search.
-        attempts: the rewrites in it, each of which must be approved.
-        candidate, settings: what won.
-    """
-    if not all(map(tuning.approves, attempts)):
-        return "declined by hand"
-    return None if tuning.crown(candidate, settings) else UNCONFIRMED
 
 
 class Rounds:
@@ -143,14 +127,10 @@ class _Rounds:
         for finalist in self._screen(n, attempts, batch)[:FINALISTS]:
             challenger = {**tuning.champion, finalist.prompt: finalist.text}
             decision = self._validate(n, challenger)
-            attempts[finalist.text] = replace(finalist, gate=decision.reason)
-            if not decision.accepted:
-                continue
-            refused = refusal(tuning, [attempts[finalist.text]], challenger)
-            if refused is None:
-                accepted = True
+            attempts[finalist.text] = replace(finalist, gate=decision)
+            accepted = decision.accepted and crown_winner(tuning, iteration, [finalist.text], challenger)
+            if accepted:
                 break
-            attempts[finalist.text] = replace(finalist, gate=f"{refused}, though {decision.reason}")
         self.history.append(Edit(choice.prompt, accepted))
 
     def _editable(self) -> Mapping[str, PromptSpec]:
@@ -205,12 +185,16 @@ class _Rounds:
     def _validate(self, n: int, challenger: Candidate) -> GateDecision:
         """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""
         tuning, champion, conversations = self.tuning, self.tuning.outcomes("validation"), self.tuning.validation
-        phase, half, total = f"iteration {n}: validation", len(champion) // 2, len(champion)
+        phase, total = f"iteration {n}: validation", len(champion)
+        outcomes: list[Outcome] = []
+
+        def compared(count: int) -> Comparison:
+            further = conversations[len(outcomes) : count]
+            outcomes.extend(tuning.measure(challenger, further, phase, before=outcomes, total=total))
+            # What the baseline answers matters where the gate can accept.
+            return compare(champion[:count], outcomes, tuning.seed_validation if count == total else None)
+
         tuning.allow(total)
-        outcomes = tuning.measure(challenger, conversations[:half], phase, total=total) if half else []
-        decision = behind(champion[:half], outcomes) if half else None
-        if decision is None:
-            outcomes += tuning.measure(challenger, conversations[half:], phase, before=outcomes, total=total)
-            decision = decide(champion, outcomes, tuning.seed_validation)
+        decision = half_then_all(total).first_decision(compared)
         tuning.progress(phase, outcomes, total)
         return decision

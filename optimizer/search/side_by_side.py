@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.racing.arms import Arm
 from optimizer.racing.halving import LocalScore
 from optimizer.racing.joint import Combination, raced
-from optimizer.search.rounds import refusal
+from optimizer.search.crowning import crown_winner
 from optimizer.tuning.results import Attempt
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import ChampionUnscoredError
@@ -88,10 +89,8 @@ def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> Non
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
-        attempts = (iteration.attempts[_key(prompt, each)] for prompt, each in winner.parts.items())
-        refused = refusal(tuning, attempts, winner.candidate(tuning.champion), winner.settings)
-        if refused is not None:
-            _note(iteration, winner, f"{refused}, though {winner.decision.reason}")
+        keys = [_key(prompt, scored) for prompt, scored in winner.parts.items()]
+        crown_winner(tuning, iteration, keys, winner.candidate(tuning.champion), winner.settings)
 
 
 def _found_by(name: str, one: Tuning, tuning: Tuning) -> Combination | None:
@@ -123,17 +122,17 @@ def _together(combinations: Sequence[Combination]) -> Combination | None:
     return Combination(parts, settings=settings)
 
 
-def _note(iteration: Iteration, combination: Combination, gate: str | None = None) -> None:
-    said = gate or (combination.decision.reason if combination.decision is not None else "another one was ahead")
+def _note(iteration: Iteration, combination: Combination) -> None:
+    decision = combination.decision or GateDecision(GateOutcome.OVERTAKEN)
     sources = {scored.arm.source for scored in combination.parts.values()}
-    if gate is None and len(sources) > 1:
-        said = f"{' and '.join(sorted(sources))} together: {said}"
+    if len(sources) > 1:
+        decision = replace(decision, about=f"{' and '.join(sorted(sources))} together")
     for prompt, scored in combination.parts.items():
         arm = scored.arm
         known = iteration.attempts.get(_key(prompt, scored)) or Attempt(prompt, arm.source, arm.reason, arm.text)
         alone = len(combination.parts) == 1
         screening = combination.gain if alone else known.screening
-        iteration.attempts[_key(prompt, scored)] = replace(known, gate=said, screening=screening)
+        iteration.attempts[_key(prompt, scored)] = replace(known, gate=decision, screening=screening)
     iteration.edited = tuple(dict.fromkeys((*iteration.edited, *combination.parts)))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName
+from optimizer.gating.decision import GateDecision
 from optimizer.gating.verdict import Verdict, VerdictName
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.studies import Studies
@@ -95,7 +96,7 @@ class Attempt:
         screening: its gain in mean score over the champion on the screening conversations; None if it could not be
             scored, or the run stopped first.
         local: its gain over the champion on recorded inputs of the prompt's operation; None if not measured there.
-        gate: the decision on it in one line, or why it was not tried; None if it did not get that far.
+        gate: the decision on it; None if it did not get that far.
     """
 
     prompt: str
@@ -103,7 +104,7 @@ class Attempt:
     reason: str
     text: str
     screening: float | None = None
-    gate: str | None = None
+    gate: GateDecision | None = None
     local: float | None = None
 
 
@@ -117,7 +118,7 @@ class SettingsAttempt:
         recall: share of needs that are retrieved under them; None if not measured.
         context_tokens: mean number of tokens of what is retrieved, estimated; None if not measured.
         gain: in mean score over the champion on the conversations met; None if there is none.
-        gate: the decision in one line, or why they were not tried; None if another combination was ahead before one.
+        gate: the decision; None if another combination was ahead before one.
     """
 
     settings: Settings
@@ -125,7 +126,7 @@ class SettingsAttempt:
     recall: float | None
     context_tokens: float | None
     gain: float | None
-    gate: str | None
+    gate: GateDecision | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     (kept,) = [attempt for attempt in record.attempts if attempt.text == champion[prompt]]
     assert (kept.prompt, kept.screening) == (prompt, 0.5)
     assert kept.gate is not None
-    assert kept.gate.startswith("accepted")
+    assert str(kept.gate).startswith("accepted")
     assert any(cure in champion[prompt] for cure in model.cures)
     edit = record.edit
     assert edit is not None
@@ -345,8 +345,8 @@ def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
     assert not record.accepted
     assert {before for _, before in asked} == {SEED["answer"]}
     attempt = asked[0][0]
-    assert (attempt.text, (attempt.gate or "")[:8]) == (CURED, "accepted")
-    assert (record.attempts[0].gate or "").startswith("declined by hand, though accepted")
+    assert (attempt.text, str(attempt.gate or "")[:8]) == (CURED, "accepted")
+    assert str(record.attempts[0].gate or "").startswith("declined by hand, though accepted")
     approved, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=lambda *_: True)
     assert approved.champion_candidate["answer"] == CURED
 

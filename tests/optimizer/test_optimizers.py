@@ -214,7 +214,7 @@ def test_what_passes_the_gate_and_cannot_be_crowned_is_not_told_as_accepted(
 
     monkeypatch.setattr(Tuning, "crown", spent)
     result = run("local-search", Author("answer"), rounds=1)
-    (gate,) = [each.gate for each in result.iterations[0].attempts if each.gate and "accepted" in each.gate]
+    (gate,) = [str(each.gate) for each in result.iterations[0].attempts if "accepted" in str(each.gate)]
     assert gate.startswith("the budget ended before its validation, though accepted: ")
     assert not result.iterations[0].accepted
 
@@ -272,7 +272,7 @@ def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scr
 
     result = run("gepa", Careless("answer"))
     assert not any("are all" in text for text in asked)
-    gates = [each.gate or "" for record in result.iterations for each in record.attempts]
+    gates = [str(each.gate or "") for record in result.iterations for each in record.attempts]
     assert gates
     assert all(gate.startswith("not tried: the instruction holds {") for gate in gates)
     assert result.champion_candidate == SEED
