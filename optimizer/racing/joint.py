@@ -51,7 +51,7 @@ class Combination:
 
     def candidate(self, champion: Candidate) -> Candidate:
         """The champion with these texts."""
-        return {**champion, **{name: scored.arm.text for name, scored in self.parts.items()}}
+        return {**champion, **{name: scored.rewrite.text for name, scored in self.parts.items()}}
 
 
 Evaluate = Callable[["Combination", Sequence["Outcome"]], Sequence["Outcome"]]
@@ -75,8 +75,14 @@ def combinations_of(
     support = SUPPORT if most > 1 else SUPPORT_OF_ONE
     best = {name: scored[0] for name, scored in finalists.items() if scored and _is_supported(scored[0], support)}
     together = [Combination(best)] if len(best) > 1 else []
-    ranked = [each for rank in range(max(map(len, finalists.values()), default=0)) for each in _at(finalists, rank)]
-    ranked.sort(key=lambda each: -each[1].expected * (1.0 if worth is None else worth.get(each[0], 0.0)))
+    ranked = [
+        ranked_text
+        for rank in range(max(map(len, finalists.values()), default=0))
+        for ranked_text in _at(finalists, rank)
+    ]
+    ranked.sort(
+        key=lambda ranked_text: -ranked_text[1].expected * (1.0 if worth is None else worth.get(ranked_text[0], 0.0))
+    )
     return [*together, *(Combination({name: scored}) for name, scored in ranked)][:most]
 
 
@@ -86,7 +92,7 @@ def _at(finalists: Mapping[str, Sequence[LocalScore]], rank: int) -> list[tuple[
 
 def _is_supported(scored: LocalScore, errors: float) -> bool:
     """Whether a gain is more than so many standard errors; what people wrote or nobody measured is not asked."""
-    return scored.arm.source == HAND or not scored.inputs or scored.gain > errors * scored.error
+    return scored.rewrite.source == HAND or not scored.inputs or scored.gain > errors * scored.error
 
 
 def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], evaluate: Evaluate) -> list[Combination]:
@@ -105,21 +111,23 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
     """
     racing, dropped, schedule = list(combinations), list[Combination](), look_schedule(len(champion))
     for number, count in enumerate(schedule.counts):
-        met = sorted((_further(each, champion[:count], schedule, evaluate) for each in racing), key=_rank)
-        if met and met[0].decision is not None and met[0].decision.accepted:
-            return [met[0], *map(_beaten, met[1:]), *dropped]
-        undecided = [each for each in met if each.decision is None]
+        ranking = sorted(
+            (_further(combination, champion[:count], schedule, evaluate) for combination in racing), key=_rank
+        )
+        if ranking and ranking[0].decision is not None and ranking[0].decision.accepted:
+            return [ranking[0], *map(_beaten, ranking[1:]), *dropped]
+        undecided = [combination for combination in ranking if combination.decision is None]
         racing = undecided[: 1 if number else SURVIVORS]
-        dropped = [*[each for each in met if each not in racing], *dropped]
+        dropped = [*[combination for combination in ranking if combination not in racing], *dropped]
     return [*racing, *dropped]
 
 
 def most_evaluations(conversations: int, combinations: int = MOST) -> int:
     """Most evaluations of a conversation that a race of so many combinations over this many conversations makes."""
-    met, count, racing = 0, 0, combinations
+    before, count, racing = 0, 0, combinations
     for number, reached in enumerate(look_schedule(conversations).counts):
-        count += racing * (reached - met)
-        met, racing = reached, min(racing, 1 if number else SURVIVORS)
+        count += racing * (reached - before)
+        before, racing = reached, min(racing, 1 if number else SURVIVORS)
     return count
 
 
@@ -147,8 +155,8 @@ def _further(
     combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule, evaluate: Evaluate
 ) -> Combination:
     """The combination evaluated on those conversations that it has not met, and what the gate says then."""
-    met = len(combination.outcomes)
-    outcomes = (*combination.outcomes, *evaluate(combination, champion[met:]))
+    before = len(combination.outcomes)
+    outcomes = (*combination.outcomes, *evaluate(combination, champion[before:]))
     comparison = compare(champion, outcomes)
     gain = comparison.delta if comparison.unscored is None else None
     return replace(combination, outcomes=outcomes, gain=gain, decision=schedule.decision(comparison))

@@ -45,5 +45,5 @@ class _ByBlame:
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return examples_of(spec, self._tuning.outcomes("train"), self._attributions)
 
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
-        return self._tuning.sources.propose(n, request, wanted)
+    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
+        return self._tuning.sources.propose(n, request, most)

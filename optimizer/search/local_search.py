@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
-from optimizer.racing.arms import shown_by
 from optimizer.racing.halving import LocalScore, alternating
 from optimizer.racing.joint import Combination, combinations_of
 from optimizer.racing.pool import Pool
+from optimizer.racing.rewrites import conversations_of
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.crowning import crown_winner
 from optimizer.search.joint_choice import JointChoice
 from optimizer.search.portion import Portion
-from optimizer.search.prompt_search import ARMS, FEWEST_ARMS, PromptSearch
+from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
 from optimizer.search.rounds import Rounds
 from optimizer.search.screening import SCREENED
 from optimizer.search.selection import Edit, expected_gains, shares_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.objectives.local_evaluation import LocalEvaluation
-    from optimizer.racing.arms import Shown
+    from optimizer.racing.rewrites import WholeDemonstration
     from optimizer.tuning.iteration import Iteration
     from optimizer.tuning.tuning import Champion, Tuning
 
@@ -81,18 +81,18 @@ class _LocalRounds:
         """By prompt, what its texts gained on recorded inputs and end to end."""
         self.alignment: dict[str, Alignment] = {}
         """By prompt, how well the first has predicted the second."""
-        self.shown: dict[str, tuple[Shown, ...]] = {}
+        self.demonstrations: dict[str, tuple[WholeDemonstration, ...]] = {}
         """By prompt, the demonstrations in the champion's text."""
 
     def run(self) -> Stopped:
-        seen: Champion | None = None
+        attributed: Champion | None = None
         attributions: list[Attribution] = []
         signals: Signals | None = None
         rounds = Rounds(self.tuning, None)
         for n in rounds:
             champion = self.tuning.champion, self.tuning.champion_settings
-            if champion != seen or signals is None:
-                seen = champion
+            if champion != attributed or signals is None:
+                attributed = champion
                 attributions, signals = self.tuning.attribute(n)
             if signals.failures == 0:
                 return Stopped("nothing-wrong")
@@ -133,14 +133,14 @@ class _LocalRounds:
                 iteration,
                 prompt,
                 inputs,
-                self.shown.get(prompt, ()),
+                self.demonstrations.get(prompt, ()),
                 self.tried[prompt],
                 self.pool[prompt],
             )
-            count = max(FEWEST_ARMS, round(ARMS * share))
-            known = self.alignment.get(prompt)
+            count = max(FEWEST_REWRITES, round(REWRITES * share))
+            alignment = self.alignment.get(prompt)
             faithful = local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
-            measured = faithful and (known is None or not known.misleads)
+            measured = faithful and (alignment is None or not alignment.misleads)
             calls = portion.executions(tuning.prompts[prompt].operation, share / sum(shares.values()))
             finalists[prompt] = search.finalists(count, attributions, signals, measured=measured, calls=calls)
         before = tuning.champion
@@ -171,7 +171,7 @@ class _LocalRounds:
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""
-        return _unseen(_learned_from(self.tuning), map(shown_by, self.shown.values()))
+        return _unseen(_learned_from(self.tuning), map(conversations_of, self.demonstrations.values()))
 
     def _join(
         self,
@@ -184,32 +184,32 @@ class _LocalRounds:
         tuning, n = self.tuning, iteration.n
         if not combinations:
             return
-        racing = {scored.arm for each in combinations for scored in each.parts.values()}
-        unseen = _unseen(pool, [arm.shows for arm in racing])
+        racing = {scored.rewrite for combination in combinations for scored in combination.parts.values()}
+        unseen = _unseen(pool, [rewrite.shows for rewrite in racing])
         random.Random(tuning.seed_of(n)).shuffle(unseen)  # noqa: S311 (the order of conversations)
-        order, most = portion.race(unseen, {name for each in combinations for name in each.parts})
+        order, most = portion.race(unseen, {name for combination in combinations for name in combination.parts})
         if not order:
             return
         ranked = joint.raced(combinations[:most], order)
         # The best last: what became of it is what its texts are remembered for.
-        for each in reversed(ranked):
-            if each.settings:
-                joint.note(each)
+        for combination in reversed(ranked):
+            if combination.settings:
+                joint.note(combination)
             else:
-                self._note(iteration, each, order)
+                self._note(iteration, combination, order)
         self.alignment = {name: alignment_of(pairs, seed=tuning.settings.seed) for name, pairs in self.met.items()}
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
-        texts = [scored.arm.text for scored in winner.parts.values()]
+        texts = [scored.rewrite.text for scored in winner.parts.values()]
         if crown_winner(tuning, iteration, texts, winner.candidate(tuning.champion), winner.settings):
-            self.shown |= {name: scored.arm.demonstrations for name, scored in winner.parts.items()}
+            self.demonstrations |= {name: scored.rewrite.demonstrations for name, scored in winner.parts.items()}
 
     def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:
         """Note how far a combination got, and what its text gained here and there if it is one text alone."""
         alone = len(combination.parts) == 1
         for prompt, scored in combination.parts.items():
-            attempt = iteration.attempts[scored.arm.text]
+            attempt = iteration.attempts[scored.rewrite.text]
             if combination.decision is not None:
                 about = "" if alone else f"{' and '.join(combination.parts)} together"
                 attempt = replace(attempt, gate=replace(combination.decision, about=about))
@@ -220,7 +220,7 @@ class _LocalRounds:
                     for old, new in zip(order, combination.outcomes, strict=False)
                     if old.conversation.id in scored.by_conversation
                 ]
-            iteration.attempts[scored.arm.text] = attempt
+            iteration.attempts[scored.rewrite.text] = attempt
 
 
 def _learned_from(tuning: Tuning) -> list[Outcome]:
@@ -228,7 +228,7 @@ def _learned_from(tuning: Tuning) -> list[Outcome]:
     return [*tuning.outcomes("train"), *tuning.outcomes("validation")]
 
 
-def _unseen(outcomes: Sequence[Outcome], shown: Iterable[frozenset[str]]) -> list[Outcome]:
+def _unseen(outcomes: Sequence[Outcome], hidden_ids: Iterable[frozenset[str]]) -> list[Outcome]:
     """The outcomes on conversations of which nothing is shown: what a text shows, it need not find."""
-    hidden = frozenset().union(*shown)
+    hidden = frozenset().union(*hidden_ids)
     return [outcome for outcome in outcomes if outcome.conversation.id not in hidden]

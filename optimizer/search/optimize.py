@@ -60,8 +60,8 @@ def optimize(
         ContractError: the seed candidate breaks a contract.
     """
     means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
-    made = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
-    sources = ProposalSources(made, settings.hand, own_author=means.own_author, progress=observer.progress)
+    instances = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
+    sources = ProposalSources(instances, settings.hand, own_author=means.own_author, progress=observer.progress)
     tuning = TuningRun(evaluator, splits, seed_candidate, settings, access, failures, sources, observer, variants)
 
     cost: SearchCost | None = None

@@ -52,7 +52,7 @@ class Optimizer(Protocol):
 
 def optimizers_of(names: str) -> tuple[str, ...]:
     """The single names, each once, of one or several optimizers with commas between them."""
-    return tuple(dict.fromkeys(each.strip() for each in names.split(",")))
+    return tuple(dict.fromkeys(name.strip() for name in names.split(",")))
 
 
 def open_optimizer(names: str) -> Optimizer:
@@ -65,11 +65,11 @@ def open_optimizer(names: str) -> Optimizer:
     """
     from optimizer.search.side_by_side import SideBySide
 
-    searches = {name: _opened(name) for name in optimizers_of(names)}
+    searches = {name: _checked_optimizer(name) for name in optimizers_of(names)}
     return next(iter(searches.values())) if len(searches) == 1 else SideBySide(searches)
 
 
-def _opened(name: str) -> Optimizer:
+def _checked_optimizer(name: str) -> Optimizer:
     search = cast("Optimizer", OPTIMIZERS.open_callable(name, "tuning"))
 
     def checked(tuning: Tuning, /) -> Stopped:

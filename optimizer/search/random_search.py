@@ -43,5 +43,5 @@ class _ByChance:
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return unattributed_examples(spec, self._tuning.operations, self._tuning.outcomes("train"))
 
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
-        return self._tuning.sources.draw(request, wanted)
+    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
+        return self._tuning.sources.draw(request, most)

@@ -79,7 +79,7 @@ class Guide(Protocol):
         """Executions of the prompt's operation that are blamed, and those behind right answers."""
         ...
 
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
+    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
         """At most `wanted` rewrites, plus those by hand."""
         ...
 
@@ -100,12 +100,12 @@ class _Rounds:
         self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
 
     def run(self) -> Stopped:
-        seen, left = None, True
+        examined, improvable = None, True
         rounds = Rounds(self.tuning, PATIENCE)
         for n in rounds:
-            if self.tuning.champion != seen:
-                seen, left = self.tuning.champion, self.guide.look(n)
-            if not left:
+            if self.tuning.champion != examined:
+                examined, improvable = self.tuning.champion, self.guide.look(n)
+            if not improvable:
                 return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
             with self.tuning.iteration(n) as iteration:
@@ -121,8 +121,8 @@ class _Rounds:
         iteration.edited = (choice.prompt,)
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
         batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
-        for each in self._propose(n, choice, failed, passed, batch):
-            attempts[each.text] = Attempt(each.prompt, each.source, each.reason, each.text)
+        for proposal in self._propose(n, choice, failed, passed, batch):
+            attempts[proposal.text] = Attempt(proposal.prompt, proposal.source, proposal.reason, proposal.text)
         accepted = False
         for finalist in self._screen(n, attempts, batch)[:FINALISTS]:
             challenger = {**tuning.champion, finalist.prompt: finalist.text}
@@ -137,9 +137,10 @@ class _Rounds:
         """The prompts to choose from: those with untried rewrites by hand, if there are any."""
         prompts = self.tuning.prompts
         waiting = {
-            each.prompt
-            for each in self.tuning.settings.hand
-            if each.text not in self.tried[each.prompt] and not prompts[each.prompt].contract.violations(each.text)
+            by_hand.prompt
+            for by_hand in self.tuning.settings.hand
+            if by_hand.text not in self.tried[by_hand.prompt]
+            and not prompts[by_hand.prompt].contract.violations(by_hand.text)
         }
         return {name: spec for name, spec in prompts.items() if name in waiting} or prompts
 
@@ -147,18 +148,18 @@ class _Rounds:
         self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
     ) -> list[Proposal]:
         """Rewrites of the chosen prompt that were not tried before."""
-        tuning, wanted = self.tuning, self.tuning.settings.proposals
+        tuning, most = self.tuning, self.tuning.settings.proposals
         request = tuning.request(
             choice.prompt,
             signal=choice.signal,
             examples=(failed, passed),
             minibatch=batch,
-            count=max(1, -(-wanted // 2)),
+            count=max(1, -(-most // 2)),
             seed=tuning.seed_of(n),
             tried=self.tried[choice.prompt],
         )
-        proposals = self.guide.propose(n, request, wanted)
-        self.tried[choice.prompt].update(each.text for each in proposals)
+        proposals = self.guide.propose(n, request, most)
+        self.tried[choice.prompt].update(proposal.text for proposal in proposals)
         return proposals
 
     def _screen(self, n: int, attempts: dict[str, Attempt], batch: Sequence[Outcome]) -> list[Attempt]:
@@ -179,8 +180,8 @@ class _Rounds:
 
         attempts.update(race(attempts, batch, measure))
         tuning.progress(phase, measured, total)
-        better = [each for each in attempts.values() if each.screening is not None and each.screening > 0]
-        return sorted(better, key=lambda each: -(each.screening or 0.0))
+        better = [attempt for attempt in attempts.values() if attempt.screening is not None and attempt.screening > 0]
+        return sorted(better, key=lambda attempt: -(attempt.screening or 0.0))
 
     def _validate(self, n: int, challenger: Candidate) -> GateDecision:
         """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.racing.arms import Arm
 from optimizer.racing.halving import LocalScore
 from optimizer.racing.joint import Combination, raced
+from optimizer.racing.rewrites import Rewrite
 from optimizer.search.crowning import crown_winner
 from optimizer.tuning.results import Attempt
 from optimizer.tuning.stopped import Stopped
@@ -39,13 +39,13 @@ class SideBySide:
 
     def __call__(self, tuning: Tuning, /) -> Stopped:
         reasons: list[str] = []
-        found: dict[str, Tuning] = {}
+        tunings: dict[str, Tuning] = {}
         spent: BudgetExceededError | None = None
         for at, (name, search) in enumerate(self._searches.items()):
-            found[name] = tuning.beside(name)
+            tunings[name] = tuning.beside(name)
             try:
                 with tuning.share(name, 1 / (len(self._searches) - at)):
-                    reason = str(search(found[name]))
+                    reason = str(search(tunings[name]))
             except (ShareSpentError, ChampionUnscoredError) as error:
                 reason = str(error)
             except BudgetExceededError as error:
@@ -53,16 +53,18 @@ class SideBySide:
                 spent = error
                 break
             reasons.append(f"{name}: {reason}")
-        _race(tuning, found, together=spent is None)
+        _race(tuning, tunings, together=spent is None)
         if spent is not None:
             raise spent
         return Stopped("own", "; ".join(reasons))
 
 
-def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> None:
+def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> None:
     """Make the best of what was found the champion, if it passes the gate."""
     champion = tuning.outcomes("validation")
-    combinations = {name: each for name, one in found.items() if (each := _found_by(name, one, tuning)) is not None}
+    combinations = {
+        name: combination for name, own in tunings.items() if (combination := _best_of(name, own, tuning)) is not None
+    }
     if not combinations:
         return
     with tuning.iteration(tuning.last_iteration + 1) as iteration:
@@ -84,8 +86,8 @@ def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> Non
             except BudgetExceededError:
                 pass  # The others race without it.
         ranked = raced(racing, champion, evaluate)
-        for each in reversed(ranked):
-            _note(iteration, each)
+        for combination in reversed(ranked):
+            _note(iteration, combination)
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
@@ -93,16 +95,16 @@ def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> Non
         crown_winner(tuning, iteration, keys, winner.candidate(tuning.champion), winner.settings)
 
 
-def _found_by(name: str, one: Tuning, tuning: Tuning) -> Combination | None:
+def _best_of(name: str, own: Tuning, tuning: Tuning) -> Combination | None:
     """What an optimizer made its champion; None if that is the one it began with."""
-    texts = {prompt: text for prompt, text in one.champion.items() if text != tuning.champion[prompt]}
+    texts = {prompt: text for prompt, text in own.champion.items() if text != tuning.champion[prompt]}
     settings = {
-        setting: value for setting, value in one.champion_settings.items() if value != tuning.champion_settings[setting]
+        setting: value for setting, value in own.champion_settings.items() if value != tuning.champion_settings[setting]
     }
     if not texts and not settings:
         return None
     parts = {
-        prompt: LocalScore(Arm(text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
+        prompt: LocalScore(Rewrite(text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
         for prompt, text in texts.items()
     }
     return Combination(parts, settings=settings)
@@ -112,29 +114,36 @@ def _together(combinations: Sequence[Combination]) -> Combination | None:
     """The texts and settings of all, where they differ those of the first; None if that is one of them."""
     parts: dict[str, LocalScore] = {}
     settings: dict[str, Setting] = {}
-    for each in reversed(combinations):
-        parts |= each.parts
-        settings |= each.settings
-    texts = {prompt: scored.arm.text for prompt, scored in parts.items()}
-    alone = ({prompt: scored.arm.text for prompt, scored in each.parts.items()} for each in combinations)
-    if any(texts == one and settings == each.settings for one, each in zip(alone, combinations, strict=True)):
+    for combination in reversed(combinations):
+        parts |= combination.parts
+        settings |= combination.settings
+    texts = {prompt: scored.rewrite.text for prompt, scored in parts.items()}
+    alone = (
+        {prompt: scored.rewrite.text for prompt, scored in combination.parts.items()} for combination in combinations
+    )
+    if any(
+        texts == own_texts and settings == combination.settings
+        for own_texts, combination in zip(alone, combinations, strict=True)
+    ):
         return None
     return Combination(parts, settings=settings)
 
 
 def _note(iteration: Iteration, combination: Combination) -> None:
     decision = combination.decision or GateDecision(GateOutcome.OVERTAKEN)
-    sources = {scored.arm.source for scored in combination.parts.values()}
+    sources = {scored.rewrite.source for scored in combination.parts.values()}
     if len(sources) > 1:
         decision = replace(decision, about=f"{' and '.join(sorted(sources))} together")
     for prompt, scored in combination.parts.items():
-        arm = scored.arm
-        known = iteration.attempts.get(_key(prompt, scored)) or Attempt(prompt, arm.source, arm.reason, arm.text)
+        rewrite = scored.rewrite
+        attempt = iteration.attempts.get(_key(prompt, scored)) or Attempt(
+            prompt, rewrite.source, rewrite.reason, rewrite.text
+        )
         alone = len(combination.parts) == 1
-        screening = combination.gain if alone else known.screening
-        iteration.attempts[_key(prompt, scored)] = replace(known, gate=decision, screening=screening)
+        screening = combination.gain if alone else attempt.screening
+        iteration.attempts[_key(prompt, scored)] = replace(attempt, gate=decision, screening=screening)
     iteration.edited = tuple(dict.fromkeys((*iteration.edited, *combination.parts)))
 
 
 def _key(prompt: str, scored: LocalScore) -> str:
-    return f"{prompt}\n{scored.arm.text}"
+    return f"{prompt}\n{scored.rewrite.text}"
