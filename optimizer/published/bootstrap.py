@@ -39,7 +39,7 @@ def bootstrap(tuning: Tuning) -> Stopped:
         return Stopped("own", "no passing train case is short enough to be shown")
     with Trials(tuning, "bootstrap") as trials:
         for _ in range(tuning.settings.rounds * tuning.settings.proposals):
-            candidate = dict(tuning.seed)
+            candidate = dict(tuning.baseline)
             for name, shown in drawn_sets(pools, drawn).items():
                 candidate[name] = with_demonstrations(candidate[name], shown)
             trials.measure(candidate, tuning.validation, "demonstrations from passing train cases")
@@ -56,7 +56,7 @@ def demonstration_pools(tuning: Tuning) -> dict[str, list[Demonstration]]:
             for each in demonstrations_of(stage_of(tuning.operations, name), passed, MOST_TOKENS)
             if spec.contract.placeholders <= each.values.keys()
         ]
-        if usable and take_apart(tuning.seed[name]).data:
+        if usable and take_apart(tuning.baseline[name]).data:
             pools[name] = usable
     return pools
 

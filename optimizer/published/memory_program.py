@@ -110,7 +110,7 @@ class MeasuredSystem:
     """
 
     def __init__(self, tuning: Tuning, trials: Trials, stdout: Any, *, at_once: bool) -> None:
-        self.prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
+        self.prompts = {name: CarriedPrompt(spec, tuning.baseline[name]) for name, spec in tuning.prompts.items()}
         self.pools = demonstration_pools(tuning)
         self._tuning, self._trials, self._stdout, self._at_once = tuning, trials, stdout, at_once
         self._shown = {
@@ -136,7 +136,7 @@ class MeasuredSystem:
             raise Ended(error) from error
 
     def _measured(self, predictors: Mapping[str, Any], conversation: Conversation) -> dspy.Prediction:
-        candidate, problems, shown, rewritten = dict(self._tuning.seed), {}, 0, False
+        candidate, problems, shown, rewritten = dict(self._tuning.baseline), {}, 0, False
         for name, carried in self.prompts.items():
             instruction = predictors[name].instruction
             demos = [self._shown.get((name, each.get("data"), each.get("reply"))) for each in predictors[name].demos]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def miprov2(tuning: Tuning) -> Stopped:
     """An `Optimizer`: DSPy's MIPROv2, with the author as its prompt model.
 
-    As many instructions for each prompt as the loop's `proposals`, besides the seed's own, and as many trials as rounds
-    times proposals, each on all validation conversations (MIPROv2's minibatches begin above 50). Its sets of
+    As many instructions for each prompt as the loop's `proposals`, besides the baseline's own, and as many trials as
+    rounds times proposals, each on all validation conversations (MIPROv2's minibatches begin above 50). Its sets of
     demonstrations come from passing train cases, in the layout of the prompt.
 
     Raises:
@@ -32,7 +32,7 @@ def miprov2(tuning: Tuning) -> Stopped:
     from optimizer.published.memory_program import MemoryProgram, demo_of, examples_of, score_of, search
 
     class WithOurDemonstrations(dspy.MIPROv2):  # type: ignore[misc]
-        """Does not run the program to collect demonstrations: the seed's train cases are recorded."""
+        """Does not run the program to collect demonstrations: the baseline's train cases are recorded."""
 
         def _bootstrap_fewshot_examples(self, program: MemoryProgram, *args: Any, **more: Any) -> dict[int, Any]:
             drawn = random.Random(settings.seed)  # noqa: S311 (a draw, not a secret)

@@ -43,7 +43,7 @@ MERGES = 5
 
 
 def metric_calls(tuning: Tuning) -> int:
-    """Conversations that the search may evaluate: the seed's validation, and what the rounds of the loop may take."""
+    """Conversations that the search may evaluate: the baseline's validation, and what the loop's rounds may take."""
     settings, validation = tuning.settings, len(tuning.validation)
     return validation + settings.rounds * (settings.proposals * SCREENED + FINALISTS * validation + len(tuning.train))
 
@@ -61,7 +61,7 @@ def plain_gepa(tuning: Tuning) -> Stopped:
     from gepa.strategies.instruction_proposal import InstructionProposalSignature
     from gepa.utils import ScoreThresholdStopper
 
-    prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
+    prompts = {name: CarriedPrompt(spec, tuning.baseline[name]) for name, spec in tuning.prompts.items()}
     template = InstructionProposalSignature.default_prompt_template
     reflector = Reflector(author_of(tuning, "gepa"), tuning.settings.seed)
     adapter = _Adapter(tuning, prompts)
@@ -186,12 +186,12 @@ class _Adapter:
     def _texts(self, instructions: Mapping[str, str]) -> Candidate:
         """The prompts that the system sends with these instructions."""
         written = {name: self._prompts[name].text(instruction) for name, instruction in instructions.items()}
-        return {**self._tuning.seed, **written}
+        return {**self._tuning.baseline, **written}
 
     def _outcomes(self, batch: list[Conversation], candidate: Candidate) -> Sequence[Outcome]:
         tuning = self._tuning
-        if candidate == tuning.seed and batch == list(tuning.validation):
-            return tuning.seed_validation
+        if candidate == tuning.baseline and batch == list(tuning.validation):
+            return tuning.baseline_validation
         tuning.allow(len(batch))
         number = self._iteration.n if self._iteration is not None else 0
         # A merge may be compared on the same validation conversation twice.
@@ -212,7 +212,7 @@ class _Adapter:
         """Record an attempt and how far it got; the best on validation so far becomes the champion if it may."""
         tuning, iteration = self._tuning, self._iteration
         # Without a parent that was shown to the author, it is a merge; its texts are known, their combination is new.
-        merged, parent = self._parent is None, self._parent or tuning.seed
+        merged, parent = self._parent is None, self._parent or tuning.baseline
         validated = list(batch) == list(tuning.validation)
         changed = [name for name, text in candidate.items() if text != parent[name]]
         if iteration is None or not changed or (merged and not validated):

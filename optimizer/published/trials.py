@@ -56,7 +56,7 @@ class Trials:
 
     Each new candidate is an iteration. One that breaks a contract scores 0 and is never sent; so does one under which
     the system fails. The best so far on all train conversations meets the validation conversations, and the best there,
-    if it is better than the seed, becomes the champion. What is declined or not ahead again is not the best so far.
+    if it is better than the baseline, becomes the champion. What is declined or not ahead again is not the best so far.
 
     Args:
         tuning: the search.
@@ -162,11 +162,11 @@ class Trials:
     def _note(
         self, candidate: Candidate, reason: str, gates: Mapping[str, GateDecision], gain: float | None = None
     ) -> list[str]:
-        """Record an attempt for each prompt that differs from the seed; returns their keys."""
+        """Record an attempt for each prompt that differs from the baseline; returns their keys."""
         if self._iteration is None:
             return []
         attempts = self._iteration.attempts
-        changed = [name for name, text in candidate.items() if text != self._tuning.seed[name]]
+        changed = [name for name, text in candidate.items() if text != self._tuning.baseline[name]]
         for name in changed:
             text = candidate[name]
             key = f"{name}\n{text}"

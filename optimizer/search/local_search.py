@@ -74,7 +74,7 @@ class _LocalRounds:
     def __init__(self, tuning: Tuning) -> None:
         self.tuning = tuning
         self.history: list[Edit] = []
-        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.baseline.items()}
         self.pool: dict[str, Pool] = defaultdict(Pool)
         """By prompt, the texts measured on recorded inputs in any round."""
         self.met: dict[str, list[Pair]] = defaultdict(list)

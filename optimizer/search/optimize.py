@@ -56,8 +56,8 @@ def optimize(
         begin: called first, within the budgets, such as to calibrate a judge.
 
     Raises:
-        RunError: the seed prompts cannot be scored because calls fail or are cut short; or the optimizer fails.
-        ContractError: the seed candidate breaks a contract.
+        RunError: the baseline cannot be scored because calls fail or are cut short; or the optimizer fails.
+        ContractError: the baseline breaks a contract.
     """
     means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
     instances = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]

@@ -97,7 +97,7 @@ class _Rounds:
     def __init__(self, tuning: Tuning, guide: Guide) -> None:
         self.tuning, self.guide = tuning, guide
         self.history: list[Edit] = []
-        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.baseline.items()}
 
     def run(self) -> Stopped:
         examined, improvable = None, True
@@ -193,7 +193,7 @@ class _Rounds:
             further = conversations[len(outcomes) : count]
             outcomes.extend(tuning.measure(challenger, further, phase, before=outcomes, total=total))
             # What the baseline answers matters where the gate can accept.
-            return compare(champion[:count], outcomes, tuning.seed_validation if count == total else None)
+            return compare(champion[:count], outcomes, tuning.baseline_validation if count == total else None)
 
         tuning.allow(total)
         decision = half_then_all(total).first_decision(compared)

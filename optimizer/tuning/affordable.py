@@ -45,7 +45,7 @@ def affordable(
     Args:
         train: outcomes, from which it is known how many calls a conversation takes.
         operations: names of those whose prompts may get another text.
-        tested: test conversations; seed and champion are tested on each.
+        tested: test conversations; baseline and champion are tested on each.
         budget: of the run.
         reserve: knows for how many conversations there is time besides the test.
         cached: whether calls that such a text does not change, such as the embeddings of turns, are made once only.

@@ -45,7 +45,7 @@ class TimeReserve:
     Args:
         budget: of the run.
         meter: of its calls.
-        conversations: of the test split; seed and champion are tested on each.
+        conversations: of the test split; baseline and champion are tested on each.
         threads: conversations evaluated at the same time.
     """
 
@@ -124,7 +124,7 @@ class TimeReserve:
         return sum(count * self.seconds_a_call(name) for name, count in self._calls.items()) / self._seen
 
     def _spent_by_test(self) -> Spending:
-        """What seed and champion spend on the test conversations if nothing of it is cached."""
+        """What baseline and champion spend on the test conversations if nothing of it is cached."""
         if not self._seen:
             return Spending()
         totals, times = self._meter.totals(), 2 * self._test / self._seen

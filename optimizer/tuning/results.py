@@ -252,7 +252,7 @@ class Observer(Protocol):
     """Receives a run's progress, on the thread that runs it. An exception in an observer ends the run."""
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        """The seed prompts were scored on a split."""
+        """The baseline was scored on a split."""
         ...
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:

@@ -71,7 +71,7 @@ class Tuning:
         prompts: name → specification of each prompt that may be rewritten.
         operations: of the system, in pipeline order.
         train, validation: the conversations to learn from and to compare on.
-        seed: the texts that the search started from.
+        baseline: the texts that the search started from.
         champion: the best texts so far.
         settings: how long and how widely to search.
         sources: of proposals, as configured.
@@ -85,7 +85,7 @@ class Tuning:
         self,
         evaluator: Evaluator,
         splits: Splits,
-        seed: Candidate,
+        baseline: Candidate,
         settings: LoopSettings,
         access: ModelAccess,
         failures: Failures,
@@ -100,7 +100,7 @@ class Tuning:
         }
         self.operations: Sequence[OperationSpec] = evaluator.system.operations
         self.train, self.validation, self._splits = splits.train, splits.validation, splits
-        self.seed, self.champion = dict(seed), dict(seed)
+        self.baseline, self.champion = dict(baseline), dict(baseline)
         self.settings, self.sources = settings, sources
         self.author: ChatModel = access.proposer
         self.variants = variants
@@ -109,22 +109,27 @@ class Tuning:
         self._access, self._failures, self._observer = access, failures, observer
         self._phases = PhaseProgress(observer)
         self.local = self._local()
-        # A model that samples is asked everything again before a crowning, and by the seed after the test.
+        # A model that samples is asked everything again before a crowning, and by the baseline after the test.
         self._fresh = FreshReplies() if access.task.settings.temperature > 0 else None
         # Of two evaluations of each test conversation: half of that again for the noise, and for the prompts alone.
         tested = math.ceil(len(splits.test) * (1 + (self._fresh is not None) / 2 + (variants is not None) / 2))
         self._reserve = TimeReserve(access.budget, access.meter, tested, access.concurrency)
         self._outcomes: dict[SplitName, tuple[Champion, list[Outcome]]] = {}
-        self._baseline: dict[SplitName, Score] = {}
+        self._baseline_scores: dict[SplitName, Score] = {}
         self._scores: dict[SplitName, Score] = {}
         self._iterations = Iterations(access.meter, observer)
-        self.seed_validation: list[Outcome] = []
-        """The seed's outcomes on the validation conversations."""
+        self.baseline_validation: list[Outcome] = []
+        """The baseline's outcomes on the validation conversations."""
         self.costs: dict[str, SearchCost] = {}
         """What each of several optimizers has spent."""
         self._whole: Tuning | None = None
         self._name: str | None = None
         self._after = 0
+
+    @property
+    def seed(self) -> Candidate:
+        """The baseline, under the name that optimizers know it by from before."""
+        return self.baseline
 
     def beside(self, name: str) -> Tuning:
         """A search of its own for one of several optimizers, which begins with the champion and crowns its own.
@@ -377,7 +382,7 @@ class Tuning:
     def _check(self, candidate: Candidate) -> None:
         check_candidate(self._specs, candidate)
         for name in self._specs.keys() - self.prompts.keys():
-            if candidate[name] != self.seed[name]:
+            if candidate[name] != self.baseline[name]:
                 raise ContractError(f"{name}: is not among the prompts that may be rewritten")
 
     def _edit_since(self, champion: Candidate, settings: Settings) -> AcceptedEdit:
@@ -403,20 +408,20 @@ class Tuning:
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""
-        whose = "baseline" if into is self._baseline else "champion"
-        own = self._systems.own if into is self._baseline else None
+        whose = "baseline" if into is self._baseline_scores else "champion"
+        own = self._systems.own if into is self._baseline_scores else None
         phase = f"{whose} {split}"
         outcomes = self.measure(candidate, self._splits.named()[split], phase, settings=own)
         for outcome in outcomes:
             if outcome.tainted is not None:
-                raise (RunError if into is self._baseline else ChampionUnscoredError)(
+                raise (RunError if into is self._baseline_scores else ChampionUnscoredError)(
                     f"{outcome.conversation.id}: cannot be scored with the {whose}'s prompts: {outcome.tainted}; "
                     "fix the cause and start the run again (finished calls are cached)"
                 )
         into[split] = score_of(outcomes)
-        if into is self._baseline:
+        if into is self._baseline_scores:
             self._observer.baseline(split, into[split])
-            if self.champion != self.seed or self._changed():
+            if self.champion != self.baseline or self._changed():
                 return outcomes
             self._scores[split] = into[split]
         self._outcomes[split] = (self.champion, self.champion_settings), outcomes

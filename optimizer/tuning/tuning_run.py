@@ -31,18 +31,18 @@ class TuningRun(Tuning):
     _searched = False
 
     def baselines(self) -> None:
-        """Score the seed on train and validation.
+        """Score the baseline on train and validation.
 
         Raises:
-            RunError: the seed prompts cannot be scored.
+            RunError: the baseline cannot be scored.
             BudgetExceededError: a hard budget does not allow it.
         """
-        self._score("train", self.seed, self._baseline)
-        train, evaluator = self._baseline["train"], self._systems.evaluator
+        self._score("train", self.baseline, self._baseline_scores)
+        train, evaluator = self._baseline_scores["train"], self._systems.evaluator
         told = refused_for_form(evaluator.metric, train.score, train.contains)
         if told is not None and evaluator.model_judge is None:
             _log.warning("with the seed prompts %s", told)
-        self.seed_validation = self._score("validation", self.seed, self._baseline)
+        self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
         self._iterations.search_begins()
 
     @contextmanager
@@ -57,9 +57,9 @@ class TuningRun(Tuning):
             yield
 
     def test(self) -> None:
-        """Evaluate seed and champion on the test conversations, once.
+        """Evaluate baseline and champion on the test conversations, once.
 
-        The champion has its settings and the seed those of the run. If they differ, the champion's prompts are also
+        The champion has its settings and the baseline those of the run. If they differ, the champion's prompts are also
         evaluated under the run's own, so that what prompts gain is told apart.
 
         Once there was a search, the time budget does not end the test: a machine that slows down would leave a champion
@@ -78,10 +78,10 @@ class TuningRun(Tuning):
                 left / 60,
             )
         with budget.untimed() if self._searched else nullcontext():
-            base = self._score("test", self.seed, self._baseline)
+            base = self._score("test", self.baseline, self._baseline_scores)
             spent = _tokens_a_question(base)
             self._tokens = {"baseline": spent}
-            if self.champion == self.seed and not self._changed():
+            if self.champion == self.baseline and not self._changed():
                 self._tokens = {"baseline": spent, "champion": spent}
                 self._verdict = NO_CHANGE
             else:
@@ -101,7 +101,7 @@ class TuningRun(Tuning):
         """The result so far; `stopped` says why it ended."""
         said = self._verdict
         return LoopResult(
-            baseline=self._baseline,
+            baseline=self._baseline_scores,
             champion=self._scores,
             champion_candidate=self.champion,
             verdict=said.verdict if said else None,
@@ -119,17 +119,17 @@ class TuningRun(Tuning):
         )
 
     def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:
-        """How much fresh replies to the seed prompts differ from their outcomes; None if the model samples none."""
+        """How much fresh replies to the baseline differ from their outcomes; None if the model samples none."""
         if self._fresh is None:
             return None
-        seed = self._systems.evaluator, self.seed
-        return self._fresh.noise(seed, base, self._phases.evaluation("noise floor"))
+        baseline = self._systems.evaluator, self.baseline
+        return self._fresh.noise(baseline, base, self._phases.evaluation("noise floor"))
 
     def _prompts_alone(self, base: Sequence[Outcome]) -> Verdict | None:
-        """The champion's prompts under the run's own settings against the seed's outcomes there."""
+        """The champion's prompts under the run's own settings against the baseline's outcomes there."""
         if not self._changed():
             return None
-        if self.champion == self.seed:
+        if self.champion == self.baseline:
             return NO_CHANGE
         test = self._splits.test
         alone = self.measure(self.champion, test, "champion's prompts alone, test", settings=self._systems.own)
