@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate
@@ -128,7 +128,7 @@ class _Adapter:
     def __init__(self, tuning: Tuning, prompts: Mapping[str, CarriedPrompt]) -> None:
         self._tuning, self._prompts = tuning, prompts
         self._held = ExitStack()
-        self._iteration: Iteration | None = None
+        self._round: Round | None = None
         self._parent: Candidate | None = None
         self._before: dict[str, float] = {}
         self._best = sum(outcome.score for outcome in tuning.outcomes("validation"))
@@ -142,7 +142,7 @@ class _Adapter:
     def on_iteration_start(self, event: Mapping[str, Any]) -> None:
         self._held.close()
         self._parent, self._before = None, {}
-        self._iteration = self._held.enter_context(self._tuning.iteration(int(event["iteration"])))
+        self._round = self._held.enter_context(self._tuning.round(int(event["iteration"])))
 
     def on_iteration_end(self, event: Mapping[str, Any]) -> None:
         self._held.close()
@@ -193,7 +193,7 @@ class _Adapter:
         if candidate == tuning.baseline and batch == list(tuning.validation):
             return tuning.baseline_validation
         tuning.allow(len(batch))
-        number = self._iteration.n if self._iteration is not None else 0
+        number = self._round.n if self._round is not None else 0
         # A merge may be compared on the same validation conversation twice.
         distinct = {conversation.id: conversation for conversation in batch}
         measured = tuning.measure(candidate, list(distinct.values()), f"iteration {number}: gepa")
@@ -210,17 +210,17 @@ class _Adapter:
         sound: bool,
     ) -> None:
         """Record an attempt and how far it got; the best on validation so far becomes the champion if it may."""
-        tuning, iteration = self._tuning, self._iteration
+        tuning, this_round = self._tuning, self._round
         # Without a parent that was shown to the author, it is a merge; its texts are known, their combination is new.
         merged, parent = self._parent is None, self._parent or tuning.baseline
         validated = list(batch) == list(tuning.validation)
         changed = [name for name, text in candidate.items() if text != parent[name]]
-        if iteration is None or not changed or (merged and not validated):
+        if this_round is None or not changed or (merged and not validated):
             return
         best = validated and sound and sum(scores) > self._best
         reason = "merged from two candidates" if merged else "rewritten by reflection"
         for name in changed:
-            attempt = iteration.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
+            attempt = this_round.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
             if validated:
                 mean = sum(scores) / len(scores)
                 outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
@@ -231,8 +231,8 @@ class _Adapter:
             elif sound:
                 gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))
-            iteration.attempts[name] = attempt
-        iteration.edited = tuple(dict.fromkeys((*iteration.edited, *changed)))
+            this_round.attempts[name] = attempt
+        this_round.edited = tuple(dict.fromkeys((*this_round.edited, *changed)))
         if not best:
             return
         inherited = [
@@ -240,5 +240,5 @@ class _Adapter:
             for name, text in candidate.items()
             if name not in changed and text != tuning.champion[name]
         ]
-        if crown_winner(tuning, iteration, changed, candidate, inherited=inherited):
+        if crown_winner(tuning, this_round, changed, candidate, inherited=inherited):
             self._best = sum(scores)

@@ -26,7 +26,7 @@ from tracing.recording.recorder import operation, trace
 
 if TYPE_CHECKING:
     from optimizer.proposers.examples import Example
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import PromptSpec
 
@@ -73,32 +73,32 @@ def reference(tuning: Tuning) -> Stopped:
         attributions, signals = tuning.attribute(n)
         if not signals.failures:
             return Stopped("nothing-wrong")
-        with tuning.iteration(n) as iteration:
-            iteration.blame = blame_shares(signals.signals)
+        with tuning.round(n) as this_round:
+            this_round.blame = blame_shares(signals.signals)
             for name, spec in tuning.prompts.items():
                 failed, _ = examples_of(spec, tuning.outcomes("train"), attributions)
                 if failed:
-                    iteration.edited = (*iteration.edited, name)
+                    this_round.edited = (*this_round.edited, name)
                     attempt = writer.rewrite(n, spec, failed)
                     if attempt is not None:
-                        iteration.attempts[name] = attempt
-            _accept(tuning, iteration)
+                        this_round.attempts[name] = attempt
+            _accept(tuning, this_round)
     return Stopped("rounds")
 
 
-def _accept(tuning: Tuning, iteration: Iteration) -> None:
+def _accept(tuning: Tuning, this_round: Round) -> None:
     """All rewrites of a round become the champion together, whatever they score."""
-    usable = {name: each for name, each in iteration.attempts.items() if each.gate is None}
+    usable = {name: each for name, each in this_round.attempts.items() if each.gate is None}
     approved = {name: each for name, each in usable.items() if tuning.approves(each)}
-    overrule(iteration, usable.keys() - approved, GateOutcome.DECLINED)
+    overrule(this_round, usable.keys() - approved, GateOutcome.DECLINED)
     candidate = {**tuning.champion, **{name: each.text for name, each in approved.items()}}
     if candidate == tuning.champion:
         return
     tuning.allow(len(tuning.validation))
-    outcomes = tuning.measure(candidate, tuning.validation, f"iteration {iteration.n}: reference")
+    outcomes = tuning.measure(candidate, tuning.validation, f"iteration {this_round.n}: reference")
     tainted = next((each.tainted for each in outcomes if each.tainted is not None), None)
     gate = GateDecision(GateOutcome.UNCOMPARED if tainted is None else GateOutcome.UNSCORED, tainted or "")
-    iteration.attempts.update({name: replace(each, gate=gate) for name, each in approved.items()})
+    this_round.attempts.update({name: replace(each, gate=gate) for name, each in approved.items()})
     if tainted is None:
         tuning.crown(candidate, confirm=False)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate
@@ -52,9 +52,9 @@ def author_of(tuning: Tuning, name: str) -> Author:
 
 
 class Trials:
-    """The candidates of one search; a context, which ends the last iteration.
+    """The candidates of one search; a context, which ends the last round.
 
-    Each new candidate is an iteration. One that breaks a contract scores 0 and is never sent; so does one under which
+    Each new candidate is a round. One that breaks a contract scores 0 and is never sent; so does one under which
     the system fails. The best so far on all train conversations meets the validation conversations, and the best there,
     if it is better than the baseline, becomes the champion. What is declined or not ahead again is not the best so far.
 
@@ -66,7 +66,7 @@ class Trials:
     def __init__(self, tuning: Tuning, source: str) -> None:
         self._tuning, self._source = tuning, source
         self._held = ExitStack()
-        self._iteration: Iteration | None = None
+        self._round: Round | None = None
         self._n = 0
         self._outcomes: dict[tuple[tuple[str, str], ...], dict[str, Outcome | None]] = {}
         for split in ("train", "validation"):
@@ -143,7 +143,7 @@ class Trials:
         outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
         decision = GateDecision(outcome, f"{total / size:.3f} on {size} validation conversations")
         keys = self._note(candidate, reason, dict.fromkeys(candidate, decision), gain)
-        if best and self._iteration is not None and crown_winner(tuning, self._iteration, keys, candidate):
+        if best and self._round is not None and crown_winner(tuning, self._round, keys, candidate):
             self._best["validation"] = total
 
     def _is_best(self, candidate: Candidate, split: str, conversations: Sequence[Conversation]) -> bool:
@@ -156,16 +156,16 @@ class Trials:
     def _begin(self, candidate: Candidate, reason: str) -> None:
         self._held.close()
         self._n += 1
-        self._iteration = self._held.enter_context(self._tuning.iteration(self._n))
+        self._round = self._held.enter_context(self._tuning.round(self._n))
         self._note(candidate, reason, {})
 
     def _note(
         self, candidate: Candidate, reason: str, gates: Mapping[str, GateDecision], gain: float | None = None
     ) -> list[str]:
         """Record an attempt for each prompt that differs from the baseline; returns their keys."""
-        if self._iteration is None:
+        if self._round is None:
             return []
-        attempts = self._iteration.attempts
+        attempts = self._round.attempts
         changed = [name for name, text in candidate.items() if text != self._tuning.baseline[name]]
         for name in changed:
             text = candidate[name]
@@ -173,7 +173,7 @@ class Trials:
             known = attempts.get(key) or Attempt(name, self._source, reason, text)
             screening = known.screening if gain is None else gain
             attempts[key] = replace(known, gate=gates.get(name, known.gate), screening=screening)
-        self._iteration.edited = tuple(dict.fromkeys((*self._iteration.edited, *changed)))
+        self._round.edited = tuple(dict.fromkeys((*self._round.edited, *changed)))
         return [f"{name}\n{candidate[name]}" for name in changed]
 
     def _broken(self, candidate: Candidate, problems: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

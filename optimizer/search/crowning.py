@@ -11,15 +11,15 @@ from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.variants import Settings
-    from optimizer.tuning.iteration import Iteration
     from optimizer.tuning.results import Attempt
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import Candidate
 
 
 def crown_winner(
     tuning: Tuning,
-    iteration: Iteration,
+    this_round: Round,
     keys: Iterable[str],
     candidate: Candidate,
     settings: Settings | None = None,
@@ -30,33 +30,33 @@ def crown_winner(
 
     Args:
         tuning: the search.
-        iteration: the one in which it won.
+        this_round: the one in which it won.
         keys: of its rewrites there, each of which must be approved.
         candidate, settings: what won.
-        inherited: rewrites of earlier iterations in it, which must be approved too.
+        inherited: rewrites of earlier rounds in it, which must be approved too.
 
     Raises:
         BudgetExceededError: a hard budget does not allow it.
     """
     keys = tuple(keys)
-    if not all(map(tuning.approves, (*(iteration.attempts[key] for key in keys), *inherited))):
-        overrule(iteration, keys, GateOutcome.DECLINED, settings=bool(settings))
+    if not all(map(tuning.approves, (*(this_round.attempts[key] for key in keys), *inherited))):
+        overrule(this_round, keys, GateOutcome.DECLINED, settings=bool(settings))
         return False
     try:
         crowned = tuning.crown(candidate, settings)
     except BudgetExceededError:
-        overrule(iteration, keys, GateOutcome.OUT_OF_BUDGET, settings=bool(settings))
+        overrule(this_round, keys, GateOutcome.OUT_OF_BUDGET, settings=bool(settings))
         raise
     if not crowned:
-        overrule(iteration, keys, GateOutcome.UNCONFIRMED, settings=bool(settings))
+        overrule(this_round, keys, GateOutcome.UNCONFIRMED, settings=bool(settings))
     return crowned
 
 
-def overrule(iteration: Iteration, keys: Iterable[str], outcome: GateOutcome, *, settings: bool = False) -> None:
+def overrule(this_round: Round, keys: Iterable[str], outcome: GateOutcome, *, settings: bool = False) -> None:
     """Take back the decision on rewrites, and on the settings noted last if these won too."""
     for key in keys:
-        attempt = iteration.attempts[key]
-        iteration.attempts[key] = replace(attempt, gate=GateDecision(outcome, overruled=attempt.gate))
-    if settings and iteration.settings:
-        noted = iteration.settings[-1]
-        iteration.settings[-1] = replace(noted, gate=GateDecision(outcome, overruled=noted.gate))
+        attempt = this_round.attempts[key]
+        this_round.attempts[key] = replace(attempt, gate=GateDecision(outcome, overruled=attempt.gate))
+    if settings and this_round.settings:
+        noted = this_round.settings[-1]
+        this_round.settings[-1] = replace(noted, gate=GateDecision(outcome, overruled=noted.gate))

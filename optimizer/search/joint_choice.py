@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.variants import Setting, Variants
     from optimizer.racing.halving import LocalScore
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
 BEST = 2
@@ -32,7 +32,7 @@ class JointChoice:
 
     Args:
         tuning: of the run.
-        iteration: the round; notes what settings were tried.
+        this_round: notes what settings were tried.
         finalists: prompt name → its texts to choose from, best first.
         reference: outcomes of what the round begins with, on all train and validation conversations.
     """
@@ -40,11 +40,11 @@ class JointChoice:
     def __init__(
         self,
         tuning: Tuning,
-        iteration: Iteration,
+        this_round: Round,
         finalists: Mapping[str, Sequence[LocalScore]],
         reference: Sequence[Outcome],
     ) -> None:
-        self._tuning, self._iteration, self._begun = tuning, iteration, dict(tuning.champion)
+        self._tuning, self._round, self._begun = tuning, this_round, dict(tuning.champion)
         self._finalists = {
             prompt: {
                 f"{rank}: {local_score.rewrite.source}": local_score for rank, local_score in enumerate(scored, start=1)
@@ -58,8 +58,8 @@ class JointChoice:
         now = tuning.champion_settings
         for name, values in tuning.variants.choices.items() if tuning.variants is not None else ():
             choices[f"setting {name}"] = [now[name], *(value for value in values if value != now[name])]
-        seed = tuning.seed_of(iteration.n)
-        self._study = JointStudy(f"iteration {iteration.n}", tuning.settings.studies, choices, reference, seed)
+        seed = tuning.seed_of(this_round.n)
+        self._study = JointStudy(f"iteration {this_round.n}", tuning.settings.studies, choices, reference, seed)
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +77,7 @@ class JointChoice:
         tuning = self._tuning
         what = "settings" if any(combination.settings for combination in combinations) else "joint choice"
         count = len(combinations)
-        phase = f"iteration {self._iteration.n}: {what} of {count} combination{'s' * (count != 1)}"
+        phase = f"iteration {self._round.n}: {what} of {count} combination{'s' * (count != 1)}"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
             tuning.allow(len(against))
@@ -102,11 +102,11 @@ class JointChoice:
         Raises:
             BudgetExceededError: a hard budget does not allow an embedding call.
         """
-        phase = f"iteration {self._iteration.n}: what other settings retrieve"
+        phase = f"iteration {self._round.n}: what other settings retrieve"
         self._considered = considered = RetrievedSettings(self._tuning, variants, phase, pool)
         for option in considered.considered:
             if option.refused is not None:
-                self._iteration.settings.append(
+                self._round.settings.append(
                     self._attempt(option.settings, GateDecision(GateOutcome.NOT_TRIED, option.refused))
                 )
         combinations = [Combination({}, settings=settings) for settings in considered.best(BEST)]
@@ -120,12 +120,12 @@ class JointChoice:
         """Note how far a combination with other settings got; it comes last among the settings tried."""
         decision = combination.decision
         attempt = self._attempt(combination.settings, decision, combination.gain, tuple(combination.parts))
-        self._iteration.settings.append(attempt)
+        self._round.settings.append(attempt)
         if decision is not None and decision.accepted:
             gate = replace(decision, about=f"with {settings_text(combination.settings)}")
             for scored in combination.parts.values():
-                attempted = self._iteration.attempts[scored.rewrite.text]
-                self._iteration.attempts[scored.rewrite.text] = replace(attempted, gate=gate)
+                attempted = self._round.attempts[scored.rewrite.text]
+                self._round.attempts[scored.rewrite.text] = replace(attempted, gate=gate)
 
     def _attempt(
         self,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.racing.rewrites import WholeDemonstration
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Champion, Tuning
 
 FEWEST_INPUTS = 4
@@ -97,24 +97,24 @@ class _LocalRounds:
             if signals.failures == 0:
                 return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
-            with self.tuning.iteration(n) as iteration:
-                iteration.blame = blame_shares(signals.signals)
-                self._iterate(iteration, attributions, signals)
+            with self.tuning.round(n) as this_round:
+                this_round.blame = blame_shares(signals.signals)
+                self._go_through(this_round, attributions, signals)
         return rounds.stopped
 
     def choose_settings(self, n: int) -> None:
-        """An iteration that tries other settings with the champion's texts.
+        """A round that tries other settings with the champion's texts.
 
         Raises:
             BudgetExceededError: a hard budget ended it.
         """
         tuning = self.tuning
-        with tuning.iteration(n) as iteration:
+        with tuning.round(n) as this_round:
             pool = _learned_from(tuning)
-            self._choose(iteration, {}, pool, {}, Portion(tuning, n, len(pool), tuning.prompts))
+            self._choose(this_round, {}, pool, {}, Portion(tuning, n, len(pool), tuning.prompts))
 
-    def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
-        tuning, n, finalists = self.tuning, iteration.n, dict[str, list[LocalScore]]()
+    def _go_through(self, this_round: Round, attributions: Sequence[Attribution], signals: Signals) -> None:
+        tuning, n, finalists = self.tuning, this_round.n, dict[str, list[LocalScore]]()
         pool = self._pool()
         # Other settings of the system may have given it a new one. Where settings alone are tuned, it may have none.
         local = cast("LocalEvaluation", tuning.local)
@@ -126,11 +126,11 @@ class _LocalRounds:
             inputs = alternating(local.inputs(prompt, pool), tuning.seed_of(n))
             if len(inputs) < FEWEST_INPUTS:
                 continue
-            iteration.edited = (*iteration.edited, prompt)
+            this_round.edited = (*this_round.edited, prompt)
             search = PromptSearch(
                 tuning,
                 local,
-                iteration,
+                this_round,
                 prompt,
                 inputs,
                 self.demonstrations.get(prompt, ()),
@@ -144,13 +144,13 @@ class _LocalRounds:
             calls = portion.executions(tuning.prompts[prompt].operation, share / sum(shares.values()))
             finalists[prompt] = search.finalists(count, attributions, signals, measured=measured, calls=calls)
         before = tuning.champion
-        self._choose(iteration, finalists, pool, gains, portion)
-        iteration.alignment = dict(self.alignment)
+        self._choose(this_round, finalists, pool, gains, portion)
+        this_round.alignment = dict(self.alignment)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]
 
     def _choose(
         self,
-        iteration: Iteration,
+        this_round: Round,
         finalists: Mapping[str, Sequence[LocalScore]],
         pool: Sequence[Outcome],
         gains: Mapping[str, float],
@@ -158,16 +158,16 @@ class _LocalRounds:
     ) -> None:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
-        with JointChoice(tuning, iteration, finalists, _learned_from(tuning)) as joint:
+        with JointChoice(tuning, this_round, finalists, _learned_from(tuning)) as joint:
             racing = [name for name, texts in finalists.items() if texts]
             combinations = combinations_of(finalists, gains, portion.race(pool, racing).combinations)
-            self._join(iteration, joint, combinations, pool, portion)
+            self._join(this_round, joint, combinations, pool, portion)
             if tuning.variants is not None:
                 pool = self._pool()
                 combinations = joint.with_settings(tuning.variants, pool)[
                     : portion.race(pool, tuning.prompts).combinations
                 ]
-                self._join(iteration, joint, combinations, pool, portion)
+                self._join(this_round, joint, combinations, pool, portion)
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""
@@ -175,13 +175,13 @@ class _LocalRounds:
 
     def _join(
         self,
-        iteration: Iteration,
+        this_round: Round,
         joint: JointChoice,
         combinations: Sequence[Combination],
         pool: Sequence[Outcome],
         portion: Portion,
     ) -> None:
-        tuning, n = self.tuning, iteration.n
+        tuning, n = self.tuning, this_round.n
         if not combinations:
             return
         racing = {scored.rewrite for combination in combinations for scored in combination.parts.values()}
@@ -196,20 +196,20 @@ class _LocalRounds:
             if combination.settings:
                 joint.note(combination)
             else:
-                self._note(iteration, combination, order)
+                self._note(this_round, combination, order)
         self.alignment = {name: alignment_of(pairs, seed=tuning.settings.seed) for name, pairs in self.met.items()}
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
         texts = [scored.rewrite.text for scored in winner.parts.values()]
-        if crown_winner(tuning, iteration, texts, winner.candidate(tuning.champion), winner.settings):
+        if crown_winner(tuning, this_round, texts, winner.candidate(tuning.champion), winner.settings):
             self.demonstrations |= {name: scored.rewrite.demonstrations for name, scored in winner.parts.items()}
 
-    def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:
+    def _note(self, this_round: Round, combination: Combination, order: Sequence[Outcome]) -> None:
         """Note how far a combination got, and what its text gained here and there if it is one text alone."""
         alone = len(combination.parts) == 1
         for prompt, scored in combination.parts.items():
-            attempt = iteration.attempts[scored.rewrite.text]
+            attempt = this_round.attempts[scored.rewrite.text]
             if combination.decision is not None:
                 about = "" if alone else f"{' and '.join(combination.parts)} together"
                 attempt = replace(attempt, gate=replace(combination.decision, about=about))
@@ -220,7 +220,7 @@ class _LocalRounds:
                     for old, new in zip(order, combination.outcomes, strict=False)
                     if old.conversation.id in scored.by_conversation
                 ]
-            iteration.attempts[scored.rewrite.text] = attempt
+            this_round.attempts[scored.rewrite.text] = attempt
 
 
 def _learned_from(tuning: Tuning) -> list[Outcome]:

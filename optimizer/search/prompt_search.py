@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.objectives.objective import Credit, RecordedInput
     from optimizer.proposers.proposals import ProposalRequest
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
 FINALISTS = 2
@@ -91,7 +91,7 @@ class PromptSearch:
 
     Args:
         tuning, local: of the run.
-        iteration: notes what is tried.
+        this_round: notes what is tried.
         prompt: its name.
         inputs: recorded inputs of its operation, in the order in which they are used.
         shown: demonstrations in the champion's text.
@@ -103,17 +103,17 @@ class PromptSearch:
         self,
         tuning: Tuning,
         local: LocalEvaluation,
-        iteration: Iteration,
+        this_round: Round,
         prompt: str,
         inputs: Sequence[RecordedInput],
         demonstrations: tuple[WholeDemonstration, ...],
         tried: set[str],
         pool: Pool,
     ) -> None:
-        self._tuning, self._local, self._iteration = tuning, local, iteration
+        self._tuning, self._local, self._round = tuning, local, this_round
         self._spec, self._objective = tuning.prompts[prompt], local.objectives[prompt]
         self._inputs, self._demonstrations, self._tried, self._pool = inputs, demonstrations, tried, pool
-        self._seed = tuning.seed_of(iteration.n)
+        self._seed = tuning.seed_of(this_round.n)
 
     def finalists(
         self,
@@ -197,7 +197,7 @@ class PromptSearch:
 
     def _first(self, request: ProposalRequest, count: int) -> list[Rewrite]:
         """What proposers make of the champion's text, and it with sets of whole demonstrations."""
-        sources, n = self._tuning.sources, self._iteration.n
+        sources, n = self._tuning.sources, self._round.n
         demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates else 0
         offered = sources.propose(n, request, count - demonstrated_part, besides=(DEMONSTRATIONS,))
         # A rewrite of a text may keep what that shows; what people wrote stands for itself.
@@ -243,7 +243,7 @@ class PromptSearch:
                 earlier=self._pool.earlier(),
             )
             offered = self._tuning.sources.propose(
-                self._iteration.n + 1, parent_request, per_parent, besides=(DEMONSTRATIONS,)
+                self._round.n + 1, parent_request, per_parent, besides=(DEMONSTRATIONS,)
             )
             rewrites += [
                 Rewrite(
@@ -259,7 +259,7 @@ class PromptSearch:
 
     def _raced(self, first: Sequence[Rewrite], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
         tuning, weight = self._tuning, self._objective.weight
-        phase = f"iteration {self._iteration.n}: replies of {self._spec.name} to recorded inputs"
+        phase = f"iteration {self._round.n}: replies of {self._spec.name} to recorded inputs"
         most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
         measured: set[tuple[str, str]] = set()
         reached = 0
@@ -281,7 +281,7 @@ class PromptSearch:
             self._tried.update(rewrite.text for rewrite in rewrites)
             for rewrite in rewrites:
                 # Before it is measured: a budget may end the race.
-                if rewrite.text not in self._iteration.attempts:
+                if rewrite.text not in self._round.attempts:
                     self._note(rewrite)
             try:
                 race_result = halved(rewrites, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
@@ -303,7 +303,7 @@ class PromptSearch:
         return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
 
     def _note(self, rewrite: Rewrite, gain: float | None = None) -> None:
-        self._iteration.attempts[rewrite.text] = Attempt(
+        self._round.attempts[rewrite.text] = Attempt(
             self._spec.name, rewrite.source, rewrite.reason, rewrite.text, local=gain
         )
 

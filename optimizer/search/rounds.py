@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.gating.decision import GateDecision
     from optimizer.proposers.examples import Example
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import Candidate, PromptSpec
 
 FINALISTS = 2
-"""Proposals of one iteration that are validated, best of the screening first."""
+"""Proposals of one round that are validated, best of the screening first."""
 
 PATIENCE, LIMITED_PATIENCE = 3, 10
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
@@ -64,7 +64,7 @@ class Guide(Protocol):
     """Decides where rounds look for an improvement."""
 
     def look(self, n: int) -> bool:
-        """Examine what the champion of iteration `n` does on train; False if nothing is left to improve."""
+        """Examine what the champion of round `n` does on train; False if nothing is left to improve."""
         ...
 
     def blame(self) -> Mapping[str, BlameShare]:
@@ -108,17 +108,17 @@ class _Rounds:
             if not improvable:
                 return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
-            with self.tuning.iteration(n) as iteration:
-                iteration.blame = self.guide.blame()
-                self._iterate(iteration)
+            with self.tuning.round(n) as this_round:
+                this_round.blame = self.guide.blame()
+                self._go_through(this_round)
         return rounds.stopped
 
-    def _iterate(self, iteration: Iteration) -> None:
-        tuning, n, attempts = self.tuning, iteration.n, iteration.attempts
+    def _go_through(self, this_round: Round) -> None:
+        tuning, n, attempts = self.tuning, this_round.n, this_round.attempts
         choice = self.guide.choose(self._editable(), self.history, tuning.settings.seed + n)
         if choice is None:
             return
-        iteration.edited = (choice.prompt,)
+        this_round.edited = (choice.prompt,)
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
         batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
         for proposal in self._propose(n, choice, failed, passed, batch):
@@ -128,7 +128,7 @@ class _Rounds:
             challenger = {**tuning.champion, finalist.prompt: finalist.text}
             decision = self._validate(n, challenger)
             attempts[finalist.text] = replace(finalist, gate=decision)
-            accepted = decision.accepted and crown_winner(tuning, iteration, [finalist.text], challenger)
+            accepted = decision.accepted and crown_winner(tuning, this_round, [finalist.text], challenger)
             if accepted:
                 break
         self.history.append(Edit(choice.prompt, accepted))

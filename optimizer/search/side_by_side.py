@@ -23,7 +23,7 @@ from tracing.errors import BudgetExceededError, ShareSpentError
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.variants import Setting
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
 
@@ -67,8 +67,8 @@ def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> N
     }
     if not combinations:
         return
-    with tuning.iteration(tuning.last_iteration + 1) as iteration:
-        phase = f"iteration {iteration.n}: race of {len(combinations)} optimizers"
+    with tuning.round(tuning.last_round + 1) as this_round:
+        phase = f"iteration {this_round.n}: race of {len(combinations)} optimizers"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
             conversations = [outcome.conversation for outcome in against]
@@ -87,12 +87,12 @@ def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> N
                 pass  # The others race without it.
         ranked = raced(racing, champion, evaluate)
         for combination in reversed(ranked):
-            _note(iteration, combination)
+            _note(this_round, combination)
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
         keys = [_key(prompt, scored) for prompt, scored in winner.parts.items()]
-        crown_winner(tuning, iteration, keys, winner.candidate(tuning.champion), winner.settings)
+        crown_winner(tuning, this_round, keys, winner.candidate(tuning.champion), winner.settings)
 
 
 def _best_of(name: str, own: Tuning, tuning: Tuning) -> Combination | None:
@@ -129,20 +129,20 @@ def _together(combinations: Sequence[Combination]) -> Combination | None:
     return Combination(parts, settings=settings)
 
 
-def _note(iteration: Iteration, combination: Combination) -> None:
+def _note(this_round: Round, combination: Combination) -> None:
     decision = combination.decision or GateDecision(GateOutcome.OVERTAKEN)
     sources = {scored.rewrite.source for scored in combination.parts.values()}
     if len(sources) > 1:
         decision = replace(decision, about=f"{' and '.join(sorted(sources))} together")
     for prompt, scored in combination.parts.items():
         rewrite = scored.rewrite
-        attempt = iteration.attempts.get(_key(prompt, scored)) or Attempt(
+        attempt = this_round.attempts.get(_key(prompt, scored)) or Attempt(
             prompt, rewrite.source, rewrite.reason, rewrite.text
         )
         alone = len(combination.parts) == 1
         screening = combination.gain if alone else attempt.screening
-        iteration.attempts[_key(prompt, scored)] = replace(attempt, gate=decision, screening=screening)
-    iteration.edited = tuple(dict.fromkeys((*iteration.edited, *combination.parts)))
+        this_round.attempts[_key(prompt, scored)] = replace(attempt, gate=decision, screening=screening)
+    this_round.edited = tuple(dict.fromkeys((*this_round.edited, *combination.parts)))
 
 
 def _key(prompt: str, scored: LocalScore) -> str:

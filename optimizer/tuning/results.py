@@ -36,8 +36,8 @@ class LoopSettings:
     """How long and how widely the loop searches.
 
     Attributes:
-        rounds: iterations of attribute, rewrite and gate.
-        proposals: rewrites tried on the validation conversations in one iteration, at most.
+        rounds: how many passes of attribute, rewrite and gate.
+        proposals: rewrites tried on the validation conversations in one round, at most.
         seed: of every random choice of the loop.
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
@@ -139,24 +139,24 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class IterationRecord:
-    """One turn of the loop.
+    """One round of the loop.
 
     Attributes:
         n: counted from 1.
-        blame: operation name → its share of the failures of the champion this iteration started from.
-        edited: names of the prompts this iteration tried to rewrite.
+        blame: operation name → its share of the failures of the champion this round started from.
+        edited: names of the prompts this round tried to rewrite.
         proposals: rewrites that kept their contract and were tried.
         accepted: whether one of them became the champion.
-        validation_score, validation_ci: the champion's validation score after this iteration, and its 95 % interval.
-        calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
-        champion: the champion's prompts after this iteration, so that an observer can save the best so far.
+        validation_score, validation_ci: the champion's validation score after this round, and its 95 % interval.
+        calls_made, calls_cached, tokens: what this round cost (tokens of the calls made, in and out).
+        champion: the champion's prompts after this round, so that an observer can save the best so far.
         attempts: the rewrites that were tried, in order.
         edit: what changed with the champion; None if it stayed.
         alignment: prompt name → how well its local objective has predicted the answers so far.
         settings: the settings that were tried.
         changed: name → setting of the champion that is not the run's own.
-        search_calls: calls that the search had made by its end, those before and between iterations included.
-        optimizer: the one of several that made the iteration; None if there is one, and for their last race.
+        search_calls: calls that the search had made by its end, those before and between rounds included.
+        optimizer: the one of several that made the round; None if there is one, and for their last race.
     """
 
     n: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +18,6 @@ from optimizer.proposers.proposals import ProposalRequest
 from optimizer.tuning.accepted_edit import AcceptedEdit, accepted_edit
 from optimizer.tuning.affordable import Affordable, affordable
 from optimizer.tuning.fresh_replies import FreshReplies
-from optimizer.tuning.iteration import Ending, Iteration, Iterations
 from optimizer.tuning.phase_progress import PhaseProgress
 from optimizer.tuning.reserve import TimeReserve
 from optimizer.tuning.results import (
@@ -28,6 +27,7 @@ from optimizer.tuning.results import (
     SearchCost,
     SettingChange,
 )
+from optimizer.tuning.round import Ending, Round, RoundLog
 from optimizer.tuning.tuned_settings import TunedSettings
 from optimizer.tuning.unattributed import blamed_on_all
 from tracing.errors import ContractError, RunError
@@ -117,7 +117,7 @@ class Tuning:
         self._outcomes: dict[SplitName, tuple[Champion, list[Outcome]]] = {}
         self._baseline_scores: dict[SplitName, Score] = {}
         self._scores: dict[SplitName, Score] = {}
-        self._iterations = Iterations(access.meter, observer)
+        self._round_log = RoundLog(access.meter, observer)
         self.baseline_validation: list[Outcome] = []
         """The baseline's outcomes on the validation conversations."""
         self.costs: dict[str, SearchCost] = {}
@@ -134,25 +134,25 @@ class Tuning:
     def beside(self, name: str) -> Tuning:
         """A search of its own for one of several optimizers, which begins with the champion and crowns its own.
 
-        Its iterations follow those before it and are recorded under its name, with the champion of this tuning. Nobody
+        Its rounds follow those before it and are recorded under its name, with the champion of this tuning. Nobody
         is asked to approve what it finds.
         """
         one = copy.copy(self)
         one.champion, one.settings = dict(self.champion), replace(self.settings, approve=None)
         one._outcomes, one._scores = dict(self._outcomes), dict(self._scores)
-        one._whole, one._name, one._after = self, name, self.last_iteration
+        one._whole, one._name, one._after = self, name, self.last_round
         one._phases = PhaseProgress(self._observer, name)
         return one
 
     @property
-    def last_iteration(self) -> int:
-        """Number of the last iteration; 0 before the first."""
-        return self._iterations.last
+    def last_round(self) -> int:
+        """Number of the last round; 0 before the first."""
+        return self._round_log.last
 
     @property
     def next_round(self) -> int:
-        """Number of this search's next iteration."""
-        return self.last_iteration - self._after + 1
+        """Number of this search's next round."""
+        return self.last_round - self._after + 1
 
     @property
     def limited(self) -> bool:
@@ -183,7 +183,7 @@ class Tuning:
         return self._access.threads
 
     def seed_of(self, n: int) -> int:
-        """The seed of the random choices of iteration `n`."""
+        """The seed of the random choices of round `n`."""
         return self.settings.seed * 1000 + n
 
     def request(
@@ -302,7 +302,7 @@ class Tuning:
         self._phases.ended(phase, outcomes, total)
 
     def attribute(self, n: int) -> tuple[list[Attribution], Signals]:
-        """Whose fault the champion's wrong answers on train are, by the run's method; `n` is the iteration it is for.
+        """Whose fault the champion's wrong answers on train are, by the run's method; `n` is the round it is for.
 
         Without attribution each counts against every prompt alike.
 
@@ -360,13 +360,13 @@ class Tuning:
             self.local = self._local()
         self._outcomes["validation"] = (self.champion, self.champion_settings), outcomes
         self._scores["validation"] = score_of(outcomes)
-        # Set again only when another iteration scores the new champion.
+        # Set again only when another round scores the new champion.
         self._scores.pop("train", None)
         return True
 
     @contextmanager
-    def iteration(self, n: int) -> Iterator[Iteration]:
-        """An iteration, recorded and reported at its end; its notes need not be complete."""
+    def round(self, n: int) -> Iterator[Round]:
+        """A round, recorded and reported at its end; its notes need not be complete."""
         # What one of several optimizers found is not the run's champion before it has won their race.
         kept = self._whole or self
         champion = self.champion, self.champion_settings
@@ -376,8 +376,12 @@ class Tuning:
             edit = self._edit_since(*champion) if changed else None
             return Ending(dict(kept.champion), kept._scores["validation"], kept._changed(), edit)
 
-        with self._iterations.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
+        with self._round_log.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
+
+    def iteration(self, n: int) -> AbstractContextManager[Round]:
+        """A round, under the name that optimizers know it by from before."""
+        return self.round(n)
 
     def _check(self, candidate: Candidate) -> None:
         check_candidate(self._specs, candidate)

@@ -43,7 +43,7 @@ class TuningRun(Tuning):
         if told is not None and evaluator.model_judge is None:
             _log.warning("with the seed prompts %s", told)
         self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
-        self._iterations.search_begins()
+        self._round_log.search_begins()
 
     @contextmanager
     def searching(self) -> Iterator[None]:
@@ -109,7 +109,7 @@ class TuningRun(Tuning):
             delta_ci=said.delta_ci if said else None,
             p_value=said.p_value if said else None,
             power=said.power if said else None,
-            iterations=self._iterations.records,
+            iterations=self._round_log.records,
             stopped=stopped,
             calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},
