@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from optimizer.published.trials import has_rounds
+from optimizer.published.candidate_search import has_rounds
 from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ def miprov2(tuning: Tuning) -> Stopped:
                 place: [
                     [],
                     *(
-                        [dspy.Example(augmented=True, **demo_of(prompt, each)) for each in chosen.get(name, ())]
+                        [
+                            dspy.Example(augmented=True, **demo_of(prompt, demonstration))
+                            for demonstration in chosen.get(name, ())
+                        ]
                         for chosen in sets
                     ),
                 ]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
+from optimizer.published.candidate_search import author_of, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import author_of, refuse_rewrites_by_hand
 from optimizer.search.crowning import crown_winner
 from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
@@ -67,13 +67,13 @@ def plain_gepa(tuning: Tuning) -> Stopped:
     adapter = _Adapter(tuning, prompts)
     with adapter:
         gepa.optimize(
-            seed_candidate=by_stable_names({name: each.instruction for name, each in prompts.items()}),
+            seed_candidate=by_stable_names({name: prompt.instruction for name, prompt in prompts.items()}),
             trainset=list(tuning.train),
             valset=list(tuning.validation),
             adapter=adapter,
             reflection_lm=reflector,
             reflection_prompt_template=by_stable_names(
-                {name: f"{template}\n\n{each.request}" for name, each in prompts.items()}
+                {name: f"{template}\n\n{prompt.request}" for name, prompt in prompts.items()}
             ),
             candidate_selection_strategy="pareto",
             use_merge=True,
@@ -152,12 +152,14 @@ class _Adapter:
 
         instructions = _plain(candidate)
         texts = self._texts(instructions)
-        found = {name: self._prompts[name].violations(instruction) for name, instruction in instructions.items()}
-        problems = {name: what for name, what in found.items() if what}
+        violations = {name: self._prompts[name].violations(instruction) for name, instruction in instructions.items()}
+        problems = {name: what for name, what in violations.items() if what}
         outcomes = [None] * len(batch) if problems else self._outcomes(batch, texts)
         # A prompt that breaks its contract is as bad as wrong answers.
         scores = [0.0 if outcome is None else outcome.score_or_zero for outcome in outcomes]
-        self._note(batch, texts, scores, problems, sound=all(each and each.tainted is None for each in outcomes))
+        self._note(
+            batch, texts, scores, problems, sound=all(outcome and outcome.tainted is None for outcome in outcomes)
+        )
         return EvaluationBatch(
             outputs=[conversation.id for conversation in batch],
             scores=scores,
@@ -169,19 +171,19 @@ class _Adapter:
     ) -> dict[str, list[dict[str, Any]]]:
         """Executions behind wrong answers, then behind right ones, as many as fit a small context."""
         self._parent = self._texts(_plain(candidate))
-        outcomes = [each for each in eval_batch.trajectories if each is not None and each.tainted is None]
+        outcomes = [outcome for outcome in eval_batch.trajectories if outcome is not None and outcome.tainted is None]
         self._before = {
             outcome.conversation.id: score
             for outcome, score in zip(eval_batch.trajectories, eval_batch.scores, strict=True)
             if outcome is not None
         }
-        shown: dict[str, list[dict[str, Any]]] = {}
+        datasets: dict[str, list[dict[str, Any]]] = {}
         for name in components_to_update:
             failed, passed = unattributed_examples(self._tuning.prompts[str(name)], self._tuning.operations, outcomes)
-            right = [{**record_of(each), "Feedback": "The final answer was right."} for each in passed]
+            right = [{**record_of(example), "Feedback": "The final answer was right."} for example in passed]
             records = [*map(record_of, failed), *right][:EXAMPLES_SHOWN]
-            shown[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
-        return shown
+            datasets[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
+        return datasets
 
     def _texts(self, instructions: Mapping[str, str]) -> Candidate:
         """The prompts that the system sends with these instructions."""
@@ -229,7 +231,7 @@ class _Adapter:
             elif name in problems:
                 attempt = replace(attempt, gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems[name])))
             elif sound:
-                gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
+                gain = sum(scores) - sum(self._before.get(conversation.id, 0.0) for conversation in batch)
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))
             this_round.attempts[name] = attempt
         this_round.edited = tuple(dict.fromkeys((*this_round.edited, *changed)))

@@ -17,8 +17,8 @@ from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
+from optimizer.published.candidate_search import refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import refuse_rewrites_by_hand
 from optimizer.search.crowning import overrule
 from optimizer.tuning.results import Attempt, blame_shares
 from optimizer.tuning.stopped import Stopped
@@ -88,17 +88,17 @@ def reference(tuning: Tuning) -> Stopped:
 
 def _accept(tuning: Tuning, this_round: Round) -> None:
     """All rewrites of a round become the champion together, whatever they score."""
-    usable = {name: each for name, each in this_round.attempts.items() if each.gate is None}
-    approved = {name: each for name, each in usable.items() if tuning.approves(each)}
+    usable = {name: rewrite for name, rewrite in this_round.attempts.items() if rewrite.gate is None}
+    approved = {name: rewrite for name, rewrite in usable.items() if tuning.approves(rewrite)}
     overrule(this_round, usable.keys() - approved, GateOutcome.DECLINED)
-    candidate = {**tuning.champion, **{name: each.text for name, each in approved.items()}}
+    candidate = {**tuning.champion, **{name: rewrite.text for name, rewrite in approved.items()}}
     if candidate == tuning.champion:
         return
     tuning.allow(len(tuning.validation))
     outcomes = tuning.measure(candidate, tuning.validation, f"iteration {this_round.n}: reference")
-    tainted = next((each.tainted for each in outcomes if each.tainted is not None), None)
+    tainted = next((outcome.tainted for outcome in outcomes if outcome.tainted is not None), None)
     gate = GateDecision(GateOutcome.UNCOMPARED if tainted is None else GateOutcome.UNSCORED, tainted or "")
-    this_round.attempts.update({name: replace(each, gate=gate) for name, each in approved.items()})
+    this_round.attempts.update({name: replace(rewrite, gate=gate) for name, rewrite in approved.items()})
     if tainted is None:
         tuning.crown(candidate, confirm=False)
 
@@ -116,17 +116,17 @@ class _Writer:
         text = self._tuning.champion[spec.name]
         phase = f"iteration {n}: feedback on cases that {spec.name} failed"
         feedback = self._asked_together(
-            [_COMMENT.format(purpose=spec.purpose, text=text, case=_shown(each)) for each in failed], phase
+            [_COMMENT.format(purpose=spec.purpose, text=text, case=_case_text(example)) for example in failed], phase
         )
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
             merging = f"iteration {n}: comments of {spec.name} merged"
-            feedback = self._asked_together([_MERGE.format(comments="\n\n".join(each)) for each in batches], merging)
+            feedback = self._asked_together([_MERGE.format(comments="\n\n".join(batch)) for batch in batches], merging)
         prompt = CarriedPrompt(spec, text)
         request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request)
-        said = self._ask(request, self._numbers(1)[0]) if feedback else ""
-        fenced = _FENCED.search(said)
-        instruction = (fenced[1] if fenced else said).strip("\n")
+        reply = self._ask(request, self._numbers(1)[0]) if feedback else ""
+        fenced = _FENCED.search(reply)
+        instruction = (fenced[1] if fenced else reply).strip("\n")
         rewritten = prompt.text(instruction)
         if not instruction or rewritten == text:
             return None
@@ -142,14 +142,14 @@ class _Writer:
     def _asked_together(self, requests: Sequence[str], phase: str) -> list[str]:
         """The author's replies, in the order of the requests; empty ones are left out."""
         replies = self._tuning.threads.map(
-            lambda each: self._ask(*each), list(zip(requests, self._numbers(len(requests)), strict=True))
+            lambda numbered: self._ask(*numbered), list(zip(requests, self._numbers(len(requests)), strict=True))
         )
-        kept = list[str]()
+        written = list[str]()
         self._tuning.step(phase, 0, len(requests))
-        for done, said in enumerate(replies, start=1):
-            self._tuning.step(phase, done, len(requests))
-            kept += [said] if said else []
-        return kept
+        for count, reply in enumerate(replies, start=1):
+            self._tuning.step(phase, count, len(requests))
+            written += [reply] if reply else []
+        return written
 
     def _numbers(self, count: int) -> range:
         """The numbers of the next requests: each samples a reply of its own, the same one in a resumed run."""
@@ -163,7 +163,7 @@ class _Writer:
             return self._author.text(request, temperature=TEMPERATURE, sample=sample)
 
 
-def _shown(example: Example) -> str:
+def _case_text(example: Example) -> str:
     record = record_of(example)
-    given = "\n".join(f"{name}: {text}" for name, text in record["Inputs"].items())
-    return f"{given}\nIt made: {record['Generated Outputs']}\n{record['Feedback']}"
+    inputs = "\n".join(f"{name}: {text}" for name, text in record["Inputs"].items())
+    return f"{inputs}\nIt made: {record['Generated Outputs']}\n{record['Feedback']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optimizer.published.trials import has_rounds
+from optimizer.published.candidate_search import has_rounds
 from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:

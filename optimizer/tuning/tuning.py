@@ -137,12 +137,12 @@ class Tuning:
         Its rounds follow those before it and are recorded under its name, with the champion of this tuning. Nobody
         is asked to approve what it finds.
         """
-        one = copy.copy(self)
-        one.champion, one.settings = dict(self.champion), replace(self.settings, approve=None)
-        one._outcomes, one._scores = dict(self._outcomes), dict(self._scores)
-        one._whole, one._name, one._after = self, name, self.last_round
-        one._phases = PhaseProgress(self._observer, name)
-        return one
+        search = copy.copy(self)
+        search.champion, search.settings = dict(self.champion), replace(self.settings, approve=None)
+        search._outcomes, search._scores = dict(self._outcomes), dict(self._scores)
+        search._whole, search._name, search._after = self, name, self.last_round
+        search._phases = PhaseProgress(self._observer, name)
+        return search
 
     @property
     def last_round(self) -> int:
@@ -159,7 +159,7 @@ class Tuning:
         """Whether a budget ends the search, if nothing else does."""
         limits = self._access.budget.limits
         allowed = limits.calls, limits.tokens, limits.money, limits.seconds, self.settings.calls
-        return any(each is not None for each in allowed)
+        return any(limit is not None for limit in allowed)
 
     @contextmanager
     def share(self, name: str, fraction: float) -> Iterator[None]:
@@ -232,9 +232,9 @@ class Tuning:
         Raises:
             BudgetExceededError: a hard budget does not allow it.
         """
-        known = self._outcomes.get(split)
-        if known is not None and known[0] == (self.champion, self.champion_settings):
-            return known[1]
+        latest = self._outcomes.get(split)
+        if latest is not None and latest[0] == (self.champion, self.champion_settings):
+            return latest[1]
         self.allow(len(self._splits.named()[split]))
         return self._score(split, self.champion, self._scores)
 
@@ -311,7 +311,7 @@ class Tuning:
         """
         train = self.outcomes("train")
         if self.settings.attribution:
-            attributions = [each for outcome in train for each in self._failures.of(outcome)]
+            attributions = [attribution for outcome in train for attribution in self._failures.of(outcome)]
         else:
             attributions = blamed_on_all(train, self.operations)
         total = sum(len(outcome.cases) for outcome in train)
@@ -346,7 +346,7 @@ class Tuning:
         outcomes = evaluator.known(candidate, self.validation)
         if len(outcomes) < len(self.validation):
             outcomes = self.measure(candidate, self.validation, "champion validation", settings=settings)
-        tainted = next((each for each in outcomes if each.tainted is not None), None)
+        tainted = next((outcome for outcome in outcomes if outcome.tainted is not None), None)
         if tainted is not None:
             raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
         if confirm and self._fresh is not None and (candidate, crowned) != (self.champion, self.champion_settings):
@@ -368,13 +368,13 @@ class Tuning:
     def round(self, n: int) -> Iterator[Round]:
         """A round, recorded and reported at its end; its notes need not be complete."""
         # What one of several optimizers found is not the run's champion before it has won their race.
-        kept = self._whole or self
+        whole = self._whole or self
         champion = self.champion, self.champion_settings
 
         def ending() -> Ending:
-            changed = kept is self and (kept.champion, kept.champion_settings) != champion
+            changed = whole is self and (whole.champion, whole.champion_settings) != champion
             edit = self._edit_since(*champion) if changed else None
-            return Ending(dict(kept.champion), kept._scores["validation"], kept._changed(), edit)
+            return Ending(dict(whole.champion), whole._scores["validation"], whole._changed(), edit)
 
         with self._round_log.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
@@ -406,8 +406,8 @@ class Tuning:
         evaluator = self._under()
         if not isinstance(evaluator.system, RerunsOperations):
             return None
-        found = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
-        objectives = {name: each for name, each in found.items() if name in self.prompts}
+        all_objectives = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
+        objectives = {name: objective for name, objective in all_objectives.items() if name in self.prompts}
         return LocalEvaluation(evaluator.system, self._specs, objectives, self._access, evaluator.executor)
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:

@@ -39,9 +39,9 @@ class TuningRun(Tuning):
         """
         self._score("train", self.baseline, self._baseline_scores)
         train, evaluator = self._baseline_scores["train"], self._systems.evaluator
-        told = refused_for_form(evaluator.metric, train.score, train.contains)
-        if told is not None and evaluator.model_judge is None:
-            _log.warning("with the seed prompts %s", told)
+        form_warning = refused_for_form(evaluator.metric, train.score, train.contains)
+        if form_warning is not None and evaluator.model_judge is None:
+            _log.warning("with the seed prompts %s", form_warning)
         self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
         self._round_log.search_begins()
 
@@ -70,12 +70,12 @@ class TuningRun(Tuning):
             BudgetExceededError: a hard budget does not allow it.
         """
         budget = self._access.budget
-        left, needed = budget.remaining_time()[0], self._reserve.for_test().seconds
-        if self._searched and left is not None and left < needed:
+        remaining, needed = budget.remaining_time()[0], self._reserve.for_test().seconds
+        if self._searched and remaining is not None and remaining < needed:
             _log.warning(
                 "the test needs about %.1f minutes and %.1f are left of the budget: it goes on until its verdict",
                 needed / 60,
-                left / 60,
+                remaining / 60,
             )
         with budget.untimed() if self._searched else nullcontext():
             base = self._score("test", self.baseline, self._baseline_scores)
@@ -99,23 +99,23 @@ class TuningRun(Tuning):
 
     def result(self, stopped: Stopped) -> LoopResult:
         """The result so far; `stopped` says why it ended."""
-        said = self._verdict
+        verdict = self._verdict
         return LoopResult(
             baseline=self._baseline_scores,
             champion=self._scores,
             champion_candidate=self.champion,
-            verdict=said.verdict if said else None,
-            delta=said.delta if said else None,
-            delta_ci=said.delta_ci if said else None,
-            p_value=said.p_value if said else None,
-            power=said.power if said else None,
+            verdict=verdict.verdict if verdict else None,
+            delta=verdict.delta if verdict else None,
+            delta_ci=verdict.delta_ci if verdict else None,
+            p_value=verdict.p_value if verdict else None,
+            power=verdict.power if verdict else None,
             iterations=self._round_log.records,
             stopped=stopped,
             calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},
-            noise=said.noise if said else None,
+            noise=verdict.noise if verdict else None,
             settings=self._changed(),
-            prompts_alone=said.prompts_alone if said else None,
+            prompts_alone=verdict.prompts_alone if verdict else None,
         )
 
     def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:

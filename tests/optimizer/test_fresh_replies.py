@@ -15,7 +15,7 @@ from test_loop import SEED, Notes
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.gating.decision import GateOutcome
-from optimizer.published.trials import Trials
+from optimizer.published.candidate_search import CandidateSearch
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.tuning.failures import Failures
@@ -126,11 +126,11 @@ class LuckyOrSteady(Lucky):
 
 
 def lucky_then_steady(tuning: Tuning, /) -> str:
-    with Trials(tuning, "theirs") as trials:
+    with CandidateSearch(tuning, "theirs") as candidates:
         for line in ("Be lucky.", "Be steady."):
             text = f"{line}\n{tuning.seed['answer']}"
-            trials.measure({**tuning.seed, "answer": text}, tuning.validation, line)
-            trials.measure({**tuning.seed, "answer": text}, tuning.train, line)
+            candidates.measure({**tuning.seed, "answer": text}, tuning.validation, line)
+            candidates.measure({**tuning.seed, "answer": text}, tuning.train, line)
     return "all tried"
 
 

@@ -18,8 +18,8 @@ from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.demonstrations import demonstrations_of
 from optimizer.proposers.template import EXAMPLE
+from optimizer.published.candidate_search import CandidateSearch
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import Trials
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
@@ -317,6 +317,6 @@ def test_a_fault_in_an_evaluation_ends_the_search_and_is_no_score(
     def faulty(*given: Any, **more: Any) -> Any:
         raise ZeroDivisionError("in the middle")
 
-    monkeypatch.setattr(Trials, "measure", faulty)
+    monkeypatch.setattr(CandidateSearch, "measure", faulty)
     with pytest.raises(RunError, match=f"'{name}' failed: ZeroDivisionError: in the middle"):
         run(name, Author("Be brief."))

@@ -83,14 +83,14 @@ def test_replies_from_the_cache_make_no_conversation_look_faster(slow: Open, tmp
     ours = evaluator(access, tmp_path / "ours")
     reserve = TimeReserve(access.budget, access.meter, 2, 1)
     reserve.timed(lambda: ours.evaluate(SEED, train[:3]))
-    assert (reserve.seconds_a_conversation(), reserve.left()) == (0.0, None)
+    assert (reserve.seconds_a_conversation(), reserve.conversations_left()) == (0.0, None)
     reserve.timed(lambda: ours.evaluate(SEED, train[3:]))
     # Two sessions are extracted, and two questions answered.
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
     # An edit of the answer prompt rebuilds nothing.
     reserve.timed(lambda: ours.evaluate(EDITED, train))
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
-    assert reserve.left() == pytest.approx((1000 - access.budget.seconds) / 12 - 4.4)
+    assert reserve.conversations_left() == pytest.approx((1000 - access.budget.seconds) / 12 - 4.4)
 
 
 def test_a_conversation_takes_what_it_takes_by_the_latest_speed(slow: Open, tmp_path: Path) -> None:
