@@ -73,8 +73,5 @@ def drawn_sets(
 
 def with_demonstrations(text: str, demonstrations: Sequence[Demonstration]) -> str:
     """The prompt with these demonstrations before its data, in place of those it has."""
-    return (
-        take_apart(text)
-        .with_filled((demonstration.values, demonstration.reply) for demonstration in demonstrations)
-        .text
-    )
+    filled = ((demonstration.values, demonstration.reply) for demonstration in demonstrations)
+    return take_apart(text).with_filled(filled).text

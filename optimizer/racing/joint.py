@@ -75,14 +75,9 @@ def combinations_of(
     support = SUPPORT if most > 1 else SUPPORT_OF_ONE
     best = {name: scored[0] for name, scored in finalists.items() if scored and _is_supported(scored[0], support)}
     together = [Combination(best)] if len(best) > 1 else []
-    ranked = [
-        ranked_text
-        for rank in range(max(map(len, finalists.values()), default=0))
-        for ranked_text in _at(finalists, rank)
-    ]
-    ranked.sort(
-        key=lambda ranked_text: -ranked_text[1].expected * (1.0 if worth is None else worth.get(ranked_text[0], 0.0))
-    )
+    ranks = range(max(map(len, finalists.values()), default=0))
+    ranked = [entry for rank in ranks for entry in _at(finalists, rank)]
+    ranked.sort(key=lambda entry: -entry[1].expected * (1.0 if worth is None else worth.get(entry[0], 0.0)))
     return [*together, *(Combination({name: scored}) for name, scored in ranked)][:most]
 
 

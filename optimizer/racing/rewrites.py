@@ -109,8 +109,4 @@ def with_demonstrations(rewrite: Rewrite, demonstrations: tuple[WholeDemonstrati
 
 
 def _apart(groups: Iterator[tuple[WholeDemonstration, ...]]) -> Iterator[tuple[WholeDemonstration, ...]]:
-    return (
-        group
-        for group in groups
-        if len({demonstration.recorded.conversation.id for demonstration in group}) == len(group)
-    )
+    return (group for group in groups if len(conversations_of(group)) == len(group))

@@ -110,8 +110,6 @@ class Portion:
             left: with all texts new.
         """
         these = self._tuning.affordable(prompts)
-        return (
-            whole * these.conversations / affordable.conversations
-            if these is not None and affordable.conversations
-            else whole
-        )
+        if these is None or not affordable.conversations:
+            return whole
+        return whole * these.conversations / affordable.conversations

@@ -155,9 +155,8 @@ class PromptSearch:
         for scored in (*best, *dropped):
             self._note(scored.rewrite, scored.gain)
         # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
-        return [scored for scored in best if scored.rewrite.source == HAND] or [
-            scored for scored in best if scored.gain > 0
-        ][:FINALISTS]
+        by_hand = [scored for scored in best if scored.rewrite.source == HAND]
+        return by_hand or [scored for scored in best if scored.gain > 0][:FINALISTS]
 
     def _portioned(self, count: int, calls: float) -> tuple[int, Rungs]:
         """Number of texts and rungs of the largest portion of a search that makes no more than `calls`.
@@ -213,9 +212,8 @@ class PromptSearch:
             if demonstration.recorded.conversation.id in learned
         ]
         plain = Rewrite(request.text, "", "")
-        demonstrated = filter(
-            None, (with_demonstrations(plain, chosen) for chosen in demonstration_sets(demonstrations, self._seed))
-        )
+        sets = demonstration_sets(demonstrations, self._seed)
+        demonstrated = filter(None, (with_demonstrations(plain, chosen) for chosen in sets))
         return [*rewrites, *islice(filter(self._is_new, demonstrated), demonstrated_part)]
 
     def _second(
@@ -310,14 +308,8 @@ class PromptSearch:
 
 def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:
     """The best texts with the best sets of demonstrations."""
-    texts = [local_score.rewrite for local_score in scored if local_score.rewrite.source != DEMONSTRATED][
-        :TRIED_TOGETHER
-    ]
-    demonstrations = [
-        local_score.rewrite.demonstrations for local_score in scored if local_score.rewrite.source == DEMONSTRATED
-    ][:TRIED_TOGETHER]
-    return [
-        rewrite
-        for text, chosen in product(texts, demonstrations)
-        if (rewrite := with_demonstrations(text, chosen)) is not None
-    ]
+    rewrites = [score.rewrite for score in scored]
+    texts = [rewrite for rewrite in rewrites if rewrite.source != DEMONSTRATED][:TRIED_TOGETHER]
+    sets = [rewrite.demonstrations for rewrite in rewrites if rewrite.source == DEMONSTRATED][:TRIED_TOGETHER]
+    together = (with_demonstrations(text, demonstrations) for text, demonstrations in product(texts, sets))
+    return [rewrite for rewrite in together if rewrite is not None]

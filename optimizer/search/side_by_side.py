@@ -117,16 +117,11 @@ def _together(combinations: Sequence[Combination]) -> Combination | None:
     for combination in reversed(combinations):
         parts |= combination.parts
         settings |= combination.settings
-    texts = {prompt: scored.rewrite.text for prompt, scored in parts.items()}
-    alone = (
-        {prompt: scored.rewrite.text for prompt, scored in combination.parts.items()} for combination in combinations
-    )
-    if any(
-        texts == own_texts and settings == combination.settings
-        for own_texts, combination in zip(alone, combinations, strict=True)
-    ):
+    joined = Combination(parts, settings=settings)
+    texts = joined.candidate({})
+    if any(texts == combination.candidate({}) and settings == combination.settings for combination in combinations):
         return None
-    return Combination(parts, settings=settings)
+    return joined
 
 
 def _note(this_round: Round, combination: Combination) -> None:
