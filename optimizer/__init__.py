@@ -17,6 +17,7 @@ from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer
 from optimizer.tuning.results import LoopResult, LoopSettings, Observer
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "RecordedInput",
     "Score",
     "Splits",
+    "Stopped",
     "Tuning",
     "Verdict",
     "optimize",

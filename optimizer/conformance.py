@@ -37,6 +37,7 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import IterationRecord, LoopResult, LoopSettings
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.conformance import Conformance, require
 from tracing.errors import BudgetExceededError
@@ -64,7 +65,7 @@ class OptimizerConformance(Conformance):
     def test_it_leaves_a_whole_result(self) -> None:
         """Scores of seed and champion, a verdict on the test conversations, and why it ended."""
         result, _, _ = self._run()
-        require(isinstance(result.stopped, str) and bool(result.stopped), "it does not say why it ended")
+        require(bool(str(result.stopped)), "it does not say why it ended")
         require(set(result.baseline) == {"train", "validation", "test"}, "the seed was not scored on every split")
         require({"validation", "test"} <= set(result.champion), "the champion was not scored on validation and test")
         require(result.verdict is not None, "there is no verdict")
@@ -105,14 +106,14 @@ class OptimizerConformance(Conformance):
         _, _, asked = self._run()
         for most in {1, len(asked) // 3, 2 * len(asked) // 3}:
             result, _, _ = self._run(most=most)
-            require(result.stopped.startswith("budget: "), f"after {most} answers it did not stop: {result.stopped}")
+            require(result.stopped.by_budget, f"after {most} answers it did not stop: {result.stopped}")
             check_candidate(Notebook.prompts, result.champion_candidate)
 
     def _run(self, *, seed: int = 0, most: int | None = None) -> tuple[LoopResult, _Notes, list[tuple[str, str]]]:
         system, observer, search = _Listening(most), _Notes(), self.optimizer()
 
-        def watched(tuning: Tuning, /) -> str:
-            stopped = search(tuning)
+        def watched(tuning: Tuning, /) -> Stopped:
+            stopped = Stopped.returned(search(tuning))
             require(not system.refused, "it caught a BudgetExceededError")
             return stopped
 

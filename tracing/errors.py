@@ -69,6 +69,10 @@ class BudgetExceededError(MemtuneError):
     """A hard budget (calls, tokens, money or seconds) does not allow the next call."""
 
 
+class PartSpentError(BudgetExceededError):
+    """What a setting allows for a part of a run is spent; the budget of the whole is not."""
+
+
 class ShareSpentError(BudgetExceededError):
     """One of several shares of a budget is spent; the others are not."""
 

@@ -20,7 +20,7 @@ from mlflow.genai.optimize.types import EvaluationResultRecord, PromptOptimizerO
 
 from experiments.api.starting import Model, model_settings
 from experiments.systems.exporting.formats.literal_templates import from_double_braces, with_double_braces
-from optimizer.gating.gate import GATE_LEVEL, Paired, judged
+from optimizer.gating.gate import Comparison, decide
 from optimizer.proposers.author import Author
 from optimizer.proposers.proposals import Proposal, admit
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, Reflector, cut, request_for
@@ -163,8 +163,8 @@ class _Search:
             if place:
                 self._tried.append(_Tried(n, name, gain, "not tried: another was ahead", text))
                 continue
-            decision = judged(self._paired({**self._champion, name: text}), GATE_LEVEL)
-            self._tried.append(_Tried(n, name, gain, decision.reason, text))
+            decision = decide(self._compared({**self._champion, name: text}))
+            self._tried.append(_Tried(n, name, gain, str(decision), text))
             if decision.accepted:
                 self._champion = {**self._champion, name: text}
 
@@ -194,7 +194,7 @@ class _Search:
                 known.add(text)
                 yield text
 
-    def _paired(self, challenger: Mapping[str, str]) -> Paired:
+    def _compared(self, challenger: Mapping[str, str]) -> Comparison:
         sides = [self._results("deciding", texts) for texts in (self._champion, challenger, self._seed)]
         units: dict[str, list[float]] = defaultdict(list)
         gained = lost = anchors = 0
@@ -204,7 +204,7 @@ class _Search:
             anchors += anchor
             lost += anchor and not _passed(new)
             gained += _passed(new) and not _passed(old)
-        return Paired(tuple(fmean(each) for each in units.values()), gained, lost, anchors)
+        return Comparison(tuple(fmean(each) for each in units.values()), gained, lost, anchors)
 
     def _results(self, side: str, texts: Mapping[str, str]) -> list[EvaluationResultRecord]:
         key = side, tuple(texts.values())

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments.bench.recorded_answers import Recorded, Row, by_prompts
 from optimizer.evaluation.statistics import sign_flip_p
-from optimizer.gating.gate import GATE_LEVEL, Paired, judged_so_far, looks
+from optimizer.gating.gate import GATE_LEVEL, Comparison, look_schedule
 from optimizer.gating.verdict import SIGNIFICANCE
 
 EFFECTS = (0.05, 0.10, 0.15)
@@ -131,10 +131,10 @@ def _changed(rows: Sequence[Row]) -> float:
     return _share([old != new for champion, challenger in rows for old, new in zip(champion, challenger, strict=True)])
 
 
-def paired(rows: Sequence[Row]) -> Paired:
+def paired(rows: Sequence[Row]) -> Comparison:
     """What the gate compares."""
     sides = [pair for champion, challenger in rows for pair in zip(champion, challenger, strict=True)]
-    return Paired(
+    return Comparison(
         deltas=tuple((new.count("+") - old.count("+")) / len(old) for old, new in rows),
         gained=sides.count(("-", "+")),
         lost=sides.count(("+", "-")),
@@ -162,8 +162,9 @@ def decided_before(rows: Sequence[Row]) -> Screened:
 
 
 def _decided(rows: Sequence[Row]) -> Screened:
-    for met in looks(len(rows)):
-        decision = judged_so_far(paired(rows[:met]), len(rows))
+    schedule = look_schedule(len(rows))
+    for met in schedule.counts:
+        decision = schedule.decision(paired(rows[:met]))
         if decision is not None:
             return Screened(decision.accepted, met)
     raise AssertionError("the last look decides")

@@ -27,6 +27,7 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings, Observer
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -149,7 +150,7 @@ def _run(
     system = open_system(config.system, {**SCRIPTED_SETTINGS.get(config.system, {}), **config.system_settings})
     searching = Traffic()
 
-    def counted(tuning: Tuning, /) -> str:
+    def counted(tuning: Tuning, /) -> Stopped:
         nonlocal searching
         before = model.traffic
         try:

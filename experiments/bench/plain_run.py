@@ -19,7 +19,7 @@ from optimizer.evaluation.evaluator import Evaluator, Outcome, Progress
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.local_evaluation import Progress as LocalProgress
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
-from optimizer.tuning.iteration import Iteration
+from optimizer.tuning.round import Round
 from optimizer.tuning.tuning import Learned, Tuning
 from tracing.errors import RunError
 from tracing.systems.conversations import Conversation
@@ -88,10 +88,10 @@ class PlainTuning:
         return known[1]
 
     @contextmanager
-    def iteration(self, n: int) -> Iterator[Iteration]:
-        """As `Tuning.iteration`."""
-        with self._tuning.iteration(n) as iteration:
-            yield iteration
+    def round(self, n: int) -> Iterator[Round]:
+        """As `Tuning.round`."""
+        with self._tuning.round(n) as this_round:
+            yield this_round
         self._this_round.clear()
 
 

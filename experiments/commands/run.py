@@ -217,7 +217,6 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     from experiments.display.tables import result_table, verdict_lines
     from experiments.mlflow_tracking.tracking import store_uri
     from experiments.runs.folder import REPORT
-    from optimizer.search.rounds import NOTHING_WRONG
     from tracing.recording.credentials import without_credentials
 
     console = LiteralConsole()
@@ -232,11 +231,11 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     store = without_credentials(settings.tracking.uri or store_uri(home))
     say(f"watch: {store if store != store_uri(home) else f'memtune ui{option}'}")
     raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
-    if raised and done.stopped.startswith("budget") and "search.calls" not in done.stopped:
+    if raised and finished.result.stopped.kind == "budget":
         say(f"resume: memtune run --resume {finished.folder.named}{option}{raised}")
     if finished.left is not None:
         more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(done)}"
-        told = "" if done.stopped == NOTHING_WRONG else more
+        told = "" if finished.result.stopped.kind == "nothing-wrong" else more
         say(f"left of the budget: {finished.left}, since the search ended: {done.stopped}{told}")
 
 

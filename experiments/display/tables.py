@@ -75,7 +75,8 @@ class RunView:
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )
         for attempt in record.attempts if record.accepted else ():
-            if attempt.gate is not None and attempt.gate.startswith("accepted"):
+            # What was accepted together has no line for each.
+            if attempt.gate is not None and attempt.gate.accepted and not attempt.gate.about:
                 self._say(f"iteration {record.n}: {attempt.prompt} by {attempt.source} {attempt.gate}")
         closest = None if record.accepted else _closest(record.attempts)
         if closest is not None:
@@ -258,7 +259,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
             p_text(summary.p_value),
-            summary.verdict or summary.stopped.partition(":")[0],
+            summary.verdict or summary.ended.heading,
         )
     return table
 

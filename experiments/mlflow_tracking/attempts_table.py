@@ -32,7 +32,7 @@ def attempts_table(records: Sequence[IterationRecord]) -> LogTable:
             attempt.reason,
             attempt.local,
             attempt.screening,
-            attempt.gate,
+            attempt.gate and str(attempt.gate),
             record.accepted and (record.champion or {}).get(attempt.prompt) == attempt.text,
             attempt.text,
         )

@@ -62,6 +62,7 @@ from experiments.runs.summary import SummaryMlflow
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import IterationRecord, LoopResult
+from optimizer.tuning.stopped import Stopped
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction, excerpt
@@ -339,16 +340,18 @@ class MlflowRun:
         settings = {f"settings.{name}": f"{each.before} → {each.after}" for name, each in result.settings.items()}
         self._outbox.send(*(SetTag(key=key, value=value) for key, value in settings.items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS, STUDY) if (self._folder.path / name).is_file()]
-        self._outbox.send(SetTag(key="stopped", value=result.stopped), *(LogFiles(path=n) for n in (*names, PROMPTS)))
+        self._outbox.send(
+            SetTag(key="stopped", value=str(result.stopped)), *(LogFiles(path=n) for n in (*names, PROMPTS))
+        )
         # A run that was stopped before its test may be resumed, and its champion may lose.
         for name, text in (result.champion_candidate if self._stands else self._seed).items():
             better = text != self._seed.get(name)
             self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
         self._end_all(status, progress)
 
-    def leave(self, stopped: str, *, status: str) -> None:
+    def leave(self, stopped: Stopped, *, status: str) -> None:
         """End the run with what it had before it was resumed; why it ended this time is all that is new."""
-        self._outbox.send(SetTag(key="stopped", value=stopped), LogFiles(path=SUMMARY))
+        self._outbox.send(SetTag(key="stopped", value=str(stopped)), LogFiles(path=SUMMARY))
         self._end_all(status)
 
     @property

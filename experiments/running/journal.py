@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from experiments.running.summarizing import RunFacts, summarize
 from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import CallCounts, IterationRecord, LoopResult, SettingChange
+from optimizer.tuning.results import Attempt, CallCounts, IterationRecord, LoopResult, SettingChange
+from optimizer.tuning.stopped import Stopped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
 
@@ -72,7 +73,7 @@ class RunJournal:
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Nothing to keep."""
 
-    def result(self, stopped: str) -> LoopResult:
+    def result(self, stopped: Stopped) -> LoopResult:
         """What is known so far, as if the run had ended here for the reason `stopped`."""
         said = self._verdict
         champion: Mapping[SplitName, Score] = {}
@@ -93,11 +94,11 @@ class RunJournal:
             prompts_alone=said.prompts_alone if said else None,
         )
 
-    def leave(self, stopped: str) -> bool:
+    def leave(self, stopped: Stopped) -> bool:
         """Whether a resumed run has less than it had found before; if so, only `stopped` changes in its summary."""
         if self._earlier is None or not self._is_behind(self._earlier):
             return False
-        self._folder.write_summary(self._earlier.model_copy(update={"stopped": stopped}))
+        self._folder.write_summary(self._earlier.model_copy(update={"stopped": str(stopped)}))
         return True
 
     def save(self, result: LoopResult) -> Summary:
@@ -115,22 +116,27 @@ class RunJournal:
 
     def _update(self) -> None:
         """Write what is known so far."""
-        if self.leave("running"):
+        running = Stopped("running")
+        if self.leave(running):
             return
         if self._iterations:
             self._write_attempts()
         # Those of a resumed run were of what it had found before.
         (self._folder.path / CASES).unlink(missing_ok=True)
-        self.save(self.result("running"))
+        self.save(self.result(running))
 
     def _write_attempts(self) -> None:
         shown = Redaction().value
         lines = [
-            json.dumps(shown({"iteration": each.n, **_by(each), **asdict(attempt)}), ensure_ascii=False) + "\n"
+            json.dumps(shown({"iteration": each.n, **_by(each), **_row(attempt)}), ensure_ascii=False) + "\n"
             for each in self._iterations
             for attempt in each.attempts
         ]
         self._folder.write(ATTEMPTS, "".join(lines))
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
+    return {**asdict(attempt), "gate": attempt.gate and str(attempt.gate)}
 
 
 def _by(record: IterationRecord) -> dict[str, str]:

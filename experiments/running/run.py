@@ -49,6 +49,7 @@ from experiments.runs.verdicts_file import write_verdicts
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
 from optimizer.tuning.call_counts import call_counts
 from optimizer.tuning.results import Attempt, LoopResult, LoopSettings, Observer
+from optimizer.tuning.stopped import Stopped
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
 from tracing.version import memtune_version
@@ -134,13 +135,13 @@ def run_experiment(
         try:
             result = _optimize(run, observer, approve)
         except KeyboardInterrupt:
-            _break_off(run, "interrupted", "KILLED", saving, sending)
+            _break_off(run, Stopped("interrupted"), "KILLED", saving, sending)
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            _break_off(run, f"error: {error}", "FAILED", saving, sending)
+            _break_off(run, Stopped("error", str(error)), "FAILED", saving, sending)
             raise
         except BaseException as error:
-            _break_off(run, f"fault: {type(error).__name__}", "FAILED", saving, sending)
+            _break_off(run, Stopped("fault", type(error).__name__), "FAILED", saving, sending)
             raise
         return _finish(run, result, "FINISHED", saving, on_result or (lambda _: sending))
 
@@ -306,7 +307,11 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
 
 
 def _break_off(
-    run: _Prepared, stopped: str, status: Literal["KILLED", "FAILED"], progress: Callable[[int], None], sending: Sent
+    run: _Prepared,
+    stopped: Stopped,
+    status: Literal["KILLED", "FAILED"],
+    progress: Callable[[int], None],
+    sending: Sent,
 ) -> None:
     """Complete the folder and the MLflow run of a run that did not end by itself; they keep what was found before."""
     if run.journal.leave(stopped):
@@ -345,7 +350,7 @@ def _finish(
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
     write_pages(run.folder, chain(of_seed, of_champion))
     progress(2)
-    left = None if result.stopped.startswith("budget") else _left_over(budget)
+    left = None if result.stopped.by_budget else _left_over(budget)
     finished = Finished(run.folder, summary, result, (), left)
     sending = on_result(finished)
     interrupted: list[str] = []

@@ -74,7 +74,7 @@ def summarize(facts: RunFacts, result: LoopResult) -> Summary:
         p_value=result.p_value,
         iterations=tuple(_iteration(record) for record in result.iterations),
         calls=SummaryCalls(**asdict(result.calls)),
-        stopped=result.stopped,
+        stopped=str(result.stopped),
         prompts_dir=facts.prompts_dir,
         report=facts.report,
         mlflow=facts.mlflow,
@@ -119,7 +119,9 @@ def _iteration(record: IterationRecord) -> SummaryIteration:
     values["alignment"] = {
         name: SummaryAlignment(**asdict(found), misleads=found.misleads) for name, found in record.alignment.items()
     }
-    values["settings"] = [SummarySettingsAttempt(**asdict(each)) for each in record.settings]
+    values["settings"] = [
+        SummarySettingsAttempt(**{**asdict(each), "gate": each.gate and str(each.gate)}) for each in record.settings
+    ]
     values["changed"] = {name: SummarySetting(**asdict(each)) for name, each in record.changed.items()}
     values["edit"] = SummaryEdit.model_validate(asdict(record.edit)) if record.edit is not None else None
     return SummaryIteration(**values)

@@ -38,7 +38,7 @@ def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failu
     found: list[SeenCase] = []
     for split, conversations in splits.named().items():
         for outcome in evaluator.known(candidate, conversations):
-            attributed = failures.seen(outcome)
+            attributed = failures.known_attributions(outcome)
             trace = evaluator.trace_of(candidate, outcome.conversation)
             found += [
                 SeenCase(split, case, outcome.graph, attributed.get(case.question.id), trace) for case in outcome.cases

@@ -10,9 +10,7 @@ from attribution.judging.words import refused_for_form
 from experiments.runs.intervals import p_told
 from optimizer.evaluation.scores import Interval, SplitName
 from optimizer.gating.verdict import VerdictName
-
-_UNFINISHED = ("running", "interrupted", "error: ", "fault: ")
-"""How `stopped` begins in the summary of a run that is running or did not finish."""
+from optimizer.tuning.stopped import Stopped
 
 
 class _Part(BaseModel):
@@ -240,6 +238,11 @@ class Summary(_Part):
     search: SummarySearch | None = None
 
     @property
+    def ended(self) -> Stopped:
+        """Why the run ended, whose sentence `stopped` is."""
+        return Stopped.read(self.stopped)
+
+    @property
     def settings_told(self) -> str | None:
         """Which settings changed, and what part of the difference is the prompts'; None if none changed."""
         if not self.settings:
@@ -307,4 +310,4 @@ class Summary(_Part):
     @property
     def finished(self) -> bool:
         """Whether the run finished, also by a spent budget; False if it is running, was interrupted or failed."""
-        return not self.stopped.startswith(_UNFINISHED)
+        return self.ended.finished

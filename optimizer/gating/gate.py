@@ -1,4 +1,4 @@
-"""The gate: a cheap, paired filter between the champion and one challenger, in one decision or in several looks.
+"""The gate: a cheap, paired filter between the champion and one challenger, after a schedule of looks.
 
 It is a filter, not a proof: at 20 % one in five useless prompts may get through. The proof is the test on conversations
 the optimizer never saw. `memtune bench gate` simulates both together.
@@ -6,13 +6,14 @@ the optimizer never saw. `memtune bench gate` simulates both together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from attribution.confidence_intervals import wilson_interval
 from optimizer.evaluation.statistics import sign_flip_p
+from optimizer.gating.decision import GateDecision, GateOutcome
 
 if TYPE_CHECKING:
     from attribution.cases import Case
@@ -38,39 +39,22 @@ SWAPPED = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class GateDecision:
-    """The gate's decision on a challenger.
-
-    Attributes:
-        accepted: True if the challenger becomes champion.
-        delta: mean over conversations of challenger minus champion score.
-        p_value: one-sided exact sign-flip p over conversations.
-        regressed_anchors: questions that the seed and the champion answer and the challenger does not.
-        reason: the decision in one line.
-    """
-
-    accepted: bool
-    delta: float
-    p_value: float
-    regressed_anchors: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
+class Comparison:
     """A challenger beside the champion on the same conversations.
 
     Attributes:
         deltas: challenger minus champion score, one for each conversation.
         gained: questions that only the challenger passes.
         lost: anchors that the challenger does not pass.
-        anchors: questions that the champion passes, and the seed too: what works for every version so far.
+        anchors: questions that the champion passes, and the baseline too: what works for every version so far.
+        unscored: why a side could not be scored, so that there is nothing else to compare; None if both could.
     """
 
-    deltas: tuple[float, ...]
-    gained: int
-    lost: int
-    anchors: int
+    deltas: tuple[float, ...] = ()
+    gained: int = 0
+    lost: int = 0
+    anchors: int = 0
+    unscored: str | None = None
 
     @property
     def delta(self) -> float:
@@ -79,38 +63,49 @@ class Paired:
         return round(sum(self.deltas) / len(self.deltas), 9) if self.deltas else 0.0
 
 
-def decide(
-    champion: Sequence[Outcome], challenger: Sequence[Outcome], seed: Sequence[Outcome] | None = None
-) -> GateDecision:
-    """Compare challenger and champion on the same conversations, in one decision at `GATE_LEVEL`.
-
-    Accepted when every conversation could be scored on both sides, and `judged` accepts. Without `seed`, all questions
-    that the champion passes are anchors.
+def compare(
+    champion: Sequence[Outcome], challenger: Sequence[Outcome], baseline: Sequence[Outcome] | None = None
+) -> Comparison:
+    """The two sides on the same conversations; without `baseline`, all questions that the champion passes are anchors.
 
     Raises:
-        ValueError: the two sides (or the seed) do not hold the same conversations.
+        ValueError: the sides do not hold the same conversations.
     """
-    found = paired(champion, challenger, seed)
-    return found if isinstance(found, GateDecision) else judged(found, GATE_LEVEL)
+    old, new = _by_conversation(champion), _by_conversation(challenger)
+    base = _by_conversation(baseline) if baseline is not None else old
+    if old.keys() != new.keys() or base.keys() != old.keys():
+        raise ValueError("champion, challenger and baseline must be evaluated on the same conversations")
+    for side, outcomes in (("champion", old), ("challenger", new)):
+        for name, outcome in outcomes.items():
+            if outcome.tainted is not None:
+                return Comparison(unscored=f"{side} could not be scored on {name}: {outcome.tainted}")
+    after, before = _passes(new), _passes(old)
+    anchors = before & _passes(base)
+    deltas = tuple(new[name].score - old[name].score for name in old)
+    return Comparison(deltas, len(after - before), len(anchors - after), len(anchors))
 
 
-def judged(paired: Paired, level: float) -> GateDecision:
+def decide(comparison: Comparison, level: float = GATE_LEVEL) -> GateDecision:
     """The decision at a one-sided level.
 
-    Accepted when the mean difference is positive, the one-sided exact sign-flip p over conversations is at most
-    `level`, and the anchors hold (`anchors_hold`).
+    Accepted when every conversation could be scored on both sides, the mean difference is positive, the one-sided exact
+    sign-flip p over conversations is at most `level`, and the anchors hold (`anchors_hold`).
     """
-    delta, p_value = paired.delta, sign_flip_p(paired.deltas, "greater")
-    size = f"{delta:+.3f} over {len(paired.deltas)} conversations, one-sided p {p_value:.3f}"
-    figures = f"{size}, {paired.gained} questions gained, {paired.lost} of {paired.anchors} anchors lost"
-    why = "accepted"
+    if comparison.unscored is not None:
+        return GateDecision(GateOutcome.INCOMPARABLE, comparison.unscored)
+    delta, p_value = comparison.delta, sign_flip_p(comparison.deltas, "greater")
+    outcome = GateOutcome.ACCEPTED
     if delta <= 0:
-        why = "rejected, not better"
+        outcome = GateOutcome.NOT_BETTER
     elif p_value > level:
-        why = "rejected, within noise"
-    elif not anchors_hold(paired.lost, paired.anchors, paired.gained):
-        why = "rejected, loses too many anchors"
-    return GateDecision(why == "accepted", delta, p_value, paired.lost, f"{why}: {figures}")
+        outcome = GateOutcome.WITHIN_NOISE
+    elif not anchors_hold(comparison.lost, comparison.anchors, comparison.gained):
+        outcome = GateOutcome.LOSES_ANCHORS
+    figures = (
+        f"{delta:+.3f} over {len(comparison.deltas)} conversations, one-sided p {p_value:.3f}, "
+        f"{comparison.gained} questions gained, {comparison.lost} of {comparison.anchors} anchors lost"
+    )
+    return GateDecision(outcome, figures, delta, p_value, comparison.lost)
 
 
 def anchors_hold(lost: int, anchors: int, gained: int = 0) -> bool:
@@ -131,69 +126,71 @@ def _upper_limit(count: int, total: int) -> float:
     return wilson_interval(count / total, total, z=NormalDist().inv_cdf(1 - GATE_LEVEL))[1]
 
 
-def looks(total: int) -> tuple[int, ...]:
-    """After how many of `total` conversations a challenger is looked at."""
-    return (total,) if total < FEWEST_LOOKED_AT else tuple(sorted({min(FIRST_LOOK, total // 2), total // 2, total}))
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look of the gate at a challenger.
+
+    Attributes:
+        conversations: after how many of them.
+        level: one-sided level at which it is accepted here; at 0 this look only rejects.
+        slack: how far behind the challenger may be to go on; without any it must be ahead.
+    """
+
+    conversations: int
+    level: float = 0.0
+    slack: float = 0.0
+
+    def trails(self, delta: float) -> bool:
+        """Whether a challenger with this mean difference is out."""
+        return delta < -self.slack if self.slack else delta <= 0
 
 
-def judged_so_far(paired: Paired, total: int) -> GateDecision | None:
-    """The decision after the first of `total` conversations; None if it takes more of them.
+@dataclass(frozen=True, slots=True)
+class LookSchedule:
+    """When the gate looks at a challenger, and what it may decide then; the last look decides.
+
+    A look before the last only saves conversations: it accepts at its own part of the level, and rejects what trails.
+    """
+
+    looks: tuple[Look, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """After how many conversations the gate looks."""
+        return tuple(look.conversations for look in self.looks)
+
+    def decision(self, comparison: Comparison) -> GateDecision | None:
+        """The decision at the look that a comparison has come to; None if it takes more conversations."""
+        reached = [look for look in self.looks if look.conversations <= len(comparison.deltas)]
+        look = reached[-1] if reached else self.looks[0]
+        decision = decide(comparison, look.level)
+        if decision.accepted or comparison.unscored is not None or look is self.looks[-1]:
+            return decision
+        return replace(decision, outcome=GateOutcome.NOT_AHEAD) if look.trails(comparison.delta) else None
+
+    def first_decision(self, compared: Callable[[int], Comparison]) -> GateDecision:
+        """Look until there is a decision; `compared` compares after a number of conversations."""
+        return next(decision for count in self.counts if (decision := self.decision(compared(count))) is not None)
+
+
+def look_schedule(total: int) -> LookSchedule:
+    """The looks at a challenger in a race over `total` conversations.
 
     The first look only rejects what is more than `SLACK` behind. At half of the conversations, what is not ahead is
-    rejected, and what is ahead with p of at most `EARLY_LEVEL` is accepted. The last look decides. A challenger as good
-    as the champion is so accepted with a probability of at most `GATE_LEVEL`.
+    rejected, and what is ahead with p of at most `EARLY_LEVEL` is accepted. The last look has the rest of the level. A
+    challenger as good as the champion is so accepted with a probability of at most `GATE_LEVEL`.
     """
-    seen = len(paired.deltas)
-    if seen >= total:
-        return judged(paired, GATE_LEVEL - (EARLY_LEVEL if len(looks(total)) > 1 else 0.0))
-    if seen < total // 2:
-        return None if paired.delta >= -SLACK else _early(judged(paired, EARLY_LEVEL))
-    decision = judged(paired, EARLY_LEVEL)
-    if decision.accepted:
-        return decision
-    return None if paired.delta > 0 else _early(decision)
+    if total < FEWEST_LOOKED_AT:
+        return LookSchedule((Look(total, GATE_LEVEL),))
+    half = total // 2
+    first = (Look(FIRST_LOOK, slack=SLACK),) if half > FIRST_LOOK else ()
+    return LookSchedule((*first, Look(half, EARLY_LEVEL), Look(total, GATE_LEVEL - EARLY_LEVEL)))
 
 
-def behind(champion: Sequence[Outcome], challenger: Sequence[Outcome]) -> GateDecision | None:
-    """The rejection of a challenger that is not ahead on the first of its conversations; None if it is.
-
-    An interim look halves the cost of a useless finalist. It can only reject, so it never lets another through.
-
-    Raises:
-        ValueError: the two sides do not hold the same conversations.
-    """
-    found = paired(champion, challenger)
-    if isinstance(found, GateDecision):
-        return found
-    return None if found.delta > 0 else _early(judged(found, EARLY_LEVEL))
-
-
-def _early(decision: GateDecision) -> GateDecision:
-    return replace(decision, reason=decision.reason.replace("rejected, not better", "rejected early, not ahead"))
-
-
-def paired(
-    champion: Sequence[Outcome], challenger: Sequence[Outcome], seed: Sequence[Outcome] | None = None
-) -> Paired | GateDecision:
-    """The two sides, or the rejection of what cannot be compared; without `seed`, what the champion passes are anchors.
-
-    Raises:
-        ValueError: the sides do not hold the same conversations.
-    """
-    old, new = _by_conversation(champion), _by_conversation(challenger)
-    base = _by_conversation(seed) if seed is not None else old
-    if old.keys() != new.keys() or base.keys() != old.keys():
-        raise ValueError("champion, challenger and seed must be evaluated on the same conversations")
-    for side, outcomes in (("champion", old), ("challenger", new)):
-        for name, outcome in outcomes.items():
-            if outcome.tainted is not None:
-                return GateDecision(
-                    False, 0.0, 1.0, 0, f"rejected: {side} could not be scored on {name}: {outcome.tainted}"
-                )
-    now, before = _passes(new), _passes(old)
-    anchors = before & _passes(base)
-    deltas = tuple(new[name].score - old[name].score for name in old)
-    return Paired(deltas, len(now - before), len(anchors - now), len(anchors))
+def half_then_all(total: int) -> LookSchedule:
+    """The looks at one finalist alone: at half it can only be rejected, so the last look has the whole level."""
+    first = (Look(total // 2),) if total > 1 else ()
+    return LookSchedule((*first, Look(total, GATE_LEVEL)))
 
 
 def _by_conversation(outcomes: Sequence[Outcome]) -> dict[str, Outcome]:

@@ -31,21 +31,21 @@ WANTED_POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The champion against the seed prompts on the held-out conversations.
+    """The champion against the baseline on the held-out conversations.
 
-    If the search changed settings of the system, the champion has them and the seed has the run's own.
+    If the search changed settings of the system, the champion has them and the baseline has the run's own.
 
     Attributes:
         verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
-        delta: champion minus seed in the primary metric, mean over conversations.
+        delta: champion minus baseline in the primary metric, mean over conversations.
         delta_ci: 95 % interval of `delta` (`optimizer.evaluation.intervals`); None for a single conversation, and if
-            the champion is the seed, so that there is no difference to estimate.
+            the champion is the baseline, so that there is no difference to estimate.
         p_value: of that test.
         power: chance that the test finds an effect of the observed size with this many conversations.
         noise: how much the score of the same prompts varies on these conversations; None for a task model that does
             not sample, or if it could not be measured.
-        prompts_alone: the champion's prompts against the seed's, both under the run's own settings; None if no setting
-            was changed, or if it could not be measured.
+        prompts_alone: the champion's prompts against the baseline's, both under the run's own settings; None if no
+            setting was changed, or if it could not be measured.
     """
 
     verdict: VerdictName
@@ -58,7 +58,7 @@ class Verdict:
 
 
 NO_CHANGE = Verdict("inconclusive", 0.0, None, 1.0, 0.0)
-"""The verdict if the champion is the seed: there is no difference to test."""
+"""The verdict if the champion is the baseline: there is no difference to test."""
 
 
 def verdict_of(base: Sequence[Outcome], champion: Sequence[Outcome], *, seed: int = 0) -> Verdict:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from optimizer.proposers.demonstrations import Demonstration, demonstrations_of
 from optimizer.proposers.template import take_apart
-from optimizer.published.trials import Trials, refuse_rewrites_by_hand
-from optimizer.search.rounds import DONE
+from optimizer.published.candidate_search import CandidateSearch, refuse_rewrites_by_hand
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.systems.protocol import stage_of
 
@@ -27,7 +27,7 @@ MOST_TOKENS = 400
 """Longest demonstration. DSPy has no limit; `MOST_SHOWN` of these leave a context of 4,096 tokens room for the data."""
 
 
-def bootstrap(tuning: Tuning) -> str:
+def bootstrap(tuning: Tuning) -> Stopped:
     """An `Optimizer` that tries as many sets as the loop would try rewrites; it asks no author.
 
     Raises:
@@ -36,14 +36,14 @@ def bootstrap(tuning: Tuning) -> str:
     refuse_rewrites_by_hand(tuning, "bootstrap")
     pools, drawn = demonstration_pools(tuning), random.Random(tuning.settings.seed)  # noqa: S311 (a draw, not a secret)
     if not pools:
-        return "no passing train case is short enough to be shown"
-    with Trials(tuning, "bootstrap") as trials:
+        return Stopped("own", "no passing train case is short enough to be shown")
+    with CandidateSearch(tuning, "bootstrap") as candidates:
         for _ in range(tuning.settings.rounds * tuning.settings.proposals):
-            candidate = dict(tuning.seed)
-            for name, shown in drawn_sets(pools, drawn).items():
-                candidate[name] = with_demonstrations(candidate[name], shown)
-            trials.measure(candidate, tuning.validation, "demonstrations from passing train cases")
-    return DONE
+            candidate = dict(tuning.baseline)
+            for name, demonstrations in drawn_sets(pools, drawn).items():
+                candidate[name] = with_demonstrations(candidate[name], demonstrations)
+            candidates.measure(candidate, tuning.validation, "demonstrations from passing train cases")
+    return Stopped("rounds")
 
 
 def demonstration_pools(tuning: Tuning) -> dict[str, list[Demonstration]]:
@@ -52,11 +52,11 @@ def demonstration_pools(tuning: Tuning) -> dict[str, list[Demonstration]]:
     for name, spec in tuning.prompts.items():
         _, passed = unattributed_examples(spec, tuning.operations, tuning.outcomes("train"))
         usable = [
-            each
-            for each in demonstrations_of(stage_of(tuning.operations, name), passed, MOST_TOKENS)
-            if spec.contract.placeholders <= each.values.keys()
+            demonstration
+            for demonstration in demonstrations_of(stage_of(tuning.operations, name), passed, MOST_TOKENS)
+            if spec.contract.placeholders <= demonstration.values.keys()
         ]
-        if usable and take_apart(tuning.seed[name]).data:
+        if usable and take_apart(tuning.baseline[name]).data:
             pools[name] = usable
     return pools
 
@@ -71,6 +71,7 @@ def drawn_sets(
     }
 
 
-def with_demonstrations(text: str, shown: Sequence[Demonstration]) -> str:
+def with_demonstrations(text: str, demonstrations: Sequence[Demonstration]) -> str:
     """The prompt with these demonstrations before its data, in place of those it has."""
-    return take_apart(text).with_filled((each.values, each.reply) for each in shown).text
+    filled = ((demonstration.values, demonstration.reply) for demonstration in demonstrations)
+    return take_apart(text).with_filled(filled).text

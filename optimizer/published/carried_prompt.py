@@ -37,15 +37,15 @@ class CarriedPrompt:
         form = _form_of(last, spec.contract.markers)
         # What is nothing but form is rewritten whole.
         self._form = form if before or form != last else ()
-        said = [*before, last[: len(last) - len(self._form)]]
-        self.instruction = "\n\n".join(_plain(lines) for lines in said if lines)
+        wording = [*before, last[: len(last) - len(self._form)]]
+        self.instruction = "\n\n".join(_plain(lines) for lines in wording if lines)
 
     @property
     def rules(self) -> str:
         """What the prompt is for, and what must stay in its instruction."""
         contract = self._spec.contract
-        kept = [marker for marker in contract.markers if marker in self.instruction]
-        words = f" Keep exactly: {' '.join(kept)}" if kept else ""
+        markers = [marker for marker in contract.markers if marker in self.instruction]
+        words = f" Keep exactly: {' '.join(markers)}" if markers else ""
         form = f" These lines follow it and stay:\n{_plain(self._form)}" if self._form else ""
         return f"{self._spec.purpose} At most {contract.max_chars - len(self._text)} characters longer.{words}{form}"
 
@@ -58,8 +58,8 @@ class CarriedPrompt:
         """Why an instruction can't be used, in plain words, whatever the contract says of the text made from it."""
         if not instruction.strip() and self.instruction:
             return ["the instruction is empty"]
-        held = [name for name in sorted(self._spec.contract.placeholders) if f"{{{name}}}" in instruction]
-        return [f"the instruction holds {{{name}}}, but the data stands elsewhere" for name in held]
+        placeholders = [name for name in sorted(self._spec.contract.placeholders) if f"{{{name}}}" in instruction]
+        return [f"the instruction holds {{{name}}}, but the data stands elsewhere" for name in placeholders]
 
     def violations(self, instruction: str) -> list[str]:
         """Why an instruction can't be used: its problems, and what of the contract the text made from it breaks."""
@@ -75,10 +75,10 @@ class CarriedPrompt:
                 return "\n".join(lines)
             parts = parts.with_instructions(lines)
         if demonstrations and parts.data:
-            parts = parts.with_filled((each.values, each.reply) for each in demonstrations)
+            parts = parts.with_filled((demonstration.values, demonstration.reply) for demonstration in demonstrations)
         return parts.text
 
-    def shown(self, demonstration: Demonstration) -> str:
+    def inputs_text(self, demonstration: Demonstration) -> str:
         """The inputs of a demonstration as one text, for the author."""
         return "\n".join(f"{name}: {text}" for name, text in demonstration.inputs)
 
@@ -94,7 +94,7 @@ def _form_of(lines: tuple[str, ...], markers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_whole(example: str) -> bool:
-    return all(example.count(opened) == example.count(closed) for opened, closed in (("{", "}"), ("[", "]")))
+    return all(example.count(opening) == example.count(closing) for opening, closing in (("{", "}"), ("[", "]")))
 
 
 def _plain(lines: Sequence[str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optimizer.published.trials import has_rounds
-from optimizer.search.rounds import DONE
+from optimizer.published.candidate_search import has_rounds
+from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     import dspy
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optimizer.tuning.tuning import Tuning
 
 
-def copro(tuning: Tuning) -> str:
+def copro(tuning: Tuning) -> Stopped:
     """An `Optimizer`: DSPy's COPRO, with the author as its prompt model.
 
     As deep as the loop has rounds and as broad as it has proposals, for each prompt. COPRO chooses on train; the best
@@ -26,7 +26,7 @@ def copro(tuning: Tuning) -> str:
     """
     settings = tuning.settings
     if not has_rounds(tuning, "copro"):
-        return DONE
+        return Stopped("rounds")
     import dspy
 
     from optimizer.published.memory_program import examples_of, score_of, search
@@ -41,4 +41,4 @@ def copro(tuning: Tuning) -> str:
         )
 
     search(tuning, "copro", compile_with)
-    return "all depths of COPRO done"
+    return Stopped("own", "all depths of COPRO done")

@@ -20,8 +20,8 @@ from dspy.utils.exceptions import AdapterParseError
 from optimizer.proposers.author import REPLY_TOKENS, Author
 from optimizer.proposers.reflection import cut, record_of
 from optimizer.published.bootstrap import demonstration_pools
+from optimizer.published.candidate_search import CandidateSearch, author_of
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import Trials, author_of
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.errors import MemtuneError, ModelError
 from tracing.llm.dspy_lm import AccessEngine, lm_of
@@ -79,16 +79,16 @@ class Carrier(dspy.Predict):  # type: ignore[misc]
     @property
     def instruction(self) -> str:
         """The instruction; empty where DSPy has put its own in place of an empty one."""
-        said = str(self._signature.instructions)
-        return "" if said == _FIELDS.instructions else said
+        instructions = str(self._signature.instructions)
+        return "" if instructions == _FIELDS.instructions else instructions
 
     @property
     def signature(self) -> Any:
         return self._signature
 
     @signature.setter
-    def signature(self, given: Any) -> None:
-        self._signature = _FIELDS.with_instructions(given.instructions)
+    def signature(self, value: Any) -> None:
+        self._signature = _FIELDS.with_instructions(value.instructions)
 
 
 class Ended(BaseException):
@@ -100,7 +100,7 @@ class Ended(BaseException):
 
 
 class MeasuredSystem:
-    """What a program runs: candidates made of the predictors' instructions and demonstrations, measured by `trials`.
+    """What a program runs: candidates made of the predictors' instructions and demonstrations, measured by a search.
 
     Copies of a program share it.
 
@@ -109,20 +109,22 @@ class MeasuredSystem:
         pools: name → demonstrations from passing train cases.
     """
 
-    def __init__(self, tuning: Tuning, trials: Trials, stdout: Any, *, at_once: bool) -> None:
-        self.prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
+    def __init__(self, tuning: Tuning, candidates: CandidateSearch, stdout: Any, *, at_once: bool) -> None:
+        self.prompts = {name: CarriedPrompt(spec, tuning.baseline[name]) for name, spec in tuning.prompts.items()}
         self.pools = demonstration_pools(tuning)
-        self._tuning, self._trials, self._stdout, self._at_once = tuning, trials, stdout, at_once
+        self._tuning, self._candidates, self._stdout, self._at_once = tuning, candidates, stdout, at_once
         self._shown = {
-            (name, *demo_of(self.prompts[name], each).values()): each
+            (name, *demo_of(self.prompts[name], demonstration).values()): demonstration
             for name, pool in self.pools.items()
-            for each in pool
+            for demonstration in pool
         }
 
     @property
     def rules(self) -> str:
         """What the author has to know of the system and its prompts, whatever it is asked for."""
-        return _RULES.format(prompts="\n".join(f"- {name}_prompt: {each.rules}" for name, each in self.prompts.items()))
+        return _RULES.format(
+            prompts="\n".join(f"- {name}_prompt: {prompt.rules}" for name, prompt in self.prompts.items())
+        )
 
     def __deepcopy__(self, memo: object) -> MeasuredSystem:
         return self
@@ -136,36 +138,40 @@ class MeasuredSystem:
             raise Ended(error) from error
 
     def _measured(self, predictors: Mapping[str, Any], conversation: Conversation) -> dspy.Prediction:
-        candidate, problems, shown, rewritten = dict(self._tuning.seed), {}, 0, False
+        candidate, problems, demonstration_count, rewritten = dict(self._tuning.baseline), {}, 0, False
         for name, carried in self.prompts.items():
             instruction = predictors[name].instruction
-            demos = [self._shown.get((name, each.get("data"), each.get("reply"))) for each in predictors[name].demos]
-            chosen = [each for each in demos if each is not None]
+            demos = [self._shown.get((name, demo.get("data"), demo.get("reply"))) for demo in predictors[name].demos]
+            chosen = [demonstration for demonstration in demos if demonstration is not None]
             candidate[name] = carried.text(instruction, chosen)
             problems[name] = carried.problems(instruction)
-            shown += len(chosen)
+            demonstration_count += len(chosen)
             rewritten |= instruction != carried.instruction
         changes = ["rewritten by the author"] if rewritten else []
-        changes += [f"{shown} demonstrations of passing train cases"] if shown else []
+        changes += [f"{demonstration_count} demonstrations of passing train cases"] if demonstration_count else []
         together = self._together(conversation)
-        scores = self._trials.measure(candidate, together, ", ".join(changes), problems=problems)
+        scores = self._candidates.measure(candidate, together, ", ".join(changes), problems=problems)
         replies = self._recorded(candidate, predictors, conversation)
         return dspy.Prediction(score=scores[list(together).index(conversation)], replies=replies)
 
     def _recorded(self, candidate: Candidate, predictors: Mapping[str, Any], conversation: Conversation) -> list[str]:
         """Puts executions of each operation into DSPy's trace, a demonstration last; returns the judged replies."""
-        outcome, record = self._trials.outcome(candidate, conversation), dspy.settings.trace
+        outcome, record = self._candidates.outcome(candidate, conversation), dspy.settings.trace
         if outcome is None:
             return ["nothing could be answered with these prompts"]
         for name, spec in self._tuning.prompts.items() if record is not None else ():
             failed, passed = unattributed_examples(spec, self._tuning.operations, [outcome])
             for example in (*failed, *passed)[:1]:
-                seen = record_of(example)
-                given = "\n".join(f"{key}: {text}" for key, text in seen["Inputs"].items())
-                record.append((predictors[name], {"data": given}, {"reply": seen["Generated Outputs"]}))
-            of_this = [each for each in self.pools.get(name, ()) if each.conversation == conversation.id]
-            for each in of_this[:1]:
-                demo = demo_of(self.prompts[name], each)
+                execution = record_of(example)
+                inputs = "\n".join(f"{key}: {text}" for key, text in execution["Inputs"].items())
+                record.append((predictors[name], {"data": inputs}, {"reply": execution["Generated Outputs"]}))
+            of_this = [
+                demonstration
+                for demonstration in self.pools.get(name, ())
+                if demonstration.conversation == conversation.id
+            ]
+            for demonstration in of_this[:1]:
+                demo = demo_of(self.prompts[name], demonstration)
                 record.append((predictors[name], {"data": demo["data"]}, {"reply": demo["reply"]}))
         return [
             f"{case.question.question} → {cut(case.reply)} ({'right' if case.passed else 'wrong'})"
@@ -173,18 +179,20 @@ class MeasuredSystem:
         ]
 
     def _conversation(self, name: str) -> Conversation:
-        return next(each for each in (*self._tuning.train, *self._tuning.validation) if each.id == name)
+        return next(
+            conversation for conversation in (*self._tuning.train, *self._tuning.validation) if conversation.id == name
+        )
 
-    def _together(self, asked: Conversation) -> Sequence[Conversation]:
+    def _together(self, conversation: Conversation) -> Sequence[Conversation]:
         """The conversations that DSPy will ask for next anyway: measured together, they keep an endpoint busy."""
         if not self._at_once:
-            return [asked]
-        return next(split for split in (self._tuning.train, self._tuning.validation) if asked in split)
+            return [conversation]
+        return next(split for split in (self._tuning.train, self._tuning.validation) if conversation in split)
 
 
 def demo_of(prompt: CarriedPrompt, demonstration: Demonstration) -> dict[str, str]:
     """A demonstration in the fields of a predictor."""
-    return {"data": prompt.shown(demonstration), "reply": demonstration.reply}
+    return {"data": prompt.inputs_text(demonstration), "reply": demonstration.reply}
 
 
 def search(
@@ -210,8 +218,8 @@ def search(
     author, stdout = author_of(tuning, source), sys.stdout
     model = lm_of(_AuthorEngine(author, tuning.settings.seed))
     try:
-        with Trials(tuning, source) as trials, _quiet():
-            system = MeasuredSystem(tuning, trials, stdout, at_once=at_once)
+        with CandidateSearch(tuning, source) as candidates, _quiet():
+            system = MeasuredSystem(tuning, candidates, stdout, at_once=at_once)
             with dspy.context(
                 lm=model,
                 adapter=_AuthorAdapter(author, system.rules),
@@ -234,11 +242,11 @@ def examples_of(conversations: Sequence[Conversation]) -> list[dspy.Example]:
     """Conversations as DSPy's examples: an id for the program, an excerpt and the questions for the author."""
     return [
         dspy.Example(
-            conversation=each.id,
-            excerpt=" ".join(turn.spoken for session in each.sessions for turn in session.turns)[:_EXCERPT],
-            questions=" ".join(question.question for question in each.questions)[:_EXCERPT],
+            conversation=conversation.id,
+            excerpt=" ".join(turn.spoken for session in conversation.sessions for turn in session.turns)[:_EXCERPT],
+            questions=" ".join(question.question for question in conversation.questions)[:_EXCERPT],
         ).with_inputs("conversation")
-        for each in conversations
+        for conversation in conversations
     ]
 
 

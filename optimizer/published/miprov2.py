@@ -5,18 +5,18 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from optimizer.published.trials import has_rounds
-from optimizer.search.rounds import DONE
+from optimizer.published.candidate_search import has_rounds
+from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     from optimizer.tuning.tuning import Tuning
 
 
-def miprov2(tuning: Tuning) -> str:
+def miprov2(tuning: Tuning) -> Stopped:
     """An `Optimizer`: DSPy's MIPROv2, with the author as its prompt model.
 
-    As many instructions for each prompt as the loop's `proposals`, besides the seed's own, and as many trials as rounds
-    times proposals, each on all validation conversations (MIPROv2's minibatches begin above 50). Its sets of
+    As many instructions for each prompt as the loop's `proposals`, besides the baseline's own, and as many trials as
+    rounds times proposals, each on all validation conversations (MIPROv2's minibatches begin above 50). Its sets of
     demonstrations come from passing train cases, in the layout of the prompt.
 
     Raises:
@@ -25,14 +25,14 @@ def miprov2(tuning: Tuning) -> str:
     """
     settings = tuning.settings
     if not has_rounds(tuning, "miprov2"):
-        return DONE
+        return Stopped("rounds")
     import dspy
 
     from optimizer.published.bootstrap import MOST_SHOWN, drawn_sets
     from optimizer.published.memory_program import MemoryProgram, demo_of, examples_of, score_of, search
 
     class WithOurDemonstrations(dspy.MIPROv2):  # type: ignore[misc]
-        """Does not run the program to collect demonstrations: the seed's train cases are recorded."""
+        """Does not run the program to collect demonstrations: the baseline's train cases are recorded."""
 
         def _bootstrap_fewshot_examples(self, program: MemoryProgram, *args: Any, **more: Any) -> dict[int, Any]:
             drawn = random.Random(settings.seed)  # noqa: S311 (a draw, not a secret)
@@ -42,7 +42,10 @@ def miprov2(tuning: Tuning) -> str:
                 place: [
                     [],
                     *(
-                        [dspy.Example(augmented=True, **demo_of(prompt, each)) for each in chosen.get(name, ())]
+                        [
+                            dspy.Example(augmented=True, **demo_of(prompt, demonstration))
+                            for demonstration in chosen.get(name, ())
+                        ]
                         for chosen in sets
                     ),
                 ]
@@ -72,4 +75,4 @@ def miprov2(tuning: Tuning) -> str:
         )
 
     search(tuning, "miprov2", compile_with)
-    return "all trials of MIPROv2 done"
+    return Stopped("own", "all trials of MIPROv2 done")

@@ -15,19 +15,22 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
+from optimizer.published.candidate_search import author_of, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import author_of, refuse_rewrites_by_hand
-from optimizer.search.rounds import DONE, FINALISTS, refusal
+from optimizer.search.crowning import crown_winner
+from optimizer.search.rounds import FINALISTS
 from optimizer.search.screening import SCREENED
 from optimizer.tuning.results import Attempt
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.unattributed import unattributed_examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate
@@ -40,12 +43,12 @@ MERGES = 5
 
 
 def metric_calls(tuning: Tuning) -> int:
-    """Conversations that the search may evaluate: the seed's validation, and what the rounds of the loop may take."""
+    """Conversations that the search may evaluate: the baseline's validation, and what the loop's rounds may take."""
     settings, validation = tuning.settings, len(tuning.validation)
     return validation + settings.rounds * (settings.proposals * SCREENED + FINALISTS * validation + len(tuning.train))
 
 
-def plain_gepa(tuning: Tuning) -> str:
+def plain_gepa(tuning: Tuning) -> Stopped:
     """An `Optimizer` that leaves the search to gepa; the author model reflects.
 
     Raises:
@@ -53,24 +56,24 @@ def plain_gepa(tuning: Tuning) -> str:
     """
     refuse_rewrites_by_hand(tuning, "gepa")
     if not tuning.settings.rounds:
-        return DONE
+        return Stopped("rounds")
     import gepa
     from gepa.strategies.instruction_proposal import InstructionProposalSignature
     from gepa.utils import ScoreThresholdStopper
 
-    prompts = {name: CarriedPrompt(spec, tuning.seed[name]) for name, spec in tuning.prompts.items()}
+    prompts = {name: CarriedPrompt(spec, tuning.baseline[name]) for name, spec in tuning.prompts.items()}
     template = InstructionProposalSignature.default_prompt_template
     reflector = Reflector(author_of(tuning, "gepa"), tuning.settings.seed)
     adapter = _Adapter(tuning, prompts)
     with adapter:
         gepa.optimize(
-            seed_candidate=by_stable_names({name: each.instruction for name, each in prompts.items()}),
+            seed_candidate=by_stable_names({name: prompt.instruction for name, prompt in prompts.items()}),
             trainset=list(tuning.train),
             valset=list(tuning.validation),
             adapter=adapter,
             reflection_lm=reflector,
             reflection_prompt_template=by_stable_names(
-                {name: f"{template}\n\n{each.request}" for name, each in prompts.items()}
+                {name: f"{template}\n\n{prompt.request}" for name, prompt in prompts.items()}
             ),
             candidate_selection_strategy="pareto",
             use_merge=True,
@@ -91,7 +94,7 @@ def plain_gepa(tuning: Tuning) -> str:
         )
     if reflector.stopped is not None:
         raise reflector.stopped
-    return "all metric calls of gepa done"
+    return Stopped("own", "all metric calls of gepa done")
 
 
 def by_stable_names(texts: Mapping[str, str]) -> dict[str, str]:
@@ -125,7 +128,7 @@ class _Adapter:
     def __init__(self, tuning: Tuning, prompts: Mapping[str, CarriedPrompt]) -> None:
         self._tuning, self._prompts = tuning, prompts
         self._held = ExitStack()
-        self._iteration: Iteration | None = None
+        self._round: Round | None = None
         self._parent: Candidate | None = None
         self._before: dict[str, float] = {}
         self._best = sum(outcome.score for outcome in tuning.outcomes("validation"))
@@ -139,7 +142,7 @@ class _Adapter:
     def on_iteration_start(self, event: Mapping[str, Any]) -> None:
         self._held.close()
         self._parent, self._before = None, {}
-        self._iteration = self._held.enter_context(self._tuning.iteration(int(event["iteration"])))
+        self._round = self._held.enter_context(self._tuning.round(int(event["iteration"])))
 
     def on_iteration_end(self, event: Mapping[str, Any]) -> None:
         self._held.close()
@@ -149,12 +152,14 @@ class _Adapter:
 
         instructions = _plain(candidate)
         texts = self._texts(instructions)
-        found = {name: self._prompts[name].violations(instruction) for name, instruction in instructions.items()}
-        problems = {name: what for name, what in found.items() if what}
+        violations = {name: self._prompts[name].violations(instruction) for name, instruction in instructions.items()}
+        problems = {name: what for name, what in violations.items() if what}
         outcomes = [None] * len(batch) if problems else self._outcomes(batch, texts)
         # A prompt that breaks its contract is as bad as wrong answers.
         scores = [0.0 if outcome is None else outcome.score_or_zero for outcome in outcomes]
-        self._note(batch, texts, scores, problems, sound=all(each and each.tainted is None for each in outcomes))
+        self._note(
+            batch, texts, scores, problems, sound=all(outcome and outcome.tainted is None for outcome in outcomes)
+        )
         return EvaluationBatch(
             outputs=[conversation.id for conversation in batch],
             scores=scores,
@@ -166,31 +171,31 @@ class _Adapter:
     ) -> dict[str, list[dict[str, Any]]]:
         """Executions behind wrong answers, then behind right ones, as many as fit a small context."""
         self._parent = self._texts(_plain(candidate))
-        outcomes = [each for each in eval_batch.trajectories if each is not None and each.tainted is None]
+        outcomes = [outcome for outcome in eval_batch.trajectories if outcome is not None and outcome.tainted is None]
         self._before = {
             outcome.conversation.id: score
             for outcome, score in zip(eval_batch.trajectories, eval_batch.scores, strict=True)
             if outcome is not None
         }
-        shown: dict[str, list[dict[str, Any]]] = {}
+        datasets: dict[str, list[dict[str, Any]]] = {}
         for name in components_to_update:
             failed, passed = unattributed_examples(self._tuning.prompts[str(name)], self._tuning.operations, outcomes)
-            right = [{**record_of(each), "Feedback": "The final answer was right."} for each in passed]
+            right = [{**record_of(example), "Feedback": "The final answer was right."} for example in passed]
             records = [*map(record_of, failed), *right][:EXAMPLES_SHOWN]
-            shown[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
-        return shown
+            datasets[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
+        return datasets
 
     def _texts(self, instructions: Mapping[str, str]) -> Candidate:
         """The prompts that the system sends with these instructions."""
         written = {name: self._prompts[name].text(instruction) for name, instruction in instructions.items()}
-        return {**self._tuning.seed, **written}
+        return {**self._tuning.baseline, **written}
 
     def _outcomes(self, batch: list[Conversation], candidate: Candidate) -> Sequence[Outcome]:
         tuning = self._tuning
-        if candidate == tuning.seed and batch == list(tuning.validation):
-            return tuning.seed_validation
+        if candidate == tuning.baseline and batch == list(tuning.validation):
+            return tuning.baseline_validation
         tuning.allow(len(batch))
-        number = self._iteration.n if self._iteration is not None else 0
+        number = self._round.n if self._round is not None else 0
         # A merge may be compared on the same validation conversation twice.
         distinct = {conversation.id: conversation for conversation in batch}
         measured = tuning.measure(candidate, list(distinct.values()), f"iteration {number}: gepa")
@@ -207,41 +212,35 @@ class _Adapter:
         sound: bool,
     ) -> None:
         """Record an attempt and how far it got; the best on validation so far becomes the champion if it may."""
-        tuning, iteration = self._tuning, self._iteration
+        tuning, this_round = self._tuning, self._round
         # Without a parent that was shown to the author, it is a merge; its texts are known, their combination is new.
-        merged, parent = self._parent is None, self._parent or tuning.seed
+        merged, parent = self._parent is None, self._parent or tuning.baseline
         validated = list(batch) == list(tuning.validation)
         changed = [name for name, text in candidate.items() if text != parent[name]]
-        if iteration is None or not changed or (merged and not validated):
+        if this_round is None or not changed or (merged and not validated):
             return
         best = validated and sound and sum(scores) > self._best
         reason = "merged from two candidates" if merged else "rewritten by reflection"
         for name in changed:
-            attempt = iteration.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
+            attempt = this_round.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
             if validated:
                 mean = sum(scores) / len(scores)
-                better = "the best so far" if best else "not better than the best"
-                gate = f"{mean:.3f} on {len(scores)} validation conversations, {better}"
-                attempt = replace(attempt, gate=gate)
+                outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
+                detail = f"{mean:.3f} on {len(scores)} validation conversations"
+                attempt = replace(attempt, gate=GateDecision(outcome, detail))
             elif name in problems:
-                attempt = replace(attempt, gate=f"not tried: {'; '.join(problems[name])}")
+                attempt = replace(attempt, gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems[name])))
             elif sound:
-                gain = sum(scores) - sum(self._before.get(one.id, 0.0) for one in batch)
+                gain = sum(scores) - sum(self._before.get(conversation.id, 0.0) for conversation in batch)
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))
-            iteration.attempts[name] = attempt
-        iteration.edited = tuple(dict.fromkeys((*iteration.edited, *changed)))
+            this_round.attempts[name] = attempt
+        this_round.edited = tuple(dict.fromkeys((*this_round.edited, *changed)))
         if not best:
             return
-        attempts = [iteration.attempts[name] for name in changed]
         inherited = [
             Attempt(name, "gepa", "rewritten in an earlier iteration", text)
             for name, text in candidate.items()
             if name not in changed and text != tuning.champion[name]
         ]
-        refused = refusal(tuning, [*attempts, *inherited], candidate)
-        if refused is None:
+        if crown_winner(tuning, this_round, changed, candidate, inherited=inherited):
             self._best = sum(scores)
-        else:
-            iteration.attempts |= {
-                each.prompt: replace(each, gate=f"{refused}, though {each.gate}") for each in attempts
-            }

@@ -13,18 +13,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
+from optimizer.published.candidate_search import refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import refuse_rewrites_by_hand
-from optimizer.search.rounds import DONE, NOTHING_WRONG
+from optimizer.search.crowning import overrule
 from optimizer.tuning.results import Attempt, blame_shares
+from optimizer.tuning.stopped import Stopped
 from tracing.recording.recorder import operation, trace
 
 if TYPE_CHECKING:
     from optimizer.proposers.examples import Example
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import PromptSpec
 
@@ -58,7 +60,7 @@ Reply with the whole new instruction between two lines of ```, and nothing else.
 _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
-def reference(tuning: Tuning) -> str:
+def reference(tuning: Tuning) -> Stopped:
     """An `Optimizer` without a gate; the author model comments, merges and rewrites.
 
     Raises:
@@ -70,33 +72,33 @@ def reference(tuning: Tuning) -> str:
     for n in range(1, tuning.settings.rounds + 1):
         attributions, signals = tuning.attribute(n)
         if not signals.failures:
-            return NOTHING_WRONG
-        with tuning.iteration(n) as iteration:
-            iteration.blame = blame_shares(signals.signals)
+            return Stopped("nothing-wrong")
+        with tuning.round(n) as this_round:
+            this_round.blame = blame_shares(signals.signals)
             for name, spec in tuning.prompts.items():
                 failed, _ = examples_of(spec, tuning.outcomes("train"), attributions)
                 if failed:
-                    iteration.edited = (*iteration.edited, name)
+                    this_round.edited = (*this_round.edited, name)
                     attempt = writer.rewrite(n, spec, failed)
                     if attempt is not None:
-                        iteration.attempts[name] = attempt
-            _accept(tuning, iteration)
-    return DONE
+                        this_round.attempts[name] = attempt
+            _accept(tuning, this_round)
+    return Stopped("rounds")
 
 
-def _accept(tuning: Tuning, iteration: Iteration) -> None:
+def _accept(tuning: Tuning, this_round: Round) -> None:
     """All rewrites of a round become the champion together, whatever they score."""
-    usable = {name: each for name, each in iteration.attempts.items() if each.gate is None}
-    kept = {name: each for name, each in usable.items() if tuning.approves(each)}
-    iteration.attempts.update({name: replace(usable[name], gate="declined by hand") for name in usable.keys() - kept})
-    candidate = {**tuning.champion, **{name: each.text for name, each in kept.items()}}
+    usable = {name: rewrite for name, rewrite in this_round.attempts.items() if rewrite.gate is None}
+    approved = {name: rewrite for name, rewrite in usable.items() if tuning.approves(rewrite)}
+    overrule(this_round, usable.keys() - approved, GateOutcome.DECLINED)
+    candidate = {**tuning.champion, **{name: rewrite.text for name, rewrite in approved.items()}}
     if candidate == tuning.champion:
         return
     tuning.allow(len(tuning.validation))
-    outcomes = tuning.measure(candidate, tuning.validation, f"iteration {iteration.n}: reference")
-    tainted = next((each.tainted for each in outcomes if each.tainted is not None), None)
-    gate = "accepted without a comparison" if tainted is None else f"cannot be scored: {tainted}"
-    iteration.attempts.update({name: replace(each, gate=gate) for name, each in kept.items()})
+    outcomes = tuning.measure(candidate, tuning.validation, f"iteration {this_round.n}: reference")
+    tainted = next((outcome.tainted for outcome in outcomes if outcome.tainted is not None), None)
+    gate = GateDecision(GateOutcome.UNCOMPARED if tainted is None else GateOutcome.UNSCORED, tainted or "")
+    this_round.attempts.update({name: replace(rewrite, gate=gate) for name, rewrite in approved.items()})
     if tainted is None:
         tuning.crown(candidate, confirm=False)
 
@@ -114,17 +116,17 @@ class _Writer:
         text = self._tuning.champion[spec.name]
         phase = f"iteration {n}: feedback on cases that {spec.name} failed"
         feedback = self._asked_together(
-            [_COMMENT.format(purpose=spec.purpose, text=text, case=_shown(each)) for each in failed], phase
+            [_COMMENT.format(purpose=spec.purpose, text=text, case=_case_text(example)) for example in failed], phase
         )
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
             merging = f"iteration {n}: comments of {spec.name} merged"
-            feedback = self._asked_together([_MERGE.format(comments="\n\n".join(each)) for each in batches], merging)
+            feedback = self._asked_together([_MERGE.format(comments="\n\n".join(batch)) for batch in batches], merging)
         prompt = CarriedPrompt(spec, text)
         request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request)
-        said = self._ask(request, self._numbers(1)[0]) if feedback else ""
-        fenced = _FENCED.search(said)
-        instruction = (fenced[1] if fenced else said).strip("\n")
+        reply = self._ask(request, self._numbers(1)[0]) if feedback else ""
+        fenced = _FENCED.search(reply)
+        instruction = (fenced[1] if fenced else reply).strip("\n")
         rewritten = prompt.text(instruction)
         if not instruction or rewritten == text:
             return None
@@ -134,20 +136,20 @@ class _Writer:
             "reference",
             f"rewritten from the feedback on {len(failed)} failed cases",
             rewritten,
-            gate=f"not tried: {'; '.join(problems)}" if problems else None,
+            gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems)) if problems else None,
         )
 
     def _asked_together(self, requests: Sequence[str], phase: str) -> list[str]:
         """The author's replies, in the order of the requests; empty ones are left out."""
         replies = self._tuning.threads.map(
-            lambda each: self._ask(*each), list(zip(requests, self._numbers(len(requests)), strict=True))
+            lambda numbered: self._ask(*numbered), list(zip(requests, self._numbers(len(requests)), strict=True))
         )
-        kept = list[str]()
+        written = list[str]()
         self._tuning.step(phase, 0, len(requests))
-        for done, said in enumerate(replies, start=1):
-            self._tuning.step(phase, done, len(requests))
-            kept += [said] if said else []
-        return kept
+        for count, reply in enumerate(replies, start=1):
+            self._tuning.step(phase, count, len(requests))
+            written += [reply] if reply else []
+        return written
 
     def _numbers(self, count: int) -> range:
         """The numbers of the next requests: each samples a reply of its own, the same one in a resumed run."""
@@ -161,7 +163,7 @@ class _Writer:
             return self._author.text(request, temperature=TEMPERATURE, sample=sample)
 
 
-def _shown(example: Example) -> str:
+def _case_text(example: Example) -> str:
     record = record_of(example)
-    given = "\n".join(f"{name}: {text}" for name, text in record["Inputs"].items())
-    return f"{given}\nIt made: {record['Generated Outputs']}\n{record['Feedback']}"
+    inputs = "\n".join(f"{name}: {text}" for name, text in record["Inputs"].items())
+    return f"{inputs}\nIt made: {record['Generated Outputs']}\n{record['Feedback']}"

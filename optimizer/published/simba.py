@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optimizer.published.trials import has_rounds
-from optimizer.search.rounds import DONE
+from optimizer.published.candidate_search import has_rounds
+from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     import dspy
@@ -17,7 +17,7 @@ MINIBATCH = 32
 """Train conversations of a minibatch: DSPy's own default; all of them if there are fewer."""
 
 
-def simba(tuning: Tuning) -> str:
+def simba(tuning: Tuning) -> Stopped:
     """An `Optimizer`: DSPy's SIMBA, with the author as its prompt model.
 
     One step a round, with as many candidates as the loop's `proposals`, and one more. The system answers at its own
@@ -30,7 +30,7 @@ def simba(tuning: Tuning) -> str:
     """
     settings = tuning.settings
     if not has_rounds(tuning, "simba"):
-        return DONE
+        return Stopped("rounds")
     import dspy
 
     from optimizer.published.bootstrap import MOST_SHOWN
@@ -48,4 +48,4 @@ def simba(tuning: Tuning) -> str:
         ).compile(program, trainset=examples_of(tuning.train), seed=settings.seed)
 
     search(tuning, "simba", compile_with, at_once=len(tuning.train) <= MINIBATCH)
-    return "all steps of SIMBA done"
+    return Stopped("own", "all steps of SIMBA done")

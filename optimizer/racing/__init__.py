@@ -1,1 +1,1 @@
-"""Many texts compared on few inputs: arms, successive halving over recorded inputs, and the joint choice."""
+"""Many texts compared on few inputs: rewrites, successive halving over recorded inputs, and the joint choice."""

@@ -1,8 +1,8 @@
-"""Successive halving of one prompt's arms over recorded inputs, in paired comparisons with the champion.
+"""Successive halving of one prompt's rewrites over recorded inputs, in paired comparisons with the champion.
 
-After Jamieson and Talwalkar 2016 (successive halving) with the champion as the common reference: many arms meet few
+After Jamieson and Talwalkar 2016 (successive halving) with the champion as the common reference: many rewrites meet few
 inputs, the better ones meet more. Inputs alternate between conversations, since those of one conversation are not
-independent. An arm that shows content of a conversation is not scored on it.
+independent. A rewrite that shows content of a conversation is not scored on it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.turns import by_turns
-from optimizer.racing.arms import Arm
+from optimizer.racing.rewrites import Rewrite
 
 Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
 """Measures a text on recorded inputs: credits in order, None where a call failed."""
@@ -28,10 +28,10 @@ USUAL_GAIN = 0.15
 
 @dataclass(frozen=True, slots=True)
 class LocalScore:
-    """An arm beside the champion on the inputs that both were measured on.
+    """A rewrite beside the champion on the inputs that both were measured on.
 
     Attributes:
-        arm: the text.
+        rewrite: the text.
         score: weighted mean credit, 0 to 1.
         gain: the same less the champion's, on the same inputs.
         inputs: number of inputs.
@@ -42,7 +42,7 @@ class LocalScore:
         nearer: how much nearer its outputs come to the right ones than the champion's, on the same inputs.
     """
 
-    arm: Arm
+    rewrite: Rewrite
     score: float
     gain: float
     inputs: int
@@ -64,7 +64,7 @@ class Halved(NamedTuple):
     """The result of a race.
 
     Attributes:
-        best: the arms of the last rung, best first.
+        best: the rewrites of the last rung, best first.
         dropped: the others, each as it was when it was dropped.
     """
 
@@ -76,8 +76,8 @@ def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInpu
     """The inputs in random order, one of each conversation in turn."""
     drawn = random.Random(seed)  # noqa: S311 (a draw, not a secret)
     groups: dict[str, list[RecordedInput]] = defaultdict(list)
-    for given in inputs:
-        groups[given.conversation.id].append(given)
+    for recorded in inputs:
+        groups[recorded.conversation.id].append(recorded)
     queues = list(groups.values())
     for queue in queues:
         drawn.shuffle(queue)
@@ -86,40 +86,40 @@ def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInpu
 
 
 def compared(
-    arm: Arm,
+    rewrite: Rewrite,
     champion: str,
     inputs: Sequence[RecordedInput],
     measure: Measure,
     weight: Callable[[RecordedInput], float],
 ) -> LocalScore:
-    """An arm and the champion on the same inputs, except those whose content the arm shows.
+    """A rewrite and the champion on the same inputs, except those whose content the rewrite shows.
 
     Raises:
         BudgetExceededError: a hard budget does not allow the calls.
     """
-    usable = [given for given in inputs if given.conversation.id not in arm.shows]
-    new, old = measure(arm.text, usable), measure(champion, usable)
+    usable = [recorded for recorded in inputs if recorded.conversation.id not in rewrite.shows]
+    new, old = measure(rewrite.text, usable), measure(champion, usable)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     by_input: dict[str, float] = {}
     nearer = 0.0
-    for given, after, before in zip(usable, new, old, strict=True):
+    for recorded, after, before in zip(usable, new, old, strict=True):
         if after is None or before is None:
             continue
-        by_input[given.key] = after.value - before.value
-        at_stake = weight(given)
+        by_input[recorded.key] = after.value - before.value
+        at_stake = weight(recorded)
         nearer += at_stake * (after.near - before.near)
-        total = sums[given.conversation.id]
+        total = sums[recorded.conversation.id]
         total[0] += at_stake
         total[1] += at_stake * after.value
         total[2] += at_stake * before.value
     stake = sum(total[0] for total in sums.values())
     if not stake:
-        return LocalScore(arm, 0.0, 0.0, 0, {})
+        return LocalScore(rewrite, 0.0, 0.0, 0, {})
     score = sum(total[1] for total in sums.values()) / stake
     gain = score - sum(total[2] for total in sums.values()) / stake
     apart = {name: (total[1] - total[2]) / total[0] for name, total in sums.items()}
-    error = _error([(sums[name][0], each - gain) for name, each in apart.items()])
-    return LocalScore(arm, score, gain, len(by_input), apart, by_input, error, nearer / stake)
+    error = _error([(sums[name][0], difference - gain) for name, difference in apart.items()])
+    return LocalScore(rewrite, score, gain, len(by_input), apart, by_input, error, nearer / stake)
 
 
 def _error(groups: Sequence[tuple[float, float]]) -> float:
@@ -131,7 +131,7 @@ def _error(groups: Sequence[tuple[float, float]]) -> float:
 
 
 def halved(
-    arms: Sequence[Arm],
+    rewrites: Sequence[Rewrite],
     champion: str,
     inputs: Sequence[RecordedInput],
     measure: Measure,
@@ -139,27 +139,27 @@ def halved(
     rungs: Sequence[tuple[int, int]],
     spared: Collection[str] = (),
 ) -> Halved:
-    """Race arms over growing numbers of inputs.
+    """Race rewrites over growing numbers of inputs.
 
     Args:
-        arms: the texts to race.
+        rewrites: the texts to race.
         champion: the text to compare them with.
         inputs: in the order in which they are used.
         measure: measures a text.
         weight: of an input.
-        rungs: for each rung, the number of inputs that the arms in it have met at its end, and the number of arms
-            that go on.
-        spared: sources whose arms always go on.
+        rungs: for each rung, the number of inputs that the rewrites in it have met at its end, and how many of them go
+            on.
+        spared: sources whose rewrites always go on.
 
     Raises:
         BudgetExceededError: a hard budget does not allow the next call.
     """
-    left = list(arms)
+    racing = list(rewrites)
     scores, dropped = list[LocalScore](), list[LocalScore]()
     for count, survivors in rungs:
-        scores = [compared(arm, champion, inputs[:count], measure, weight) for arm in left]
-        scores.sort(key=lambda each: (-each.gain, -each.nearer))
-        kept = [each for at, each in enumerate(scores) if at < survivors or each.arm.source in spared]
-        dropped += [each for each in scores if each not in kept]
-        scores, left = kept, [each.arm for each in kept]
+        scores = [compared(rewrite, champion, inputs[:count], measure, weight) for rewrite in racing]
+        scores.sort(key=lambda scored: (-scored.gain, -scored.nearer))
+        surviving = [scored for at, scored in enumerate(scores) if at < survivors or scored.rewrite.source in spared]
+        dropped += [scored for scored in scores if scored not in surviving]
+        scores, racing = surviving, [scored.rewrite for scored in surviving]
     return Halved(scores, dropped)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.gate import GateDecision, judged_so_far, looks, paired
+from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import LookSchedule, compare, look_schedule
 from optimizer.proposers.proposals import HAND
 from optimizer.racing.halving import LocalScore
 
@@ -50,7 +51,7 @@ class Combination:
 
     def candidate(self, champion: Candidate) -> Candidate:
         """The champion with these texts."""
-        return {**champion, **{name: scored.arm.text for name, scored in self.parts.items()}}
+        return {**champion, **{name: scored.rewrite.text for name, scored in self.parts.items()}}
 
 
 Evaluate = Callable[["Combination", Sequence["Outcome"]], Sequence["Outcome"]]
@@ -74,8 +75,9 @@ def combinations_of(
     support = SUPPORT if most > 1 else SUPPORT_OF_ONE
     best = {name: scored[0] for name, scored in finalists.items() if scored and _is_supported(scored[0], support)}
     together = [Combination(best)] if len(best) > 1 else []
-    ranked = [each for rank in range(max(map(len, finalists.values()), default=0)) for each in _at(finalists, rank)]
-    ranked.sort(key=lambda each: -each[1].expected * (1.0 if worth is None else worth.get(each[0], 0.0)))
+    ranks = range(max(map(len, finalists.values()), default=0))
+    ranked = [entry for rank in ranks for entry in _at(finalists, rank)]
+    ranked.sort(key=lambda entry: -entry[1].expected * (1.0 if worth is None else worth.get(entry[0], 0.0)))
     return [*together, *(Combination({name: scored}) for name, scored in ranked)][:most]
 
 
@@ -85,7 +87,7 @@ def _at(finalists: Mapping[str, Sequence[LocalScore]], rank: int) -> list[tuple[
 
 def _is_supported(scored: LocalScore, errors: float) -> bool:
     """Whether a gain is more than so many standard errors; what people wrote or nobody measured is not asked."""
-    return scored.arm.source == HAND or not scored.inputs or scored.gain > errors * scored.error
+    return scored.rewrite.source == HAND or not scored.inputs or scored.gain > errors * scored.error
 
 
 def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], evaluate: Evaluate) -> list[Combination]:
@@ -102,23 +104,25 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
     Raises:
         BudgetExceededError: a hard budget does not allow the next evaluation.
     """
-    racing, dropped, total = list(combinations), list[Combination](), len(champion)
-    for number, count in enumerate(looks(total)):
-        met = sorted((_further(each, champion[:count], total, evaluate) for each in racing), key=_rank)
-        if met and met[0].decision is not None and met[0].decision.accepted:
-            return [met[0], *map(_beaten, met[1:]), *dropped]
-        undecided = [each for each in met if each.decision is None]
+    racing, dropped, schedule = list(combinations), list[Combination](), look_schedule(len(champion))
+    for number, count in enumerate(schedule.counts):
+        ranking = sorted(
+            (_further(combination, champion[:count], schedule, evaluate) for combination in racing), key=_rank
+        )
+        if ranking and ranking[0].decision is not None and ranking[0].decision.accepted:
+            return [ranking[0], *map(_beaten, ranking[1:]), *dropped]
+        undecided = [combination for combination in ranking if combination.decision is None]
         racing = undecided[: 1 if number else SURVIVORS]
-        dropped = [*[each for each in met if each not in racing], *dropped]
+        dropped = [*[combination for combination in ranking if combination not in racing], *dropped]
     return [*racing, *dropped]
 
 
 def most_evaluations(conversations: int, combinations: int = MOST) -> int:
     """Most evaluations of a conversation that a race of so many combinations over this many conversations makes."""
-    met, count, racing = 0, 0, combinations
-    for number, reached in enumerate(looks(conversations)):
-        count += racing * (reached - met)
-        met, racing = reached, min(racing, 1 if number else SURVIVORS)
+    before, count, racing = 0, 0, combinations
+    for number, reached in enumerate(look_schedule(conversations).counts):
+        count += racing * (reached - before)
+        before, racing = reached, min(racing, 1 if number else SURVIVORS)
     return count
 
 
@@ -137,18 +141,17 @@ def _rank(combination: Combination) -> tuple[bool, float]:
 
 def _beaten(combination: Combination) -> Combination:
     """The combination with the decision that not it was accepted, but a better one."""
-    decision = combination.decision
-    if decision is None or not decision.accepted:
+    if combination.decision is None or not combination.decision.accepted:
         return combination
-    reason = decision.reason.replace("accepted", "passed, but another gained more")
-    return replace(combination, decision=replace(decision, accepted=False, reason=reason))
+    return replace(combination, decision=replace(combination.decision, outcome=GateOutcome.OUTDONE))
 
 
-def _further(combination: Combination, champion: Sequence[Outcome], total: int, evaluate: Evaluate) -> Combination:
+def _further(
+    combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule, evaluate: Evaluate
+) -> Combination:
     """The combination evaluated on those conversations that it has not met, and what the gate says then."""
-    met = len(combination.outcomes)
-    outcomes = (*combination.outcomes, *evaluate(combination, champion[met:]))
-    found = paired(champion, outcomes)
-    if isinstance(found, GateDecision):
-        return replace(combination, outcomes=outcomes, gain=None, decision=found)
-    return replace(combination, outcomes=outcomes, gain=found.delta, decision=judged_so_far(found, total))
+    before = len(combination.outcomes)
+    outcomes = (*combination.outcomes, *evaluate(combination, champion[before:]))
+    comparison = compare(champion, outcomes)
+    gain = comparison.delta if comparison.unscored is None else None
+    return replace(combination, outcomes=outcomes, gain=gain, decision=schedule.decision(comparison))

@@ -27,17 +27,19 @@ class Pool:
 
     def add(self, scores: Iterable[LocalScore]) -> None:
         """Keep the texts that were measured on any input."""
-        self._scores |= {each.arm.text: each for each in scores if each.inputs}
+        self._scores |= {scored.rewrite.text: scored for scored in scores if scored.inputs}
 
     def earlier(self) -> tuple[EarlierText, ...]:
         """The texts as an author of prompts is told of them."""
-        return tuple(EarlierText(text, each.score, each.score - each.gain) for text, each in self._scores.items())
+        return tuple(
+            EarlierText(text, scored.score, scored.score - scored.gain) for text, scored in self._scores.items()
+        )
 
     def beside(
         self,
         champion: str,
         inputs: Sequence[RecordedInput],
-        known: Measure,
+        known_credits: Measure,
         weight: Callable[[RecordedInput], float],
     ) -> list[LocalScore]:
         """The texts beside a champion on those inputs on which both are known.
@@ -48,9 +50,9 @@ class Pool:
             known: the credits of a text as far as they are known.
             weight: of an input.
         """
-        arms = [each.arm for text, each in self._scores.items() if text != champion]
-        found = [compared(arm, champion, inputs, known, weight) for arm in arms]
-        return [each for each in found if each.inputs]
+        rewrites = [scored.rewrite for text, scored in self._scores.items() if text != champion]
+        scores = [compared(rewrite, champion, inputs, known_credits, weight) for rewrite in rewrites]
+        return [scored for scored in scores if scored.inputs]
 
 
 def parents_of(scored: Sequence[LocalScore]) -> list[LocalScore]:
@@ -60,15 +62,15 @@ def parents_of(scored: Sequence[LocalScore]) -> list[LocalScore]:
     inputs. First come those that are the best on most inputs.
     """
     best: dict[str, float] = {}
-    for each in scored:
-        for key, gain in each.by_input.items():
+    for score in scored:
+        for key, gain in score.by_input.items():
             best[key] = max(best.get(key, 0.0), gain)
-    wins = [sum(gain == best[key] for key, gain in each.by_input.items()) for each in scored]
+    wins = [sum(gain == best[key] for key, gain in score.by_input.items()) for score in scored]
     front: list[LocalScore] = []
     # What matches a text on all of its inputs is the best at least as often, and comes before it.
     for at in sorted(range(len(scored)), key=lambda at: (-wins[at], -len(scored[at].by_input), -scored[at].gain)):
         gains = scored[at].by_input
-        if any(gain > 0 for gain in gains.values()) and not any(_matches(each.by_input, gains) for each in front):
+        if any(gain > 0 for gain in gains.values()) and not any(_matches(other.by_input, gains) for other in front):
             front.append(scored[at])
     return front[:PARENTS]
 

@@ -32,7 +32,7 @@ _TIMEOUTS = {
 """By driver of SQLAlchemy, the name under which it takes a timeout, and its value in seconds."""
 
 _EXAMPLES = "postgresql+psycopg://user@host/name, mysql+pymysql://user@host/name or sqlite:////folder/studies.db"
-_LONGEST_SAID = 300
+_LONGEST_CAUSE = 300
 _BEHIND_OTHERS = 15
 """Tables of Optuna, and a few."""
 
@@ -48,7 +48,7 @@ def storage_url(url: str) -> str:
     if url.count("@") > 1:
         raise ValueError("has more than one @; write one in a user's name, a password or a parameter as %40")
     hides = Redaction().hides
-    if any(hides(each.partition("=")[0]) for each in url.partition("?")[2].split("&")):
+    if any(hides(parameter.partition("=")[0]) for parameter in url.partition("?")[2].split("&")):
         raise ValueError(f"has a password among its parameters; give it before the host, or as ${PASSWORD_VARIABLE}")
     return url
 
@@ -155,7 +155,7 @@ class StudyServer:
         if self._storage is None:
             self.check()
             with self._refused():
-                self._storage = self._opened()
+                self._storage = self._open_storage()
         return self._storage
 
     def studies(self, run: str) -> Studies:
@@ -176,11 +176,11 @@ class StudyServer:
                     optuna.delete_study(study_name=name, storage=storage)
         return _ServerStudies(self, storage, run)
 
-    def said(self, error: BaseException) -> str:
+    def one_line(self, error: BaseException) -> str:
         """A failure on one line, without the password."""
         cause = getattr(error, "orig", None) or (error.__cause__ and getattr(error.__cause__, "orig", None)) or error
         first = " ".join(str(cause).split()) or type(cause).__name__
-        return excerpt(first, _LONGEST_SAID, self._secret)
+        return excerpt(first, _LONGEST_CAUSE, self._secret)
 
     @property
     def _file(self) -> Path | None:
@@ -195,15 +195,15 @@ class StudyServer:
     def _engine(self) -> Engine:
         from sqlalchemy import create_engine
 
-        return create_engine(self._url, **self._kept())
+        return create_engine(self._url, **self._engine_options())
 
-    def _kept(self) -> dict[str, Any]:
+    def _engine_options(self) -> dict[str, Any]:
         from sqlalchemy import NullPool
 
         # Hours may lie between two writes: a connection that was kept would be cut off, or be missing to others.
         return {"connect_args": dict(self._options), "poolclass": NullPool}
 
-    def _opened(self) -> BaseStorage:
+    def _open_storage(self) -> BaseStorage:
         from optuna.storages import RDBStorage
         from sqlalchemy.exc import DBAPIError
 
@@ -212,8 +212,8 @@ class StudyServer:
         for _ in range(_BEHIND_OTHERS):
             # Each failure is one more table that another run, starting at the same time, has just made.
             with suppress(DBAPIError):
-                return RDBStorage(url, engine_kwargs=self._kept())
-        return RDBStorage(url, engine_kwargs=self._kept())
+                return RDBStorage(url, engine_kwargs=self._engine_options())
+        return RDBStorage(url, engine_kwargs=self._engine_options())
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
@@ -229,7 +229,7 @@ class StudyServer:
             ) from None
         except (SQLAlchemyError, StorageInternalError, RuntimeError, OSError) as error:
             raise self._refusal(
-                self.said(error),
+                self.one_line(error),
                 f"start the server, or give user, password (${PASSWORD_VARIABLE}) and database as it has them",
             ) from None
 
@@ -255,7 +255,7 @@ class _ServerStudies(Studies):
         except (SQLAlchemyError, StorageInternalError) as error:
             raise RunError(
                 f"search.storage: {self._server.shown}: the joint choice cannot be recorded "
-                f"({self._server.said(error)}); make the server reachable again and continue with --resume"
+                f"({self._server.one_line(error)}); make the server reachable again and continue with --resume"
             ) from None
 
 

@@ -19,7 +19,7 @@ Choice = bool | int | float | str
 Params = Mapping[str, Choice]
 """One combination: parameter → value."""
 
-ASKED = 32
+MOST_DRAWS = 32
 """Combinations that the sampler may draw to find new ones."""
 
 EARLY = 4
@@ -55,7 +55,7 @@ class JointStudy:
 
         self._written, self._seed = studies.written, seed
         self._space = {key: optuna.distributions.CategoricalDistribution(values) for key, values in choices.items()}
-        self._reference = {each.conversation.id: (at, each.score) for at, each in enumerate(reference)}
+        self._reference = {outcome.conversation.id: (at, outcome.score) for at, outcome in enumerate(reference)}
         self._trials: dict[frozenset[tuple[str, Choice]], Trial] = {}
         self._gains: dict[int, list[float]] = {}
         self._study = studies.create(name)
@@ -75,14 +75,14 @@ class JointStudy:
                     self._gains.setdefault(trial.number, []).append(gain)
                     trial.report(gain, at)
 
-    def close(self, params: Params, said: str) -> None:
+    def close(self, params: Params, reason: str) -> None:
         """A combination goes no further, for a reason; without any gain it counts as failed."""
         trial = self._trials.pop(frozenset(params.items()), None)
         if trial is None:
             return
         gains = self._gains.get(trial.number)
         with self._written():
-            trial.set_user_attr("gate", said)
+            trial.set_user_attr("gate", reason)
             self._tell(trial, sum(gains) / len(gains) if gains else None)
 
     def end(self) -> None:
@@ -92,7 +92,7 @@ class JointStudy:
                 self._tell(trial, None)
         self._trials.clear()
 
-    def drawn(self, known: Collection[Params]) -> Iterator[Params]:
+    def drawn(self, excluded: Collection[Params]) -> Iterator[Params]:
         """Combinations that the sampler expects to gain, each once, without those that are known."""
         import optuna
 
@@ -102,11 +102,11 @@ class JointStudy:
         )
         with self._written():
             aside.add_trials(self._study.get_trials(deepcopy=False))
-        met = {frozenset(each.items()) for each in known}
-        for _ in range(ASKED):
+        tried = {frozenset(combination.items()) for combination in excluded}
+        for _ in range(MOST_DRAWS):
             params = aside.ask(self._space).params
-            if frozenset(params.items()) not in met:
-                met.add(frozenset(params.items()))
+            if frozenset(params.items()) not in tried:
+                tried.add(frozenset(params.items()))
                 yield params
 
     def _trial(self, params: Params) -> Trial:

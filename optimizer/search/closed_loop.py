@@ -14,11 +14,12 @@ from optimizer.search.selection import Choice, Edit, choose
 from optimizer.tuning.results import BlameShare, blame_shares
 
 if TYPE_CHECKING:
+    from optimizer.tuning.stopped import Stopped
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import PromptSpec
 
 
-def closed_loop(tuning: Tuning) -> str:
+def closed_loop(tuning: Tuning) -> Stopped:
     """An `Optimizer` that rewrites, round by round, the prompt with the most loss that a rewrite could fix."""
     return gated_rounds(tuning, _ByBlame(tuning))
 
@@ -44,5 +45,5 @@ class _ByBlame:
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return examples_of(spec, self._tuning.outcomes("train"), self._attributions)
 
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
-        return self._tuning.sources.propose(n, request, wanted)
+    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
+        return self._tuning.sources.propose(n, request, most)

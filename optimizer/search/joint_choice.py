@@ -7,16 +7,17 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.racing.joint import MOST, Combination, raced
 from optimizer.racing.study import JointStudy, Params
-from optimizer.search.retrieved_settings import RetrievedSettings, told
+from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
 from optimizer.tuning.results import SettingsAttempt
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.variants import Setting, Variants
     from optimizer.racing.halving import LocalScore
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
 BEST = 2
@@ -31,7 +32,7 @@ class JointChoice:
 
     Args:
         tuning: of the run.
-        iteration: the round; notes what settings were tried.
+        this_round: notes what settings were tried.
         finalists: prompt name → its texts to choose from, best first.
         reference: outcomes of what the round begins with, on all train and validation conversations.
     """
@@ -39,13 +40,15 @@ class JointChoice:
     def __init__(
         self,
         tuning: Tuning,
-        iteration: Iteration,
+        this_round: Round,
         finalists: Mapping[str, Sequence[LocalScore]],
         reference: Sequence[Outcome],
     ) -> None:
-        self._tuning, self._iteration, self._begun = tuning, iteration, dict(tuning.champion)
+        self._tuning, self._round, self._begun = tuning, this_round, dict(tuning.champion)
         self._finalists = {
-            prompt: {f"{rank}: {each.arm.source}": each for rank, each in enumerate(scored, start=1)}
+            prompt: {
+                f"{rank}: {local_score.rewrite.source}": local_score for rank, local_score in enumerate(scored, start=1)
+            }
             for prompt, scored in finalists.items()
         }
         self._considered: RetrievedSettings | None = None
@@ -55,8 +58,8 @@ class JointChoice:
         now = tuning.champion_settings
         for name, values in tuning.variants.choices.items() if tuning.variants is not None else ():
             choices[f"setting {name}"] = [now[name], *(value for value in values if value != now[name])]
-        seed = tuning.seed_of(iteration.n)
-        self._study = JointStudy(f"iteration {iteration.n}", tuning.settings.studies, choices, reference, seed)
+        seed = tuning.seed_of(this_round.n)
+        self._study = JointStudy(f"iteration {this_round.n}", tuning.settings.studies, choices, reference, seed)
 
     def __enter__(self) -> Self:
         return self
@@ -72,9 +75,9 @@ class JointChoice:
             RunError: the study cannot be written.
         """
         tuning = self._tuning
-        what = "settings" if any(each.settings for each in combinations) else "joint choice"
+        what = "settings" if any(combination.settings for combination in combinations) else "joint choice"
         count = len(combinations)
-        phase = f"iteration {self._iteration.n}: {what} of {count} combination{'s' * (count != 1)}"
+        phase = f"iteration {self._round.n}: {what} of {count} combination{'s' * (count != 1)}"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
             tuning.allow(len(against))
@@ -85,8 +88,8 @@ class JointChoice:
             return outcomes
 
         ranked = raced(combinations, order, evaluate)
-        for each in ranked:
-            self._study.close(self._params(each), each.decision.reason if each.decision else "another one was ahead")
+        for combination in ranked:
+            self._study.close(self._params(combination), str(combination.decision or GateOutcome.OVERTAKEN))
         return ranked
 
     def with_settings(self, variants: Variants, pool: Sequence[Outcome]) -> list[Combination]:
@@ -99,38 +102,40 @@ class JointChoice:
         Raises:
             BudgetExceededError: a hard budget does not allow an embedding call.
         """
-        phase = f"iteration {self._iteration.n}: what other settings retrieve"
+        phase = f"iteration {self._round.n}: what other settings retrieve"
         self._considered = considered = RetrievedSettings(self._tuning, variants, phase, pool)
-        for each in considered.considered:
-            if each.refused is not None:
-                self._iteration.settings.append(self._attempt(each.settings, each.refused))
-        found = [Combination({}, settings=settings) for settings in considered.best(BEST)]
-        for params in self._study.drawn([self._params(each) for each in found]):
+        for option in considered.considered:
+            if option.refused is not None:
+                self._round.settings.append(
+                    self._attempt(option.settings, GateDecision(GateOutcome.NOT_TRIED, option.refused))
+                )
+        combinations = [Combination({}, settings=settings) for settings in considered.best(BEST)]
+        for params in self._study.drawn([self._params(combination) for combination in combinations]):
             drawn = self._combination(params)
-            if len(found) < MOST and drawn is not None and drawn.settings and considered.allows(drawn.settings):
-                found.append(drawn)
-        return found
+            if len(combinations) < MOST and drawn is not None and drawn.settings and considered.allows(drawn.settings):
+                combinations.append(drawn)
+        return combinations
 
     def note(self, combination: Combination) -> None:
         """Note how far a combination with other settings got; it comes last among the settings tried."""
-        said = combination.decision.reason if combination.decision is not None else None
-        attempt = self._attempt(combination.settings, said, combination.gain, tuple(combination.parts))
-        self._iteration.settings.append(attempt)
-        if combination.decision is not None and combination.decision.accepted:
-            gate = f"with {told(combination.settings)}: {said}"
+        decision = combination.decision
+        attempt = self._attempt(combination.settings, decision, combination.gain, tuple(combination.parts))
+        self._round.settings.append(attempt)
+        if decision is not None and decision.accepted:
+            gate = replace(decision, about=f"with {settings_text(combination.settings)}")
             for scored in combination.parts.values():
-                known = self._iteration.attempts[scored.arm.text]
-                self._iteration.attempts[scored.arm.text] = replace(known, gate=gate)
+                attempted = self._round.attempts[scored.rewrite.text]
+                self._round.attempts[scored.rewrite.text] = replace(attempted, gate=gate)
 
     def _attempt(
         self,
         settings: Mapping[str, Setting],
-        gate: str | None,
+        gate: GateDecision | None,
         gain: float | None = None,
         prompts: tuple[str, ...] = (),
     ) -> SettingsAttempt:
-        found = self._considered.found(settings) if self._considered is not None else None
-        recall, tokens = (found.recall, found.tokens) if found is not None else (None, None)
+        retrieval = self._considered.retrieval_under(settings) if self._considered is not None else None
+        recall, tokens = (retrieval.recall, retrieval.tokens) if retrieval is not None else (None, None)
         return SettingsAttempt(dict(settings), prompts, recall, tokens, gain, gate)
 
     def _params(self, combination: Combination) -> Params:
@@ -157,4 +162,4 @@ class JointChoice:
     def _label(self, prompt: str, text: str) -> str:
         if text == self._begun[prompt]:
             return CHAMPION
-        return next(label for label, each in self._finalists[prompt].items() if each.arm.text == text)
+        return next(label for label, local_score in self._finalists[prompt].items() if local_score.rewrite.text == text)

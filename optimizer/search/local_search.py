@@ -13,34 +13,35 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
-from optimizer.racing.arms import shown_by
 from optimizer.racing.halving import LocalScore, alternating
 from optimizer.racing.joint import Combination, combinations_of
 from optimizer.racing.pool import Pool
+from optimizer.racing.rewrites import conversations_of
 from optimizer.search.closed_loop import closed_loop
+from optimizer.search.crowning import crown_winner
 from optimizer.search.joint_choice import JointChoice
 from optimizer.search.portion import Portion
-from optimizer.search.prompt_search import ARMS, FEWEST_ARMS, PromptSearch
-from optimizer.search.rounds import NOTHING_WRONG, UNCONFIRMED, Rounds
+from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
+from optimizer.search.rounds import Rounds
 from optimizer.search.screening import SCREENED
 from optimizer.search.selection import Edit, expected_gains, shares_of
 from optimizer.tuning.results import blame_shares
-from tracing.errors import BudgetExceededError
+from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.objectives.local_evaluation import LocalEvaluation
-    from optimizer.racing.arms import Shown
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.racing.rewrites import WholeDemonstration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Champion, Tuning
 
 FEWEST_INPUTS = 4
 """A prompt whose operation was recorded on fewer inputs is left alone."""
 
 
-def local_search(tuning: Tuning) -> str:
+def local_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` that searches each prompt on recorded inputs, round by round, and joins the best end to end.
 
     A system that cannot rerun its operations is tuned by `closed_loop`, and so are prompts of which nothing was
@@ -51,7 +52,7 @@ def local_search(tuning: Tuning) -> str:
     """
     if tuning.prompts and not _has_recorded_inputs(tuning):
         stopped = closed_loop(tuning)
-        if tuning.variants is not None and stopped != NOTHING_WRONG and tuning.settings.rounds:
+        if tuning.variants is not None and stopped.kind != "nothing-wrong" and tuning.settings.rounds:
             _LocalRounds(tuning).choose_settings(tuning.next_round)
         return stopped
     return _LocalRounds(tuning).run()
@@ -73,47 +74,47 @@ class _LocalRounds:
     def __init__(self, tuning: Tuning) -> None:
         self.tuning = tuning
         self.history: list[Edit] = []
-        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.baseline.items()}
         self.pool: dict[str, Pool] = defaultdict(Pool)
         """By prompt, the texts measured on recorded inputs in any round."""
         self.met: dict[str, list[Pair]] = defaultdict(list)
         """By prompt, what its texts gained on recorded inputs and end to end."""
         self.alignment: dict[str, Alignment] = {}
         """By prompt, how well the first has predicted the second."""
-        self.shown: dict[str, tuple[Shown, ...]] = {}
+        self.demonstrations: dict[str, tuple[WholeDemonstration, ...]] = {}
         """By prompt, the demonstrations in the champion's text."""
 
-    def run(self) -> str:
-        seen: Champion | None = None
+    def run(self) -> Stopped:
+        attributed: Champion | None = None
         attributions: list[Attribution] = []
         signals: Signals | None = None
         rounds = Rounds(self.tuning, None)
         for n in rounds:
             champion = self.tuning.champion, self.tuning.champion_settings
-            if champion != seen or signals is None:
-                seen = champion
+            if champion != attributed or signals is None:
+                attributed = champion
                 attributions, signals = self.tuning.attribute(n)
             if signals.failures == 0:
-                return NOTHING_WRONG
+                return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
-            with self.tuning.iteration(n) as iteration:
-                iteration.blame = blame_shares(signals.signals)
-                self._iterate(iteration, attributions, signals)
+            with self.tuning.round(n) as this_round:
+                this_round.blame = blame_shares(signals.signals)
+                self._go_through(this_round, attributions, signals)
         return rounds.stopped
 
     def choose_settings(self, n: int) -> None:
-        """An iteration that tries other settings with the champion's texts.
+        """A round that tries other settings with the champion's texts.
 
         Raises:
             BudgetExceededError: a hard budget ended it.
         """
         tuning = self.tuning
-        with tuning.iteration(n) as iteration:
+        with tuning.round(n) as this_round:
             pool = _learned_from(tuning)
-            self._choose(iteration, {}, pool, {}, Portion(tuning, n, len(pool), tuning.prompts))
+            self._choose(this_round, {}, pool, {}, Portion(tuning, n, len(pool), tuning.prompts))
 
-    def _iterate(self, iteration: Iteration, attributions: Sequence[Attribution], signals: Signals) -> None:
-        tuning, n, finalists = self.tuning, iteration.n, dict[str, list[LocalScore]]()
+    def _go_through(self, this_round: Round, attributions: Sequence[Attribution], signals: Signals) -> None:
+        tuning, n, finalists = self.tuning, this_round.n, dict[str, list[LocalScore]]()
         pool = self._pool()
         # Other settings of the system may have given it a new one. Where settings alone are tuned, it may have none.
         local = cast("LocalEvaluation", tuning.local)
@@ -125,31 +126,31 @@ class _LocalRounds:
             inputs = alternating(local.inputs(prompt, pool), tuning.seed_of(n))
             if len(inputs) < FEWEST_INPUTS:
                 continue
-            iteration.edited = (*iteration.edited, prompt)
+            this_round.edited = (*this_round.edited, prompt)
             search = PromptSearch(
                 tuning,
                 local,
-                iteration,
+                this_round,
                 prompt,
                 inputs,
-                self.shown.get(prompt, ()),
+                self.demonstrations.get(prompt, ()),
                 self.tried[prompt],
                 self.pool[prompt],
             )
-            count = max(FEWEST_ARMS, round(ARMS * share))
-            known = self.alignment.get(prompt)
+            count = max(FEWEST_REWRITES, round(REWRITES * share))
+            alignment = self.alignment.get(prompt)
             faithful = local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
-            measured = faithful and (known is None or not known.misleads)
+            measured = faithful and (alignment is None or not alignment.misleads)
             calls = portion.executions(tuning.prompts[prompt].operation, share / sum(shares.values()))
             finalists[prompt] = search.finalists(count, attributions, signals, measured=measured, calls=calls)
         before = tuning.champion
-        self._choose(iteration, finalists, pool, gains, portion)
-        iteration.alignment = dict(self.alignment)
+        self._choose(this_round, finalists, pool, gains, portion)
+        this_round.alignment = dict(self.alignment)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in finalists]
 
     def _choose(
         self,
-        iteration: Iteration,
+        this_round: Round,
         finalists: Mapping[str, Sequence[LocalScore]],
         pool: Sequence[Outcome],
         gains: Mapping[str, float],
@@ -157,72 +158,61 @@ class _LocalRounds:
     ) -> None:
         """The texts that go on, those of prompts with great expected gains first, and then settings with them."""
         tuning = self.tuning
-        with JointChoice(tuning, iteration, finalists, _learned_from(tuning)) as joint:
+        with JointChoice(tuning, this_round, finalists, _learned_from(tuning)) as joint:
             racing = [name for name, texts in finalists.items() if texts]
             combinations = combinations_of(finalists, gains, portion.race(pool, racing).combinations)
-            self._join(iteration, joint, combinations, pool, portion)
+            self._join(this_round, joint, combinations, pool, portion)
             if tuning.variants is not None:
                 pool = self._pool()
                 combinations = joint.with_settings(tuning.variants, pool)[
                     : portion.race(pool, tuning.prompts).combinations
                 ]
-                self._join(iteration, joint, combinations, pool, portion)
+                self._join(this_round, joint, combinations, pool, portion)
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""
-        return _unseen(_learned_from(self.tuning), map(shown_by, self.shown.values()))
+        return _unseen(_learned_from(self.tuning), map(conversations_of, self.demonstrations.values()))
 
     def _join(
         self,
-        iteration: Iteration,
+        this_round: Round,
         joint: JointChoice,
         combinations: Sequence[Combination],
         pool: Sequence[Outcome],
         portion: Portion,
     ) -> None:
-        tuning, n = self.tuning, iteration.n
+        tuning, n = self.tuning, this_round.n
         if not combinations:
             return
-        racing = {scored.arm for each in combinations for scored in each.parts.values()}
-        unseen = _unseen(pool, [arm.shows for arm in racing])
+        racing = {scored.rewrite for combination in combinations for scored in combination.parts.values()}
+        unseen = _unseen(pool, [rewrite.shows for rewrite in racing])
         random.Random(tuning.seed_of(n)).shuffle(unseen)  # noqa: S311 (the order of conversations)
-        order, most = portion.race(unseen, {name for each in combinations for name in each.parts})
+        order, most = portion.race(unseen, {name for combination in combinations for name in combination.parts})
         if not order:
             return
         ranked = joint.raced(combinations[:most], order)
         # The best last: what became of it is what its texts are remembered for.
-        for each in reversed(ranked):
-            if each.settings:
-                joint.note(each)
+        for combination in reversed(ranked):
+            if combination.settings:
+                joint.note(combination)
             else:
-                self._note(iteration, each, order)
+                self._note(this_round, combination, order)
         self.alignment = {name: alignment_of(pairs, seed=tuning.settings.seed) for name, pairs in self.met.items()}
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
-        for scored in winner.parts.values():
-            attempt = iteration.attempts[scored.arm.text]
-            if not tuning.approves(attempt):
-                _withdraw(iteration, winner, [scored], "declined by hand")
-                return
-        try:
-            crowned = tuning.crown(winner.candidate(tuning.champion), winner.settings)
-        except BudgetExceededError:
-            _withdraw(iteration, winner, winner.parts.values(), "the budget ended before its validation")
-            raise
-        if not crowned:
-            _withdraw(iteration, winner, winner.parts.values(), UNCONFIRMED)
-            return
-        self.shown |= {name: scored.arm.demonstrations for name, scored in winner.parts.items()}
+        texts = [scored.rewrite.text for scored in winner.parts.values()]
+        if crown_winner(tuning, this_round, texts, winner.candidate(tuning.champion), winner.settings):
+            self.demonstrations |= {name: scored.rewrite.demonstrations for name, scored in winner.parts.items()}
 
-    def _note(self, iteration: Iteration, combination: Combination, order: Sequence[Outcome]) -> None:
+    def _note(self, this_round: Round, combination: Combination, order: Sequence[Outcome]) -> None:
         """Note how far a combination got, and what its text gained here and there if it is one text alone."""
         alone = len(combination.parts) == 1
         for prompt, scored in combination.parts.items():
-            attempt = iteration.attempts[scored.arm.text]
+            attempt = this_round.attempts[scored.rewrite.text]
             if combination.decision is not None:
-                whose = "" if alone else f"{' and '.join(combination.parts)} together: "
-                attempt = replace(attempt, gate=f"{whose}{combination.decision.reason}")
+                about = "" if alone else f"{' and '.join(combination.parts)} together"
+                attempt = replace(attempt, gate=replace(combination.decision, about=about))
             if alone and combination.gain is not None:
                 attempt = replace(attempt, screening=combination.gain)
                 self.met[prompt] += [
@@ -230,17 +220,7 @@ class _LocalRounds:
                     for old, new in zip(order, combination.outcomes, strict=False)
                     if old.conversation.id in scored.by_conversation
                 ]
-            iteration.attempts[scored.arm.text] = attempt
-
-
-def _withdraw(iteration: Iteration, winner: Combination, parts: Iterable[LocalScore], why: str) -> None:
-    """Note why a combination that the gate accepted did not become the champion."""
-    for scored in parts:
-        attempt = iteration.attempts[scored.arm.text]
-        iteration.attempts[scored.arm.text] = replace(attempt, gate=f"{why}, though {attempt.gate}")
-    if winner.settings:
-        noted = iteration.settings[-1]
-        iteration.settings[-1] = replace(noted, gate=f"{why}, though {noted.gate}")
+            this_round.attempts[scored.rewrite.text] = attempt
 
 
 def _learned_from(tuning: Tuning) -> list[Outcome]:
@@ -248,7 +228,7 @@ def _learned_from(tuning: Tuning) -> list[Outcome]:
     return [*tuning.outcomes("train"), *tuning.outcomes("validation")]
 
 
-def _unseen(outcomes: Sequence[Outcome], shown: Iterable[frozenset[str]]) -> list[Outcome]:
+def _unseen(outcomes: Sequence[Outcome], hidden_ids: Iterable[frozenset[str]]) -> list[Outcome]:
     """The outcomes on conversations of which nothing is shown: what a text shows, it need not find."""
-    hidden = frozenset().union(*shown)
+    hidden = frozenset().union(*hidden_ids)
     return [outcome for outcome in outcomes if outcome.conversation.id not in hidden]

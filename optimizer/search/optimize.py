@@ -12,15 +12,21 @@ from optimizer.proposers.proposals import Means, ProposerFactory, open_proposers
 from optimizer.proposers.sources import ProposalSources
 from optimizer.search.optimizers import Optimizer
 from optimizer.tuning.results import LoopResult, LoopSettings, Observer, SearchCost
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import ChampionUnscoredError
 from optimizer.tuning.tuning_run import TuningRun
-from tracing.errors import BudgetExceededError
+from tracing.errors import BudgetExceededError, MemtuneError, PartSpentError
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
     from optimizer.evaluation.variants import Variants
     from optimizer.tuning.failures import Failures
     from tracing.llm.access import ModelAccess
+
+_SEARCH_CALLS = "search.calls"
+
+_EARLY = BudgetExceededError, ChampionUnscoredError
+"""What ends a part of the run before it is done."""
 
 
 def optimize(
@@ -50,17 +56,17 @@ def optimize(
         begin: called first, within the budgets, such as to calibrate a judge.
 
     Raises:
-        RunError: the seed prompts cannot be scored because calls fail or are cut short; or the optimizer fails.
-        ContractError: the seed candidate breaks a contract.
+        RunError: the baseline cannot be scored because calls fail or are cut short; or the optimizer fails.
+        ContractError: the baseline breaks a contract.
     """
     means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
-    made = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
-    sources = ProposalSources(made, settings.hand, own_author=means.own_author, progress=observer.progress)
+    instances = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
+    sources = ProposalSources(instances, settings.hand, own_author=means.own_author, progress=observer.progress)
     tuning = TuningRun(evaluator, splits, seed_candidate, settings, access, failures, sources, observer, variants)
 
     cost: SearchCost | None = None
 
-    def searched() -> str:
+    def search() -> Stopped:
         nonlocal cost
         if begin is not None:
             begin()
@@ -68,22 +74,24 @@ def optimize(
         budget = access.budget
         before, since = budget.spent, budget.seconds
         try:
-            with tuning.searching(), budget.part("search.calls", settings.calls):
-                return optimizer(tuning)
+            with tuning.searching(), budget.part(_SEARCH_CALLS, settings.calls):
+                return Stopped.returned(optimizer(tuning))
         finally:
             spent = budget.spent - before
             cost = SearchCost(spent.calls, spent.tokens, budget.seconds - since, dict(tuning.costs))
 
-    stopped, _ = _until_stopped(searched)
-    early = _until_stopped(tuning.test)
-    return replace(tuning.result(early[0] if early[1] else stopped), search=cost)
-
-
-def _until_stopped(part: Callable[[], str | None]) -> tuple[str, bool]:
-    """Why a part of the run ended, and whether that was early."""
     try:
-        return part() or "", False
-    except BudgetExceededError as error:
-        return f"budget: {error}", True
-    except ChampionUnscoredError as error:
-        return str(error), True
+        stopped = search()
+    except _EARLY as error:
+        stopped = _stopped_by(error)
+    try:
+        tuning.test()
+    except _EARLY as error:
+        stopped = _stopped_by(error)
+    return replace(tuning.result(stopped), search=cost)
+
+
+def _stopped_by(error: MemtuneError) -> Stopped:
+    if isinstance(error, PartSpentError):
+        return Stopped("search-calls", str(error).removeprefix(f"{_SEARCH_CALLS}: "))
+    return Stopped("budget" if isinstance(error, BudgetExceededError) else "own", str(error))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
+from optimizer.tuning.stopped import Stopped
 from tracing.errors import ContractError, MemtuneError, RunError, in_one_line
 from tracing.plugins import PluginRegistry
 
@@ -35,8 +36,10 @@ OPTIMIZERS = PluginRegistry(
 class Optimizer(Protocol):
     """Searches for better prompts; a function of a `Tuning`, or an object that can be called with one."""
 
-    def __call__(self, tuning: Tuning, /) -> str:
-        """Search until done, leave the best candidate as `tuning.champion`, and return why it ended, in plain words.
+    def __call__(self, tuning: Tuning, /) -> Stopped:
+        """Search until done, leave the best candidate as `tuning.champion`, and return why it ended.
+
+        A text, as optimizers returned before there was `Stopped`, is taken as well.
 
         The same tuning with the same replies leads to the same champion: every random choice is drawn from
         `tuning.settings.seed`. A run is resumed by repeating it on cached replies.
@@ -49,7 +52,7 @@ class Optimizer(Protocol):
 
 def optimizers_of(names: str) -> tuple[str, ...]:
     """The single names, each once, of one or several optimizers with commas between them."""
-    return tuple(dict.fromkeys(each.strip() for each in names.split(",")))
+    return tuple(dict.fromkeys(name.strip() for name in names.split(",")))
 
 
 def open_optimizer(names: str) -> Optimizer:
@@ -62,16 +65,16 @@ def open_optimizer(names: str) -> Optimizer:
     """
     from optimizer.search.side_by_side import SideBySide
 
-    searches = {name: _opened(name) for name in optimizers_of(names)}
+    searches = {name: _checked_optimizer(name) for name in optimizers_of(names)}
     return next(iter(searches.values())) if len(searches) == 1 else SideBySide(searches)
 
 
-def _opened(name: str) -> Optimizer:
+def _checked_optimizer(name: str) -> Optimizer:
     search = cast("Optimizer", OPTIMIZERS.open_callable(name, "tuning"))
 
-    def checked(tuning: Tuning, /) -> str:
+    def checked(tuning: Tuning, /) -> Stopped:
         try:
-            stopped: object = search(tuning)
+            reason: object = search(tuning)
         except ContractError as error:
             raise RunError(f"optimizer: {name!r} gave a candidate that breaks its contracts: {error}") from error
         except MemtuneError:
@@ -81,10 +84,9 @@ def _opened(name: str) -> Optimizer:
                 f"optimizer: {name!r} failed: {in_one_line(error)}; fix it and start the run again (its calls are "
                 "cached)"
             ) from error
-        if not isinstance(stopped, str) or not stopped.strip():
-            raise RunError(
-                f"optimizer: {name!r} returned a {type(stopped).__name__}; return why the search ended, as a text"
-            )
-        return " ".join(stopped.split())
+        try:
+            return Stopped.returned(" ".join(reason.split()) if isinstance(reason, str) else reason)
+        except TypeError as error:
+            raise RunError(f"optimizer: {name!r} {error}") from None
 
     return checked

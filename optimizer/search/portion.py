@@ -89,11 +89,11 @@ class Portion:
             order: the champion's outcomes on them.
             prompts: names of those whose texts race.
         """
-        left = self._tuning.affordable()
-        if self._before is None or self._share is None or left is None:
+        affordable = self._tuning.affordable()
+        if self._before is None or self._share is None or affordable is None:
             return Race(order, affordable_combinations(len(order), None))
-        whole = self._share.conversations - (self._before.conversations - left.conversations)
-        evaluations = self._conversations(whole, prompts, left)
+        whole = self._share.conversations - (self._before.conversations - affordable.conversations)
+        evaluations = self._conversations(whole, prompts, affordable)
         validation = {conversation.id for conversation in self._tuning.validation}
         unmet = len(validation - {outcome.conversation.id for outcome in order})
         if most_evaluations(len(order), 1) + unmet <= evaluations:
@@ -103,11 +103,13 @@ class Portion:
         first = sorted(order, key=lambda outcome: outcome.conversation.id not in validation)
         return Race(first[: int(evaluations) - unmet], 1)
 
-    def _conversations(self, whole: float, prompts: Collection[str], left: Affordable) -> float:
+    def _conversations(self, whole: float, prompts: Collection[str], affordable: Affordable) -> float:
         """How many conversations with new texts of these prompts take what so many with all texts new take.
 
         Args:
             left: with all texts new.
         """
         these = self._tuning.affordable(prompts)
-        return whole * these.conversations / left.conversations if these is not None and left.conversations else whole
+        if these is None or not affordable.conversations:
+            return whole
+        return whole * these.conversations / affordable.conversations

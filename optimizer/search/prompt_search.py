@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.proposals import HAND
-from optimizer.racing.arms import DEMONSTRATED, Arm, Shown, sets_of, shown_whole, with_shown
 from optimizer.racing.halving import Halved, LocalScore, halved
 from optimizer.racing.pool import Pool, parents_of
+from optimizer.racing.rewrites import (
+    DEMONSTRATED,
+    Rewrite,
+    WholeDemonstration,
+    demonstration_sets,
+    whole_demonstrations,
+    with_demonstrations,
+)
 from optimizer.search.screening import drawn
 from optimizer.tuning.results import Attempt
 from tracing.errors import BudgetExceededError
@@ -30,16 +37,16 @@ if TYPE_CHECKING:
     from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.objectives.objective import Credit, RecordedInput
     from optimizer.proposers.proposals import ProposalRequest
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
 FINALISTS = 2
 """Texts of each prompt that meet the whole pipeline."""
 
-ARMS, FEWEST_ARMS = 24, 6
+REWRITES, FEWEST_REWRITES = 24, 6
 """Texts that the searches of one round begin with, together; and one prompt's search at least."""
 
-SHOWN, SECOND = 1 / 3, 1 / 4
+DEMONSTRATED_SHARE, SECOND_SHARE = 1 / 3, 1 / 4
 """Parts of them with whole demonstrations, and of the second generation."""
 
 STAKES = ((12.0, 8), (30.0, 3), (100.0, 2))
@@ -65,15 +72,17 @@ Rungs = Sequence[tuple[int, int]]
 
 def most_reruns(inputs: int) -> int:
     """Most calls of one prompt's search in a round over this many recorded inputs, at each of which one need is."""
-    return _reruns(ARMS + TRIED_TOGETHER**2, [(min(inputs, round(stake)), left) for stake, left in STAKES])
+    return _reruns(
+        REWRITES + TRIED_TOGETHER**2, [(min(inputs, round(stake)), survivors) for stake, survivors in STAKES]
+    )
 
 
 def _reruns(texts: int, rungs: Rungs) -> int:
     """Calls for so many texts and the champion."""
-    met, calls = 0, 0
-    for count, left in rungs:
-        calls += (texts + 1) * (count - met)
-        met, texts = count, min(left, texts)
+    before, calls = 0, 0
+    for count, survivors in rungs:
+        calls += (texts + 1) * (count - before)
+        before, texts = count, min(survivors, texts)
     return calls
 
 
@@ -82,7 +91,7 @@ class PromptSearch:
 
     Args:
         tuning, local: of the run.
-        iteration: notes what is tried.
+        this_round: notes what is tried.
         prompt: its name.
         inputs: recorded inputs of its operation, in the order in which they are used.
         shown: demonstrations in the champion's text.
@@ -94,17 +103,17 @@ class PromptSearch:
         self,
         tuning: Tuning,
         local: LocalEvaluation,
-        iteration: Iteration,
+        this_round: Round,
         prompt: str,
         inputs: Sequence[RecordedInput],
-        shown: tuple[Shown, ...],
+        demonstrations: tuple[WholeDemonstration, ...],
         tried: set[str],
         pool: Pool,
     ) -> None:
-        self._tuning, self._local, self._iteration = tuning, local, iteration
+        self._tuning, self._local, self._round = tuning, local, this_round
         self._spec, self._objective = tuning.prompts[prompt], local.objectives[prompt]
-        self._inputs, self._shown, self._tried, self._pool = inputs, shown, tried, pool
-        self._seed = tuning.seed_of(iteration.n)
+        self._inputs, self._demonstrations, self._tried, self._pool = inputs, demonstrations, tried, pool
+        self._seed = tuning.seed_of(this_round.n)
 
     def finalists(
         self,
@@ -134,21 +143,20 @@ class PromptSearch:
             # What nobody measures would be used up untried.
             count = FINALISTS
         request = self._request(count, attributions, signals)
-        second = round(SECOND * count) if measured else 0
+        second = round(SECOND_SHARE * count) if measured else 0
         first = self._first(request, count - second)
         if not measured:
-            self._tried.update(arm.text for arm in first)
-            for arm in first:
-                self._note(arm)
-            written = [arm for arm in first if arm.source == HAND]
-            return [LocalScore(arm, 0.0, 0.0, 0, {}) for arm in (written or first[:FINALISTS])]
+            self._tried.update(rewrite.text for rewrite in first)
+            for rewrite in first:
+                self._note(rewrite)
+            written = [rewrite for rewrite in first if rewrite.source == HAND]
+            return [LocalScore(rewrite, 0.0, 0.0, 0, {}) for rewrite in (written or first[:FINALISTS])]
         best, dropped = self._raced(first, request, second, rungs)
-        for each in (*best, *dropped):
-            self._note(each.arm, each.gain)
+        for scored in (*best, *dropped):
+            self._note(scored.rewrite, scored.gain)
         # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
-        return [each for each in best if each.arm.source == HAND] or [each for each in best if each.gain > 0][
-            :FINALISTS
-        ]
+        by_hand = [scored for scored in best if scored.rewrite.source == HAND]
+        return by_hand or [scored for scored in best if scored.gain > 0][:FINALISTS]
 
     def _portioned(self, count: int, calls: float) -> tuple[int, Rungs]:
         """Number of texts and rungs of the largest portion of a search that makes no more than `calls`.
@@ -163,21 +171,21 @@ class PromptSearch:
 
     def _reaching(self, portion: float) -> Rungs:
         """The rungs of a search with this portion of the usual stakes; all inputs if there is less at stake."""
-        stakes = [(max(FEWEST_AT_STAKE, portion * stake), left) for stake, left in STAKES]
+        stakes = [(max(FEWEST_AT_STAKE, portion * stake), survivors) for stake, survivors in STAKES]
         sums = list(accumulate(map(self._objective.weight, self._inputs)))
         return [
-            (next((number for number, sum_ in enumerate(sums, start=1) if sum_ >= stake), len(sums)), left)
-            for stake, left in stakes
+            (next((number for number, sum_ in enumerate(sums, start=1) if sum_ >= stake), len(sums)), survivors)
+            for stake, survivors in stakes
         ]
 
     def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> ProposalRequest:
         tuning, name = self._tuning, self._spec.name
         train = tuning.outcomes("train")
         examples = examples_of(self._spec, train, attributions)
-        blaming = (each for each in signals.signals if each.prompt == name)
+        blaming = (signal for signal in signals.signals if signal.prompt == name)
         return tuning.request(
             name,
-            signal=max(blaming, key=lambda each: each.loss, default=None),
+            signal=max(blaming, key=lambda signal: signal.loss, default=None),
             examples=examples,
             minibatch=drawn(train, examples[0], seed=self._seed) if tuning.sources.own_author else (),
             count=count,
@@ -186,27 +194,31 @@ class PromptSearch:
             earlier=self._pool.earlier(),
         )
 
-    def _first(self, request: ProposalRequest, count: int) -> list[Arm]:
+    def _first(self, request: ProposalRequest, count: int) -> list[Rewrite]:
         """What proposers make of the champion's text, and it with sets of whole demonstrations."""
-        sources, n = self._tuning.sources, self._iteration.n
-        shown_part = round(SHOWN * count) if sources.demonstrates else 0
-        offered = sources.propose(n, request, count - shown_part, besides=(DEMONSTRATIONS,))
+        sources, n = self._tuning.sources, self._round.n
+        demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates else 0
+        offered = sources.propose(n, request, count - demonstrated_part, besides=(DEMONSTRATIONS,))
         # A rewrite of a text may keep what that shows; what people wrote stands for itself.
-        kept = self._shown
-        arms = [Arm(each.text, each.source, each.reason, () if each.source == HAND else kept) for each in offered]
-        learned = {conversation.id for conversation in self._tuning.train}
-        shown = [
-            each
-            for each in shown_whole(self._objective, self._spec, self._inputs)
-            if each.given.conversation.id in learned
+        inherited = self._demonstrations
+        rewrites = [
+            Rewrite(proposal.text, proposal.source, proposal.reason, () if proposal.source == HAND else inherited)
+            for proposal in offered
         ]
-        plain = Arm(request.text, "", "")
-        demonstrated = filter(None, (with_shown(plain, chosen) for chosen in sets_of(shown, self._seed)))
-        return [*arms, *islice(filter(self._is_new, demonstrated), shown_part)]
+        learned = {conversation.id for conversation in self._tuning.train}
+        demonstrations = [
+            demonstration
+            for demonstration in whole_demonstrations(self._objective, self._spec, self._inputs)
+            if demonstration.recorded.conversation.id in learned
+        ]
+        plain = Rewrite(request.text, "", "")
+        sets = demonstration_sets(demonstrations, self._seed)
+        demonstrated = filter(None, (with_demonstrations(plain, chosen) for chosen in sets))
+        return [*rewrites, *islice(filter(self._is_new, demonstrated), demonstrated_part)]
 
     def _second(
-        self, scored: Sequence[LocalScore], met: Sequence[RecordedInput], request: ProposalRequest, count: int
-    ) -> list[Arm]:
+        self, scored: Sequence[LocalScore], measured: Sequence[RecordedInput], request: ProposalRequest, count: int
+    ) -> list[Rewrite]:
         """What proposers make of parents, and the best texts with the best demonstrations.
 
         Args:
@@ -215,78 +227,89 @@ class PromptSearch:
             request: for rewrites of the champion.
             count: rewrites of parents to ask for.
         """
-        made = list(filter(self._is_new, _together(scored)))
-        known = partial(self._local.known, self._spec.name)
-        parents = parents_of(self._pool.beside(request.text, met, known, self._objective.weight))
+        rewrites = list(filter(self._is_new, _together(scored)))
+        known_credits = partial(self._local.known, self._spec.name)
+        parents = parents_of(self._pool.beside(request.text, measured, known_credits, self._objective.weight))
         for parent in parents if count else ():
-            wanted = -(-count // len(parents))
-            tried = self._tried | {arm.text for arm in made}
-            asked = replace(
+            per_parent = -(-count // len(parents))
+            tried = self._tried | {rewrite.text for rewrite in rewrites}
+            parent_request = replace(
                 request,
-                text=parent.arm.text,
-                count=wanted,
+                text=parent.rewrite.text,
+                count=per_parent,
                 tried=frozenset(tried),
                 earlier=self._pool.earlier(),
             )
-            offered = self._tuning.sources.propose(self._iteration.n + 1, asked, wanted, besides=(DEMONSTRATIONS,))
-            made += [
-                Arm(each.text, each.source, f"{parent.arm.reason}; {each.reason}", parent.arm.demonstrations)
-                for each in offered
-                if each.source != HAND
+            offered = self._tuning.sources.propose(
+                self._round.n + 1, parent_request, per_parent, besides=(DEMONSTRATIONS,)
+            )
+            rewrites += [
+                Rewrite(
+                    proposal.text,
+                    proposal.source,
+                    f"{parent.rewrite.reason}; {proposal.reason}",
+                    parent.rewrite.demonstrations,
+                )
+                for proposal in offered
+                if proposal.source != HAND
             ]
-        return made
+        return rewrites
 
-    def _raced(self, first: Sequence[Arm], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
+    def _raced(self, first: Sequence[Rewrite], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
         tuning, weight = self._tuning, self._objective.weight
-        phase = f"iteration {self._iteration.n}: replies of {self._spec.name} to recorded inputs"
+        phase = f"iteration {self._round.n}: replies of {self._spec.name} to recorded inputs"
         most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
-        met: set[tuple[str, str]] = set()
+        measured: set[tuple[str, str]] = set()
         reached = 0
 
-        def measure(text: str, given: Sequence[RecordedInput]) -> Sequence[Credit | None]:
+        def measure(text: str, inputs: Sequence[RecordedInput]) -> Sequence[Credit | None]:
             tuning.allow(1)
-            new = [each for each in given if (text, each.key) not in met]
-            before = len(met)
-            met.update((text, each.key) for each in new)
+            new = [recorded for recorded in inputs if (text, recorded.key) not in measured]
+            before = len(measured)
+            measured.update((text, recorded.key) for recorded in new)
 
-            def progress(done: int, total: int) -> None:
+            def progress(count: int, total: int) -> None:
                 nonlocal reached
-                reached = before + max(0, done - (total - len(new)))
+                reached = before + max(0, count - (total - len(new)))
                 tuning.step(phase, reached, max(most, reached))
 
-            return self._local.measure(self._spec.name, text, given, progress=progress)
+            return self._local.measure(self._spec.name, text, inputs, progress=progress)
 
-        def race(arms: Sequence[Arm], rungs: Sequence[tuple[int, int]]) -> Halved:
-            self._tried.update(arm.text for arm in arms)
-            for arm in arms:
+        def race(rewrites: Sequence[Rewrite], rungs: Sequence[tuple[int, int]]) -> Halved:
+            self._tried.update(rewrite.text for rewrite in rewrites)
+            for rewrite in rewrites:
                 # Before it is measured: a budget may end the race.
-                if arm.text not in self._iteration.attempts:
-                    self._note(arm)
+                if rewrite.text not in self._round.attempts:
+                    self._note(rewrite)
             try:
-                found = halved(arms, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
+                race_result = halved(rewrites, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
             except BudgetExceededError as error:
-                told = f"{reached} of at most {most} replies to recorded inputs of {self._spec.name} were measured"
+                extent = f"{reached} of at most {most} replies to recorded inputs of {self._spec.name} were measured"
                 # A share that is spent ends this optimizer alone.
-                raise type(error)(f"{error}; {told}, too few to choose a rewrite") from error
-            self._pool.add((*found.dropped, *found.best))
-            return found
+                raise type(error)(f"{error}; {extent}, too few to choose a rewrite") from error
+            self._pool.add((*race_result.dropped, *race_result.best))
+            return race_result
 
         opening = race(first, rungs[:1])
-        left = [each.arm for each in opening.best]
+        surviving = [scored.rewrite for scored in opening.best]
         # What the first generation was measured on is known, so that it costs nothing here.
         second_generation = self._second(opening.best, self._inputs[: rungs[0][0]], request, second)
-        rest = race([*left, *second_generation], rungs)
+        rest = race([*surviving, *second_generation], rungs)
         return Halved(rest.best, [*rest.dropped, *opening.dropped])
 
-    def _is_new(self, arm: Arm) -> bool:
-        return arm.text not in self._tried and not self._spec.contract.violations(arm.text)
+    def _is_new(self, rewrite: Rewrite) -> bool:
+        return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
 
-    def _note(self, arm: Arm, gain: float | None = None) -> None:
-        self._iteration.attempts[arm.text] = Attempt(self._spec.name, arm.source, arm.reason, arm.text, local=gain)
+    def _note(self, rewrite: Rewrite, gain: float | None = None) -> None:
+        self._round.attempts[rewrite.text] = Attempt(
+            self._spec.name, rewrite.source, rewrite.reason, rewrite.text, local=gain
+        )
 
 
-def _together(scored: Sequence[LocalScore]) -> list[Arm]:
+def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:
     """The best texts with the best sets of demonstrations."""
-    texts = [each.arm for each in scored if each.arm.source != DEMONSTRATED][:TRIED_TOGETHER]
-    shown = [each.arm.demonstrations for each in scored if each.arm.source == DEMONSTRATED][:TRIED_TOGETHER]
-    return [arm for text, chosen in product(texts, shown) if (arm := with_shown(text, chosen)) is not None]
+    rewrites = [score.rewrite for score in scored]
+    texts = [rewrite for rewrite in rewrites if rewrite.source != DEMONSTRATED][:TRIED_TOGETHER]
+    sets = [rewrite.demonstrations for rewrite in rewrites if rewrite.source == DEMONSTRATED][:TRIED_TOGETHER]
+    together = (with_demonstrations(text, demonstrations) for text, demonstrations in product(texts, sets))
+    return [rewrite for rewrite in together if rewrite is not None]

@@ -14,11 +14,12 @@ from optimizer.tuning.results import BlameShare
 from optimizer.tuning.unattributed import unattributed_examples
 
 if TYPE_CHECKING:
+    from optimizer.tuning.stopped import Stopped
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import PromptSpec
 
 
-def random_search(tuning: Tuning) -> str:
+def random_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` without attribution: each round draws a prompt, and rewrites from those all sources offer."""
     return gated_rounds(tuning, _ByChance(tuning))
 
@@ -42,5 +43,5 @@ class _ByChance:
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return unattributed_examples(spec, self._tuning.operations, self._tuning.outcomes("train"))
 
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
-        return self._tuning.sources.draw(request, wanted)
+    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
+        return self._tuning.sources.draw(request, most)

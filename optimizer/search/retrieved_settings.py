@@ -30,12 +30,12 @@ class Considered(NamedTuple):
 
     Attributes:
         settings: name → value.
-        found: what is retrieved under them; None if that cannot be measured.
+        retrieval: what is retrieved under them; None if that cannot be measured.
         refused: why they are not tried; None if they may be.
     """
 
     settings: Settings
-    found: Retrieval | None
+    retrieval: Retrieval | None
     refused: str | None = None
 
 
@@ -64,33 +64,33 @@ class RetrievedSettings:
         self._combined = math.prod(map(len, variants.choices.values())) <= MOST_COMBINED
         own = self._measured({})
         measured: list[Considered] = []
-        wanted = self._combinations(variants.choices)
-        for done, settings in enumerate(wanted):
-            tuning.step(phase, done, len(wanted))
+        combinations = self._combinations(variants.choices)
+        for count, settings in enumerate(combinations):
+            tuning.step(phase, count, len(combinations))
             measured.append(self._measured(settings))
-        tuning.step(phase, len(wanted), len(wanted))
+        tuning.step(phase, len(combinations), len(combinations))
         self.considered = sorted(
-            (self._compared(each, [own, *measured]) for each in measured), key=lambda each: _rank(each, own)
+            (self._compared(option, [own, *measured]) for option in measured), key=lambda option: _rank(option, own)
         )
 
     def best(self, count: int) -> list[Settings]:
         """The most promising that may be tried; of those that retrieve just the same, the fewest changes alone."""
         chosen: dict[Retrieval, Settings] = {}
-        for each in self.considered:
-            if each.refused is None and each.found is not None:
-                chosen.setdefault(each.found, each.settings)
+        for option in self.considered:
+            if option.refused is None and option.retrieval is not None:
+                chosen.setdefault(option.retrieval, option.settings)
         return list(chosen.values())[:count]
 
     def allows(self, settings: Settings) -> bool:
         """Whether these may be tried."""
-        allowed = [each.settings for each in self.considered if each.refused is None]
+        allowed = [option.settings for option in self.considered if option.refused is None]
         if self._combined:
             return settings in allowed
         return all({name: value} in allowed for name, value in settings.items()) and not self._refusal(settings)
 
-    def found(self, settings: Settings) -> Retrieval | None:
+    def retrieval_under(self, settings: Settings) -> Retrieval | None:
         """What is retrieved under these; None if that was not measured."""
-        return next((each.found for each in self.considered if each.settings == settings), None)
+        return next((option.retrieval for option in self.considered if option.settings == settings), None)
 
     def _combinations(self, choices: Mapping[str, Sequence[Setting]]) -> list[Settings]:
         now = self._tuning.champion_settings
@@ -98,7 +98,9 @@ class RetrievedSettings:
             all_values = (dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
         else:
             all_values = ({**now, name: value} for name, values in choices.items() for value in values)
-        changed = ({name: value for name, value in each.items() if value != now[name]} for each in all_values)
+        changed = (
+            {name: value for name, value in combination.items() if value != now[name]} for combination in all_values
+        )
         return sorted(filter(None, changed), key=len)
 
     def _measured(self, settings: Settings) -> Considered:
@@ -114,32 +116,32 @@ class RetrievedSettings:
         try:
             self._under(settings)
         except ConfigError as error:
-            return f"not tried: {error}"
+            return str(error)
         return None
 
     def _under(self, settings: Settings) -> Evaluator:
         return self._variants.under({**self._tuning.champion_settings, **settings})
 
-    def _compared(self, each: Considered, all_measured: Sequence[Considered]) -> Considered:
-        found = each.found
-        if found is None:
-            return each
+    def _compared(self, option: Considered, all_measured: Sequence[Considered]) -> Considered:
+        retrieval = option.retrieval
+        if retrieval is None:
+            return option
         # One value alone is no match for another setting's: together they may retrieve more than both.
-        rivals = [other for other in all_measured if self._combined or {*other.settings} <= {*each.settings}]
-        better = next((other for other in rivals if other.found and found.beaten_by(other.found)), None)
+        rivals = [other for other in all_measured if self._combined or {*other.settings} <= {*option.settings}]
+        better = next((other for other in rivals if other.retrieval and retrieval.beaten_by(other.retrieval)), None)
         if better is None:
-            return each
-        said = f"not tried: with {told(better.settings)} as much is retrieved in fewer tokens, or more in as few"
-        return each._replace(refused=said)
+            return option
+        why = f"with {settings_text(better.settings)} as much is retrieved in fewer tokens, or more in as few"
+        return option._replace(refused=why)
 
 
-def told(settings: Settings) -> str:
+def settings_text(settings: Settings) -> str:
     """Settings in words."""
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "the champion's settings"
 
 
-def _rank(each: Considered, own: Considered) -> tuple[bool, bool, float, float]:
-    if each.found is None:
+def _rank(option: Considered, own: Considered) -> tuple[bool, bool, float, float]:
+    if option.retrieval is None:
         return True, True, 0.0, 0.0
-    saves = own.found is not None and own.found.beaten_by(each.found)
-    return False, not saves, -each.found.recall, each.found.tokens
+    saves = own.retrieval is not None and own.retrieval.beaten_by(option.retrieval)
+    return False, not saves, -option.retrieval.recall, option.retrieval.tokens

@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from optimizer.gating.gate import GateDecision, behind, decide
+from optimizer.gating.gate import Comparison, compare, half_then_all
 from optimizer.proposers.proposals import Proposal, ProposalRequest
+from optimizer.search.crowning import crown_winner
 from optimizer.search.screening import SCREENED, drawn, race
 from optimizer.search.selection import Choice, Edit
 from optimizer.tuning.results import Attempt, BlameShare
+from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Settings
+    from optimizer.gating.decision import GateDecision
     from optimizer.proposers.examples import Example
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import Candidate, PromptSpec
 
 FINALISTS = 2
-"""Proposals of one iteration that are validated, best of the screening first."""
-
-UNCONFIRMED = "not ahead again with fresh replies"
+"""Proposals of one round that are validated, best of the screening first."""
 
 PATIENCE, LIMITED_PATIENCE = 3, 10
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
 which is there to be used."""
-
-DONE = "all rounds done"
-NOTHING_WRONG = "no wrong answer is left on the train conversations"
-
-
-def refusal(
-    tuning: Tuning, attempts: Iterable[Attempt], candidate: Candidate, settings: Settings | None = None
-) -> str | None:
-    """Make a winner the champion, or tell why it is not: declined by hand, or not ahead again.
-
-    Args:
-        tuning: the search.
-        attempts: the rewrites in it, each of which must be approved.
-        candidate, settings: what won.
-    """
-    if not all(map(tuning.approves, attempts)):
-        return "declined by hand"
-    return None if tuning.crown(candidate, settings) else UNCONFIRMED
 
 
 class Rounds:
@@ -65,7 +47,7 @@ class Rounds:
         self._tuning = tuning
         settings = tuning.settings
         self._patience = None if not settings.open_ended else LIMITED_PATIENCE if tuning.limited else patience
-        self.stopped = DONE
+        self.stopped = Stopped("rounds")
 
     def __iter__(self) -> Iterator[int]:
         tuning, n, idle = self._tuning, 0, 0
@@ -75,14 +57,14 @@ class Rounds:
             yield n
             idle = idle + 1 if (tuning.champion, tuning.champion_settings) == before else 0
         if self._patience is not None:
-            self.stopped = f"{idle} rounds in a row brought no better prompts"
+            self.stopped = Stopped("patience", str(idle))
 
 
 class Guide(Protocol):
     """Decides where rounds look for an improvement."""
 
     def look(self, n: int) -> bool:
-        """Examine what the champion of iteration `n` does on train; False if nothing is left to improve."""
+        """Examine what the champion of round `n` does on train; False if nothing is left to improve."""
         ...
 
     def blame(self) -> Mapping[str, BlameShare]:
@@ -97,12 +79,12 @@ class Guide(Protocol):
         """Executions of the prompt's operation that are blamed, and those behind right answers."""
         ...
 
-    def propose(self, n: int, request: ProposalRequest, wanted: int) -> list[Proposal]:
+    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
         """At most `wanted` rewrites, plus those by hand."""
         ...
 
 
-def gated_rounds(tuning: Tuning, guide: Guide) -> str:
+def gated_rounds(tuning: Tuning, guide: Guide) -> Stopped:
     """Go through `Rounds`, as `guide` says; returns why they ended.
 
     Raises:
@@ -115,53 +97,50 @@ class _Rounds:
     def __init__(self, tuning: Tuning, guide: Guide) -> None:
         self.tuning, self.guide = tuning, guide
         self.history: list[Edit] = []
-        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.seed.items()}
+        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.baseline.items()}
 
-    def run(self) -> str:
-        seen, left = None, True
+    def run(self) -> Stopped:
+        examined, improvable = None, True
         rounds = Rounds(self.tuning, PATIENCE)
         for n in rounds:
-            if self.tuning.champion != seen:
-                seen, left = self.tuning.champion, self.guide.look(n)
-            if not left:
-                return NOTHING_WRONG
+            if self.tuning.champion != examined:
+                examined, improvable = self.tuning.champion, self.guide.look(n)
+            if not improvable:
+                return Stopped("nothing-wrong")
             self.tuning.allow(SCREENED)
-            with self.tuning.iteration(n) as iteration:
-                iteration.blame = self.guide.blame()
-                self._iterate(iteration)
+            with self.tuning.round(n) as this_round:
+                this_round.blame = self.guide.blame()
+                self._go_through(this_round)
         return rounds.stopped
 
-    def _iterate(self, iteration: Iteration) -> None:
-        tuning, n, attempts = self.tuning, iteration.n, iteration.attempts
+    def _go_through(self, this_round: Round) -> None:
+        tuning, n, attempts = self.tuning, this_round.n, this_round.attempts
         choice = self.guide.choose(self._editable(), self.history, tuning.settings.seed + n)
         if choice is None:
             return
-        iteration.edited = (choice.prompt,)
+        this_round.edited = (choice.prompt,)
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
         batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
-        for each in self._propose(n, choice, failed, passed, batch):
-            attempts[each.text] = Attempt(each.prompt, each.source, each.reason, each.text)
+        for proposal in self._propose(n, choice, failed, passed, batch):
+            attempts[proposal.text] = Attempt(proposal.prompt, proposal.source, proposal.reason, proposal.text)
         accepted = False
         for finalist in self._screen(n, attempts, batch)[:FINALISTS]:
             challenger = {**tuning.champion, finalist.prompt: finalist.text}
             decision = self._validate(n, challenger)
-            attempts[finalist.text] = replace(finalist, gate=decision.reason)
-            if not decision.accepted:
-                continue
-            refused = refusal(tuning, [attempts[finalist.text]], challenger)
-            if refused is None:
-                accepted = True
+            attempts[finalist.text] = replace(finalist, gate=decision)
+            accepted = decision.accepted and crown_winner(tuning, this_round, [finalist.text], challenger)
+            if accepted:
                 break
-            attempts[finalist.text] = replace(finalist, gate=f"{refused}, though {decision.reason}")
         self.history.append(Edit(choice.prompt, accepted))
 
     def _editable(self) -> Mapping[str, PromptSpec]:
         """The prompts to choose from: those with untried rewrites by hand, if there are any."""
         prompts = self.tuning.prompts
         waiting = {
-            each.prompt
-            for each in self.tuning.settings.hand
-            if each.text not in self.tried[each.prompt] and not prompts[each.prompt].contract.violations(each.text)
+            by_hand.prompt
+            for by_hand in self.tuning.settings.hand
+            if by_hand.text not in self.tried[by_hand.prompt]
+            and not prompts[by_hand.prompt].contract.violations(by_hand.text)
         }
         return {name: spec for name, spec in prompts.items() if name in waiting} or prompts
 
@@ -169,18 +148,18 @@ class _Rounds:
         self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
     ) -> list[Proposal]:
         """Rewrites of the chosen prompt that were not tried before."""
-        tuning, wanted = self.tuning, self.tuning.settings.proposals
+        tuning, most = self.tuning, self.tuning.settings.proposals
         request = tuning.request(
             choice.prompt,
             signal=choice.signal,
             examples=(failed, passed),
             minibatch=batch,
-            count=max(1, -(-wanted // 2)),
+            count=max(1, -(-most // 2)),
             seed=tuning.seed_of(n),
             tried=self.tried[choice.prompt],
         )
-        proposals = self.guide.propose(n, request, wanted)
-        self.tried[choice.prompt].update(each.text for each in proposals)
+        proposals = self.guide.propose(n, request, most)
+        self.tried[choice.prompt].update(proposal.text for proposal in proposals)
         return proposals
 
     def _screen(self, n: int, attempts: dict[str, Attempt], batch: Sequence[Outcome]) -> list[Attempt]:
@@ -201,18 +180,22 @@ class _Rounds:
 
         attempts.update(race(attempts, batch, measure))
         tuning.progress(phase, measured, total)
-        better = [each for each in attempts.values() if each.screening is not None and each.screening > 0]
-        return sorted(better, key=lambda each: -(each.screening or 0.0))
+        better = [attempt for attempt in attempts.values() if attempt.screening is not None and attempt.screening > 0]
+        return sorted(better, key=lambda attempt: -(attempt.screening or 0.0))
 
     def _validate(self, n: int, challenger: Candidate) -> GateDecision:
         """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""
         tuning, champion, conversations = self.tuning, self.tuning.outcomes("validation"), self.tuning.validation
-        phase, half, total = f"iteration {n}: validation", len(champion) // 2, len(champion)
+        phase, total = f"iteration {n}: validation", len(champion)
+        outcomes: list[Outcome] = []
+
+        def compared(count: int) -> Comparison:
+            further = conversations[len(outcomes) : count]
+            outcomes.extend(tuning.measure(challenger, further, phase, before=outcomes, total=total))
+            # What the baseline answers matters where the gate can accept.
+            return compare(champion[:count], outcomes, tuning.baseline_validation if count == total else None)
+
         tuning.allow(total)
-        outcomes = tuning.measure(challenger, conversations[:half], phase, total=total) if half else []
-        decision = behind(champion[:half], outcomes) if half else None
-        if decision is None:
-            outcomes += tuning.measure(challenger, conversations[half:], phase, before=outcomes, total=total)
-            decision = decide(champion, outcomes, tuning.seed_validation)
+        decision = half_then_all(total).first_decision(compared)
         tuning.progress(phase, outcomes, total)
         return decision

@@ -95,8 +95,8 @@ def choose(
     shares = shares_of(selector, expected, len(history) + 1, seed)
     order = sorted(shares)
     random.Random(seed).shuffle(order)  # noqa: S311 (a tie-break, not a secret)
-    name = max(order, key=lambda each: shares[each])
-    signal = max(fixable[name], key=lambda each: each.loss, default=None)
+    name = max(order, key=lambda prompt: shares[prompt])
+    signal = max(fixable[name], key=lambda signal: signal.loss, default=None)
     failures = _failures(name, history)
     reason = f"fixable loss {loss[name]:.3f} of {sum(loss.values()):.3f}"
     if failures:
@@ -113,7 +113,9 @@ def expected_gains(
     x `PATIENCE` ** (edits of it that failed since its last accepted one). The equal part keeps a prompt in play that is
     wrongly never blamed; the discount gives others a turn when edits of a blamed prompt keep failing.
     """
-    loss = {name: sum(each.loss for each in signals if each.prompt == name and each.fixable) for name in prompts}
+    loss = {
+        name: sum(signal.loss for signal in signals if signal.prompt == name and signal.fixable) for name in prompts
+    }
     doubt = (1 - TRUST) * sum(loss.values()) / max(len(loss), 1)
     return {name: (TRUST * loss[name] + doubt) * PATIENCE ** _failures(name, history) for name in prompts}
 

@@ -10,18 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.racing.arms import Arm
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.racing.halving import LocalScore
 from optimizer.racing.joint import Combination, raced
-from optimizer.search.rounds import refusal
+from optimizer.racing.rewrites import Rewrite
+from optimizer.search.crowning import crown_winner
 from optimizer.tuning.results import Attempt
+from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import ChampionUnscoredError
 from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.variants import Setting
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
 
@@ -32,41 +34,41 @@ class SideBySide:
         searches: name → optimizer, in the order in which they search.
     """
 
-    def __init__(self, searches: Mapping[str, Callable[[Tuning], str]]) -> None:
+    def __init__(self, searches: Mapping[str, Callable[[Tuning], Stopped]]) -> None:
         self._searches = searches
 
-    def __call__(self, tuning: Tuning, /) -> str:
-        said: list[str] = []
-        found: dict[str, Tuning] = {}
+    def __call__(self, tuning: Tuning, /) -> Stopped:
+        reasons: list[str] = []
+        tunings: dict[str, Tuning] = {}
         spent: BudgetExceededError | None = None
         for at, (name, search) in enumerate(self._searches.items()):
-            found[name] = tuning.beside(name)
+            tunings[name] = tuning.beside(name)
             try:
                 with tuning.share(name, 1 / (len(self._searches) - at)):
-                    why = search(found[name])
-            except ShareSpentError as error:
-                why = str(error)
-            except ChampionUnscoredError as error:
-                why = str(error)
+                    reason = str(search(tunings[name]))
+            except (ShareSpentError, ChampionUnscoredError) as error:
+                reason = str(error)
             except BudgetExceededError as error:
                 # What was found until now still races: nothing of it has to be evaluated again.
                 spent = error
                 break
-            said.append(f"{name}: {why}")
-        _race(tuning, found, together=spent is None)
+            reasons.append(f"{name}: {reason}")
+        _race(tuning, tunings, together=spent is None)
         if spent is not None:
             raise spent
-        return "; ".join(said)
+        return Stopped("own", "; ".join(reasons))
 
 
-def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> None:
+def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> None:
     """Make the best of what was found the champion, if it passes the gate."""
     champion = tuning.outcomes("validation")
-    combinations = {name: each for name, one in found.items() if (each := _found_by(name, one, tuning)) is not None}
+    combinations = {
+        name: combination for name, own in tunings.items() if (combination := _best_of(name, own, tuning)) is not None
+    }
     if not combinations:
         return
-    with tuning.iteration(tuning.last_iteration + 1) as iteration:
-        phase = f"iteration {iteration.n}: race of {len(combinations)} optimizers"
+    with tuning.round(tuning.last_round + 1) as this_round:
+        phase = f"iteration {this_round.n}: race of {len(combinations)} optimizers"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
             conversations = [outcome.conversation for outcome in against]
@@ -84,27 +86,25 @@ def _race(tuning: Tuning, found: Mapping[str, Tuning], *, together: bool) -> Non
             except BudgetExceededError:
                 pass  # The others race without it.
         ranked = raced(racing, champion, evaluate)
-        for each in reversed(ranked):
-            _note(iteration, each)
+        for combination in reversed(ranked):
+            _note(this_round, combination)
         winner = ranked[0]
         if winner.decision is None or not winner.decision.accepted:
             return
-        attempts = (iteration.attempts[_key(prompt, each)] for prompt, each in winner.parts.items())
-        refused = refusal(tuning, attempts, winner.candidate(tuning.champion), winner.settings)
-        if refused is not None:
-            _note(iteration, winner, f"{refused}, though {winner.decision.reason}")
+        keys = [_key(prompt, scored) for prompt, scored in winner.parts.items()]
+        crown_winner(tuning, this_round, keys, winner.candidate(tuning.champion), winner.settings)
 
 
-def _found_by(name: str, one: Tuning, tuning: Tuning) -> Combination | None:
+def _best_of(name: str, own: Tuning, tuning: Tuning) -> Combination | None:
     """What an optimizer made its champion; None if that is the one it began with."""
-    texts = {prompt: text for prompt, text in one.champion.items() if text != tuning.champion[prompt]}
+    texts = {prompt: text for prompt, text in own.champion.items() if text != tuning.champion[prompt]}
     settings = {
-        setting: value for setting, value in one.champion_settings.items() if value != tuning.champion_settings[setting]
+        setting: value for setting, value in own.champion_settings.items() if value != tuning.champion_settings[setting]
     }
     if not texts and not settings:
         return None
     parts = {
-        prompt: LocalScore(Arm(text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
+        prompt: LocalScore(Rewrite(text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
         for prompt, text in texts.items()
     }
     return Combination(parts, settings=settings)
@@ -114,29 +114,31 @@ def _together(combinations: Sequence[Combination]) -> Combination | None:
     """The texts and settings of all, where they differ those of the first; None if that is one of them."""
     parts: dict[str, LocalScore] = {}
     settings: dict[str, Setting] = {}
-    for each in reversed(combinations):
-        parts |= each.parts
-        settings |= each.settings
-    texts = {prompt: scored.arm.text for prompt, scored in parts.items()}
-    alone = ({prompt: scored.arm.text for prompt, scored in each.parts.items()} for each in combinations)
-    if any(texts == one and settings == each.settings for one, each in zip(alone, combinations, strict=True)):
+    for combination in reversed(combinations):
+        parts |= combination.parts
+        settings |= combination.settings
+    joined = Combination(parts, settings=settings)
+    texts = joined.candidate({})
+    if any(texts == combination.candidate({}) and settings == combination.settings for combination in combinations):
         return None
-    return Combination(parts, settings=settings)
+    return joined
 
 
-def _note(iteration: Iteration, combination: Combination, gate: str | None = None) -> None:
-    said = gate or (combination.decision.reason if combination.decision is not None else "another one was ahead")
-    sources = {scored.arm.source for scored in combination.parts.values()}
-    if gate is None and len(sources) > 1:
-        said = f"{' and '.join(sorted(sources))} together: {said}"
+def _note(this_round: Round, combination: Combination) -> None:
+    decision = combination.decision or GateDecision(GateOutcome.OVERTAKEN)
+    sources = {scored.rewrite.source for scored in combination.parts.values()}
+    if len(sources) > 1:
+        decision = replace(decision, about=f"{' and '.join(sorted(sources))} together")
     for prompt, scored in combination.parts.items():
-        arm = scored.arm
-        known = iteration.attempts.get(_key(prompt, scored)) or Attempt(prompt, arm.source, arm.reason, arm.text)
+        rewrite = scored.rewrite
+        attempt = this_round.attempts.get(_key(prompt, scored)) or Attempt(
+            prompt, rewrite.source, rewrite.reason, rewrite.text
+        )
         alone = len(combination.parts) == 1
-        screening = combination.gain if alone else known.screening
-        iteration.attempts[_key(prompt, scored)] = replace(known, gate=said, screening=screening)
-    iteration.edited = tuple(dict.fromkeys((*iteration.edited, *combination.parts)))
+        screening = combination.gain if alone else attempt.screening
+        this_round.attempts[_key(prompt, scored)] = replace(attempt, gate=decision, screening=screening)
+    this_round.edited = tuple(dict.fromkeys((*this_round.edited, *combination.parts)))
 
 
 def _key(prompt: str, scored: LocalScore) -> str:
-    return f"{prompt}\n{scored.arm.text}"
+    return f"{prompt}\n{scored.rewrite.text}"

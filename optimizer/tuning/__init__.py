@@ -1,1 +1,1 @@
-"""What every optimizer works with: the champion, iterations, the time kept for the test, and the result."""
+"""What every optimizer works with: the champion, rounds, the time kept for the test, and the result."""

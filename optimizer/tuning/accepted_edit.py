@@ -47,8 +47,8 @@ def accepted_edit(old: Candidate, new: Candidate, before: Sequence[Outcome], aft
     return AcceptedEdit(
         diffs={name: _diff(old[name], text) for name, text in new.items() if text != old[name]},
         compared=len(both),
-        fixed=tuple(_changed(one, other) for one, other in both if other.passed and not one.passed),
-        broken=tuple(_changed(one, other) for one, other in both if one.passed and not other.passed),
+        fixed=tuple(_changed(old, new) for old, new in both if new.passed and not old.passed),
+        broken=tuple(_changed(old, new) for old, new in both if old.passed and not new.passed),
     )
 
 

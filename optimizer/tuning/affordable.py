@@ -45,7 +45,7 @@ def affordable(
     Args:
         train: outcomes, from which it is known how many calls a conversation takes.
         operations: names of those whose prompts may get another text.
-        tested: test conversations; seed and champion are tested on each.
+        tested: test conversations; baseline and champion are tested on each.
         budget: of the run.
         reserve: knows for how many conversations there is time besides the test.
         cached: whether calls that such a text does not change, such as the embeddings of turns, are made once only.
@@ -54,37 +54,39 @@ def affordable(
     limits = []
     if whole is not None or part is not None:
         calls = max(1.0, sum(outcome.calls for outcome in train) / len(train))
-        kept = sum(_kept(outcome, operations) for outcome in train) / len(train) if cached else 0.0
-        again = max(1.0, calls - kept)
+        reused = sum(_kept_calls(outcome, operations) for outcome in train) / len(train) if cached else 0.0
+        again = max(1.0, calls - reused)
         tests = max(2 * calls * tested, reserve.for_test().spending.calls)
         untested = None if whole is None else max(0.0, whole - tests)
         limits = [
-            Affordable(left / again, dict.fromkeys(operations, left)) for left in (untested, part) if left is not None
+            Affordable(remaining / again, dict.fromkeys(operations, remaining))
+            for remaining in (untested, part)
+            if remaining is not None
         ]
-    in_time = reserve.left()
+    in_time = reserve.conversations_left()
     if in_time is not None:
         limits.append(Affordable(in_time, {name: in_time * reserve.executions(name) for name in operations}))
     if not limits:
         return None
-    fewest = {name: min(each.executions[name] for each in limits) for name in operations}
-    return Affordable(min(each.conversations for each in limits), fewest)
+    fewest = {name: min(limit.executions[name] for limit in limits) for name in operations}
+    return Affordable(min(limit.conversations for limit in limits), fewest)
 
 
-def _kept(outcome: Outcome, operations: Collection[str]) -> int:
+def _kept_calls(outcome: Outcome, operations: Collection[str]) -> int:
     """Calls of an outcome that another text of these operations' prompts does not change.
 
     They are those of operations that are neither steered by such a prompt nor behind one that is. A search behind it
     finds other entries, but embeds the same query.
     """
     graph = outcome.graph
-    steered = {oid: each for oid, each in graph.operations.items() if each.name in operations}
-    made = dict.fromkeys(vid for each in steered.values() for vid in each.output_ids())
-    behind = graph.forward_slice(*made)
+    steered = {oid: operation for oid, operation in graph.operations.items() if operation.name in operations}
+    outputs = dict.fromkeys(vid for operation in steered.values() for vid in operation.output_ids())
+    behind = graph.forward_slice(*outputs)
 
-    def is_kept(oid: str, each: Operation) -> bool:
+    def is_kept(oid: str, operation: Operation) -> bool:
         if oid in steered:
             return False
-        queries = each.input_ids("query") if each.kind == "retrieval" else []
+        queries = operation.input_ids("query") if operation.kind == "retrieval" else []
         return oid not in behind.operations or (bool(queries) and behind.variables.keys().isdisjoint(queries))
 
-    return sum(each.calls for oid, each in graph.operations.items() if is_kept(oid, each))
+    return sum(operation.calls for oid, operation in graph.operations.items() if is_kept(oid, operation))

@@ -45,19 +45,19 @@ class Failures:
         wrong = [case for case in outcome.cases if not case.passed]
         if not wrong:
             return []
-        known = self._of_graph(outcome)
-        missing = [case for case in wrong if case.question.id not in known]
+        attributions = self._of_graph(outcome)
+        missing = [case for case in wrong if case.question.id not in attributions]
         if missing:
             recording = Recording(outcome.graph, outcome.conversation, self._operations)
             method = GuardedAttributor(lambda: self._factory(recording, self._access))
             for case in missing:
-                known[case.question.id] = method.attribute(case)
+                attributions[case.question.id] = method.attribute(case)
             if method.trouble is not None and not self._told:
                 self._told = True
                 _log.warning("%s; cases where it does count as abstentions", method.trouble)
-        return [known[case.question.id] for case in wrong]
+        return [attributions[case.question.id] for case in wrong]
 
-    def seen(self, outcome: Outcome) -> dict[str, Attribution]:
+    def known_attributions(self, outcome: Outcome) -> dict[str, Attribution]:
         """The attributions to show people, by question id; no model is asked for them.
 
         A method that asks a model is not run on further cases: only what the optimizer had attributed is included.

@@ -37,7 +37,7 @@ class FreshReplies:
         if any(outcome.tainted is not None for outcome in (*new, *old)):
             return False
         # Shares that cancel out must sum to exactly zero.
-        return round(sum(one.score - other.score for one, other in zip(new, old, strict=True)), 9) > 0
+        return round(sum(later.score - earlier.score for later, earlier in zip(new, old, strict=True)), 9) > 0
 
     def noise(self, evaluated: Evaluated, outcomes: Sequence[Outcome], progress: Progress) -> NoiseFloor | None:
         """The noise floor, from these outcomes of a candidate and fresh ones; None if those cannot be scored.

@@ -30,7 +30,7 @@ class _Speed(NamedTuple):
     """What evaluating took: seconds, by operation the calls that were made, and conversations' turns for each."""
 
     took: float
-    made: Counter[str]
+    calls: Counter[str]
     turns: float
 
 
@@ -45,7 +45,7 @@ class TimeReserve:
     Args:
         budget: of the run.
         meter: of its calls.
-        conversations: of the test split; seed and champion are tested on each.
+        conversations: of the test split; baseline and champion are tested on each.
         threads: conversations evaluated at the same time.
     """
 
@@ -59,14 +59,14 @@ class TimeReserve:
 
     def timed(self, evaluate: Callable[[], list[Outcome]]) -> list[Outcome]:
         """Learn from an evaluation; one that fails is not counted."""
-        started, before, made = self._budget.seconds, self._meter.totals()["seconds"], self._made()
+        started, before, calls_before = self._budget.seconds, self._meter.totals()["seconds"], self._calls_made()
         outcomes = evaluate()
         in_calls = self._meter.totals()["seconds"] - before
         if outcomes and in_calls > 0:
             took, turns = self._budget.seconds - started, self._turns(len(outcomes)) / len(outcomes)
             self._took += took
             self._in_calls += in_calls * turns
-            self._speeds.append(_Speed(took, self._made() - made, turns))
+            self._speeds.append(_Speed(took, self._calls_made() - calls_before, turns))
         for outcome in outcomes:
             if outcome.tainted is None:
                 self._calls.update(calls_of(outcome))
@@ -82,20 +82,20 @@ class TimeReserve:
             BudgetExceededError: there is a time budget, and the test needs what is left of it.
             ShareSpentError: they would take more than what is left of a share of it.
         """
-        left, share = self._budget.remaining_time()
-        each = self.seconds_a_conversation()
-        if left is not None and left < each * (self._turns(count) + self._test_turns):
+        remaining, share = self._budget.remaining_time()
+        seconds = self.seconds_a_conversation()
+        if remaining is not None and remaining < seconds * (self._turns(count) + self._test_turns):
             raise kept_back("time")
-        if share is not None and share < each * self._turns(count):
+        if share is not None and share < seconds * self._turns(count):
             raise ShareSpentError("its share of the time is too short for more conversations")
 
-    def left(self) -> float | None:
+    def conversations_left(self) -> float | None:
         """Conversations that can still be evaluated before the test must begin; None without a time budget."""
-        (left, share), each = self._budget.remaining_time(), self.seconds_a_conversation()
-        if left is None or not each:
+        (remaining, share), seconds = self._budget.remaining_time(), self.seconds_a_conversation()
+        if remaining is None or not seconds:
             return None
-        turns = left / each - self._test_turns
-        return max(0.0, turns if share is None else min(turns, share / each)) * self._threads
+        turns = remaining / seconds - self._test_turns
+        return max(0.0, turns if share is None else min(turns, share / seconds)) * self._threads
 
     def for_test(self) -> Kept:
         """What is kept for the test, as of the last evaluation; nothing before the first."""
@@ -116,15 +116,15 @@ class TimeReserve:
 
     def executions(self, operation: str) -> float:
         """How many executions of an operation, one call each, take as long as the calls of a conversation."""
-        one = self.seconds_a_call(operation)
-        return self._calls_of_one() / one if one and self._seen else math.inf
+        seconds = self.seconds_a_call(operation)
+        return self._calls_of_one() / seconds if seconds and self._seen else math.inf
 
     def _calls_of_one(self) -> float:
         """Seconds of all calls of a conversation, one after the other."""
         return sum(count * self.seconds_a_call(name) for name, count in self._calls.items()) / self._seen
 
     def _spent_by_test(self) -> Spending:
-        """What seed and champion spend on the test conversations if nothing of it is cached."""
+        """What baseline and champion spend on the test conversations if nothing of it is cached."""
         if not self._seen:
             return Spending()
         totals, times = self._meter.totals(), 2 * self._test / self._seen
@@ -141,16 +141,16 @@ class TimeReserve:
         """How many times as long as by all calls so far the evaluations with the last of them took; at least 1."""
         took = expected = 0.0
         calls = 0
-        for each in reversed(self._speeds):
-            took += each.took
-            in_calls = sum(count * self.seconds_a_call(name) for name, count in each.made.items())
-            expected += in_calls * each.turns * self._overhead
-            calls += each.made.total()
+        for speed in reversed(self._speeds):
+            took += speed.took
+            in_calls = sum(count * self.seconds_a_call(name) for name, count in speed.calls.items())
+            expected += in_calls * speed.turns * self._overhead
+            calls += speed.calls.total()
             if calls >= LATEST_CALLS:
                 break
         return max(1.0, took / expected) if expected and calls >= LATEST_CALLS else 1.0
 
-    def _made(self) -> Counter[str]:
+    def _calls_made(self) -> Counter[str]:
         return Counter({name: int(usage["calls_made"]) for name, usage in self._meter.snapshot().items()})
 
     @property
@@ -163,8 +163,8 @@ class TimeReserve:
 
 def calls_of(outcome: Outcome) -> Counter[str]:
     """By operation, the calls that an outcome takes of which nothing is cached."""
-    found = Counter[str]()
+    calls = Counter[str]()
     for operation in outcome.graph.operations.values():
-        found[operation.name] += operation.calls
-    found[_OUTSIDE] = max(0, outcome.calls - found.total())
-    return found
+        calls[operation.name] += operation.calls
+    calls[_OUTSIDE] = max(0, outcome.calls - calls.total())
+    return calls

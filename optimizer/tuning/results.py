@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName
+from optimizer.gating.decision import GateDecision
 from optimizer.gating.verdict import Verdict, VerdictName
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.studies import Studies
 from optimizer.tuning.accepted_edit import AcceptedEdit
+from optimizer.tuning.stopped import Stopped
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ class LoopSettings:
     """How long and how widely the loop searches.
 
     Attributes:
-        rounds: iterations of attribute, rewrite and gate.
-        proposals: rewrites tried on the validation conversations in one iteration, at most.
+        rounds: how many passes of attribute, rewrite and gate.
+        proposals: rewrites tried on the validation conversations in one round, at most.
         seed: of every random choice of the loop.
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
@@ -94,7 +96,7 @@ class Attempt:
         screening: its gain in mean score over the champion on the screening conversations; None if it could not be
             scored, or the run stopped first.
         local: its gain over the champion on recorded inputs of the prompt's operation; None if not measured there.
-        gate: the decision on it in one line, or why it was not tried; None if it did not get that far.
+        gate: the decision on it; None if it did not get that far.
     """
 
     prompt: str
@@ -102,7 +104,7 @@ class Attempt:
     reason: str
     text: str
     screening: float | None = None
-    gate: str | None = None
+    gate: GateDecision | None = None
     local: float | None = None
 
 
@@ -116,7 +118,7 @@ class SettingsAttempt:
         recall: share of needs that are retrieved under them; None if not measured.
         context_tokens: mean number of tokens of what is retrieved, estimated; None if not measured.
         gain: in mean score over the champion on the conversations met; None if there is none.
-        gate: the decision in one line, or why they were not tried; None if another combination was ahead before one.
+        gate: the decision; None if another combination was ahead before one.
     """
 
     settings: Settings
@@ -124,7 +126,7 @@ class SettingsAttempt:
     recall: float | None
     context_tokens: float | None
     gain: float | None
-    gate: str | None
+    gate: GateDecision | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,24 +139,24 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class IterationRecord:
-    """One turn of the loop.
+    """One round of the loop.
 
     Attributes:
         n: counted from 1.
-        blame: operation name → its share of the failures of the champion this iteration started from.
-        edited: names of the prompts this iteration tried to rewrite.
+        blame: operation name → its share of the failures of the champion this round started from.
+        edited: names of the prompts this round tried to rewrite.
         proposals: rewrites that kept their contract and were tried.
         accepted: whether one of them became the champion.
-        validation_score, validation_ci: the champion's validation score after this iteration, and its 95 % interval.
-        calls_made, calls_cached, tokens: what this iteration cost (tokens of the calls made, in and out).
-        champion: the champion's prompts after this iteration, so that an observer can save the best so far.
+        validation_score, validation_ci: the champion's validation score after this round, and its 95 % interval.
+        calls_made, calls_cached, tokens: what this round cost (tokens of the calls made, in and out).
+        champion: the champion's prompts after this round, so that an observer can save the best so far.
         attempts: the rewrites that were tried, in order.
         edit: what changed with the champion; None if it stayed.
         alignment: prompt name → how well its local objective has predicted the answers so far.
         settings: the settings that were tried.
         changed: name → setting of the champion that is not the run's own.
-        search_calls: calls that the search had made by its end, those before and between iterations included.
-        optimizer: the one of several that made the iteration; None if there is one, and for their last race.
+        search_calls: calls that the search had made by its end, those before and between rounds included.
+        optimizer: the one of several that made the round; None if there is one, and for their last race.
     """
 
     n: int
@@ -219,7 +221,7 @@ class LoopResult:
         baseline, champion: scores by split, as far as they were measured.
         verdict … power: of the test conversations; None if the run stopped before the test;
             `delta_ci` also if there was only one.
-        stopped: why the loop ended, in plain words (`all rounds done`, `budget: …`).
+        stopped: why the loop ended.
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
             its memory included; empty if not measured.
         noise: as of the verdict.
@@ -237,7 +239,7 @@ class LoopResult:
     p_value: float | None
     power: float | None
     iterations: Sequence[IterationRecord]
-    stopped: str
+    stopped: Stopped
     calls: CallCounts
     tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
     noise: NoiseFloor | None = None
@@ -250,7 +252,7 @@ class Observer(Protocol):
     """Receives a run's progress, on the thread that runs it. An exception in an observer ends the run."""
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        """The seed prompts were scored on a split."""
+        """The baseline was scored on a split."""
         ...
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:

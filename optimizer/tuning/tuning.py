@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +18,6 @@ from optimizer.proposers.proposals import ProposalRequest
 from optimizer.tuning.accepted_edit import AcceptedEdit, accepted_edit
 from optimizer.tuning.affordable import Affordable, affordable
 from optimizer.tuning.fresh_replies import FreshReplies
-from optimizer.tuning.iteration import Ending, Iteration, Iterations
 from optimizer.tuning.phase_progress import PhaseProgress
 from optimizer.tuning.reserve import TimeReserve
 from optimizer.tuning.results import (
@@ -28,6 +27,7 @@ from optimizer.tuning.results import (
     SearchCost,
     SettingChange,
 )
+from optimizer.tuning.round import Ending, Round, RoundLog
 from optimizer.tuning.tuned_settings import TunedSettings
 from optimizer.tuning.unattributed import blamed_on_all
 from tracing.errors import ContractError, RunError
@@ -71,7 +71,7 @@ class Tuning:
         prompts: name → specification of each prompt that may be rewritten.
         operations: of the system, in pipeline order.
         train, validation: the conversations to learn from and to compare on.
-        seed: the texts that the search started from.
+        baseline: the texts that the search started from.
         champion: the best texts so far.
         settings: how long and how widely to search.
         sources: of proposals, as configured.
@@ -85,7 +85,7 @@ class Tuning:
         self,
         evaluator: Evaluator,
         splits: Splits,
-        seed: Candidate,
+        baseline: Candidate,
         settings: LoopSettings,
         access: ModelAccess,
         failures: Failures,
@@ -100,7 +100,7 @@ class Tuning:
         }
         self.operations: Sequence[OperationSpec] = evaluator.system.operations
         self.train, self.validation, self._splits = splits.train, splits.validation, splits
-        self.seed, self.champion = dict(seed), dict(seed)
+        self.baseline, self.champion = dict(baseline), dict(baseline)
         self.settings, self.sources = settings, sources
         self.author: ChatModel = access.proposer
         self.variants = variants
@@ -109,52 +109,57 @@ class Tuning:
         self._access, self._failures, self._observer = access, failures, observer
         self._phases = PhaseProgress(observer)
         self.local = self._local()
-        # A model that samples is asked everything again before a crowning, and by the seed after the test.
+        # A model that samples is asked everything again before a crowning, and by the baseline after the test.
         self._fresh = FreshReplies() if access.task.settings.temperature > 0 else None
         # Of two evaluations of each test conversation: half of that again for the noise, and for the prompts alone.
         tested = math.ceil(len(splits.test) * (1 + (self._fresh is not None) / 2 + (variants is not None) / 2))
         self._reserve = TimeReserve(access.budget, access.meter, tested, access.concurrency)
         self._outcomes: dict[SplitName, tuple[Champion, list[Outcome]]] = {}
-        self._baseline: dict[SplitName, Score] = {}
+        self._baseline_scores: dict[SplitName, Score] = {}
         self._scores: dict[SplitName, Score] = {}
-        self._iterations = Iterations(access.meter, observer)
-        self.seed_validation: list[Outcome] = []
-        """The seed's outcomes on the validation conversations."""
+        self._round_log = RoundLog(access.meter, observer)
+        self.baseline_validation: list[Outcome] = []
+        """The baseline's outcomes on the validation conversations."""
         self.costs: dict[str, SearchCost] = {}
         """What each of several optimizers has spent."""
         self._whole: Tuning | None = None
         self._name: str | None = None
         self._after = 0
 
+    @property
+    def seed(self) -> Candidate:
+        """The baseline, under the name that optimizers know it by from before."""
+        return self.baseline
+
     def beside(self, name: str) -> Tuning:
         """A search of its own for one of several optimizers, which begins with the champion and crowns its own.
 
-        Its iterations follow those before it and are recorded under its name, with the champion of this tuning. Nobody
+        Its rounds follow those before it and are recorded under its name, with the champion of this tuning. Nobody
         is asked to approve what it finds.
         """
-        one = copy.copy(self)
-        one.champion, one.settings = dict(self.champion), replace(self.settings, approve=None)
-        one._outcomes, one._scores = dict(self._outcomes), dict(self._scores)
-        one._whole, one._name, one._after = self, name, self.last_iteration
-        one._phases = PhaseProgress(self._observer, name)
-        return one
+        search = copy.copy(self)
+        search.champion, search.settings = dict(self.champion), replace(self.settings, approve=None)
+        search._outcomes, search._scores = dict(self._outcomes), dict(self._scores)
+        search._whole, search._name, search._after = self, name, self.last_round
+        search._phases = PhaseProgress(self._observer, name)
+        return search
 
     @property
-    def last_iteration(self) -> int:
-        """Number of the last iteration; 0 before the first."""
-        return self._iterations.last
+    def last_round(self) -> int:
+        """Number of the last round; 0 before the first."""
+        return self._round_log.last
 
     @property
     def next_round(self) -> int:
-        """Number of this search's next iteration."""
-        return self.last_iteration - self._after + 1
+        """Number of this search's next round."""
+        return self.last_round - self._after + 1
 
     @property
     def limited(self) -> bool:
         """Whether a budget ends the search, if nothing else does."""
         limits = self._access.budget.limits
         allowed = limits.calls, limits.tokens, limits.money, limits.seconds, self.settings.calls
-        return any(each is not None for each in allowed)
+        return any(limit is not None for limit in allowed)
 
     @contextmanager
     def share(self, name: str, fraction: float) -> Iterator[None]:
@@ -178,7 +183,7 @@ class Tuning:
         return self._access.threads
 
     def seed_of(self, n: int) -> int:
-        """The seed of the random choices of iteration `n`."""
+        """The seed of the random choices of round `n`."""
         return self.settings.seed * 1000 + n
 
     def request(
@@ -227,9 +232,9 @@ class Tuning:
         Raises:
             BudgetExceededError: a hard budget does not allow it.
         """
-        known = self._outcomes.get(split)
-        if known is not None and known[0] == (self.champion, self.champion_settings):
-            return known[1]
+        latest = self._outcomes.get(split)
+        if latest is not None and latest[0] == (self.champion, self.champion_settings):
+            return latest[1]
         self.allow(len(self._splits.named()[split]))
         return self._score(split, self.champion, self._scores)
 
@@ -297,7 +302,7 @@ class Tuning:
         self._phases.ended(phase, outcomes, total)
 
     def attribute(self, n: int) -> tuple[list[Attribution], Signals]:
-        """Whose fault the champion's wrong answers on train are, by the run's method; `n` is the iteration it is for.
+        """Whose fault the champion's wrong answers on train are, by the run's method; `n` is the round it is for.
 
         Without attribution each counts against every prompt alike.
 
@@ -306,7 +311,7 @@ class Tuning:
         """
         train = self.outcomes("train")
         if self.settings.attribution:
-            attributions = [each for outcome in train for each in self._failures.of(outcome)]
+            attributions = [attribution for outcome in train for attribution in self._failures.of(outcome)]
         else:
             attributions = blamed_on_all(train, self.operations)
         total = sum(len(outcome.cases) for outcome in train)
@@ -341,7 +346,7 @@ class Tuning:
         outcomes = evaluator.known(candidate, self.validation)
         if len(outcomes) < len(self.validation):
             outcomes = self.measure(candidate, self.validation, "champion validation", settings=settings)
-        tainted = next((each for each in outcomes if each.tainted is not None), None)
+        tainted = next((outcome for outcome in outcomes if outcome.tainted is not None), None)
         if tainted is not None:
             raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
         if confirm and self._fresh is not None and (candidate, crowned) != (self.champion, self.champion_settings):
@@ -355,29 +360,33 @@ class Tuning:
             self.local = self._local()
         self._outcomes["validation"] = (self.champion, self.champion_settings), outcomes
         self._scores["validation"] = score_of(outcomes)
-        # Set again only when another iteration scores the new champion.
+        # Set again only when another round scores the new champion.
         self._scores.pop("train", None)
         return True
 
     @contextmanager
-    def iteration(self, n: int) -> Iterator[Iteration]:
-        """An iteration, recorded and reported at its end; its notes need not be complete."""
+    def round(self, n: int) -> Iterator[Round]:
+        """A round, recorded and reported at its end; its notes need not be complete."""
         # What one of several optimizers found is not the run's champion before it has won their race.
-        kept = self._whole or self
+        whole = self._whole or self
         champion = self.champion, self.champion_settings
 
         def ending() -> Ending:
-            changed = kept is self and (kept.champion, kept.champion_settings) != champion
+            changed = whole is self and (whole.champion, whole.champion_settings) != champion
             edit = self._edit_since(*champion) if changed else None
-            return Ending(dict(kept.champion), kept._scores["validation"], kept._changed(), edit)
+            return Ending(dict(whole.champion), whole._scores["validation"], whole._changed(), edit)
 
-        with self._iterations.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
+        with self._round_log.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
+
+    def iteration(self, n: int) -> AbstractContextManager[Round]:
+        """A round, under the name that optimizers know it by from before."""
+        return self.round(n)
 
     def _check(self, candidate: Candidate) -> None:
         check_candidate(self._specs, candidate)
         for name in self._specs.keys() - self.prompts.keys():
-            if candidate[name] != self.seed[name]:
+            if candidate[name] != self.baseline[name]:
                 raise ContractError(f"{name}: is not among the prompts that may be rewritten")
 
     def _edit_since(self, champion: Candidate, settings: Settings) -> AcceptedEdit:
@@ -397,26 +406,26 @@ class Tuning:
         evaluator = self._under()
         if not isinstance(evaluator.system, RerunsOperations):
             return None
-        found = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
-        objectives = {name: each for name, each in found.items() if name in self.prompts}
+        all_objectives = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
+        objectives = {name: objective for name, objective in all_objectives.items() if name in self.prompts}
         return LocalEvaluation(evaluator.system, self._specs, objectives, self._access, evaluator.executor)
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""
-        whose = "baseline" if into is self._baseline else "champion"
-        own = self._systems.own if into is self._baseline else None
+        whose = "baseline" if into is self._baseline_scores else "champion"
+        own = self._systems.own if into is self._baseline_scores else None
         phase = f"{whose} {split}"
         outcomes = self.measure(candidate, self._splits.named()[split], phase, settings=own)
         for outcome in outcomes:
             if outcome.tainted is not None:
-                raise (RunError if into is self._baseline else ChampionUnscoredError)(
+                raise (RunError if into is self._baseline_scores else ChampionUnscoredError)(
                     f"{outcome.conversation.id}: cannot be scored with the {whose}'s prompts: {outcome.tainted}; "
                     "fix the cause and start the run again (finished calls are cached)"
                 )
         into[split] = score_of(outcomes)
-        if into is self._baseline:
+        if into is self._baseline_scores:
             self._observer.baseline(split, into[split])
-            if self.champion != self.seed or self._changed():
+            if self.champion != self.baseline or self._changed():
                 return outcomes
             self._scores[split] = into[split]
         self._outcomes[split] = (self.champion, self.champion_settings), outcomes

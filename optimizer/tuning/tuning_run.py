@@ -18,6 +18,7 @@ from tracing.errors import BudgetExceededError
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.noise import NoiseFloor
+    from optimizer.tuning.stopped import Stopped
 
 _log = logging.getLogger(__name__)
 
@@ -30,19 +31,19 @@ class TuningRun(Tuning):
     _searched = False
 
     def baselines(self) -> None:
-        """Score the seed on train and validation.
+        """Score the baseline on train and validation.
 
         Raises:
-            RunError: the seed prompts cannot be scored.
+            RunError: the baseline cannot be scored.
             BudgetExceededError: a hard budget does not allow it.
         """
-        self._score("train", self.seed, self._baseline)
-        train, evaluator = self._baseline["train"], self._systems.evaluator
-        told = refused_for_form(evaluator.metric, train.score, train.contains)
-        if told is not None and evaluator.model_judge is None:
-            _log.warning("with the seed prompts %s", told)
-        self.seed_validation = self._score("validation", self.seed, self._baseline)
-        self._iterations.search_begins()
+        self._score("train", self.baseline, self._baseline_scores)
+        train, evaluator = self._baseline_scores["train"], self._systems.evaluator
+        form_warning = refused_for_form(evaluator.metric, train.score, train.contains)
+        if form_warning is not None and evaluator.model_judge is None:
+            _log.warning("with the seed prompts %s", form_warning)
+        self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
+        self._round_log.search_begins()
 
     @contextmanager
     def searching(self) -> Iterator[None]:
@@ -56,9 +57,9 @@ class TuningRun(Tuning):
             yield
 
     def test(self) -> None:
-        """Evaluate seed and champion on the test conversations, once.
+        """Evaluate baseline and champion on the test conversations, once.
 
-        The champion has its settings and the seed those of the run. If they differ, the champion's prompts are also
+        The champion has its settings and the baseline those of the run. If they differ, the champion's prompts are also
         evaluated under the run's own, so that what prompts gain is told apart.
 
         Once there was a search, the time budget does not end the test: a machine that slows down would leave a champion
@@ -69,18 +70,18 @@ class TuningRun(Tuning):
             BudgetExceededError: a hard budget does not allow it.
         """
         budget = self._access.budget
-        left, needed = budget.remaining_time()[0], self._reserve.for_test().seconds
-        if self._searched and left is not None and left < needed:
+        remaining, needed = budget.remaining_time()[0], self._reserve.for_test().seconds
+        if self._searched and remaining is not None and remaining < needed:
             _log.warning(
                 "the test needs about %.1f minutes and %.1f are left of the budget: it goes on until its verdict",
                 needed / 60,
-                left / 60,
+                remaining / 60,
             )
         with budget.untimed() if self._searched else nullcontext():
-            base = self._score("test", self.seed, self._baseline)
+            base = self._score("test", self.baseline, self._baseline_scores)
             spent = _tokens_a_question(base)
             self._tokens = {"baseline": spent}
-            if self.champion == self.seed and not self._changed():
+            if self.champion == self.baseline and not self._changed():
                 self._tokens = {"baseline": spent, "champion": spent}
                 self._verdict = NO_CHANGE
             else:
@@ -96,39 +97,39 @@ class TuningRun(Tuning):
         finally:
             self._observer.verdict(self._verdict)
 
-    def result(self, stopped: str) -> LoopResult:
+    def result(self, stopped: Stopped) -> LoopResult:
         """The result so far; `stopped` says why it ended."""
-        said = self._verdict
+        verdict = self._verdict
         return LoopResult(
-            baseline=self._baseline,
+            baseline=self._baseline_scores,
             champion=self._scores,
             champion_candidate=self.champion,
-            verdict=said.verdict if said else None,
-            delta=said.delta if said else None,
-            delta_ci=said.delta_ci if said else None,
-            p_value=said.p_value if said else None,
-            power=said.power if said else None,
-            iterations=self._iterations.records,
+            verdict=verdict.verdict if verdict else None,
+            delta=verdict.delta if verdict else None,
+            delta_ci=verdict.delta_ci if verdict else None,
+            p_value=verdict.p_value if verdict else None,
+            power=verdict.power if verdict else None,
+            iterations=self._round_log.records,
             stopped=stopped,
             calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},
-            noise=said.noise if said else None,
+            noise=verdict.noise if verdict else None,
             settings=self._changed(),
-            prompts_alone=said.prompts_alone if said else None,
+            prompts_alone=verdict.prompts_alone if verdict else None,
         )
 
     def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:
-        """How much fresh replies to the seed prompts differ from their outcomes; None if the model samples none."""
+        """How much fresh replies to the baseline differ from their outcomes; None if the model samples none."""
         if self._fresh is None:
             return None
-        seed = self._systems.evaluator, self.seed
-        return self._fresh.noise(seed, base, self._phases.evaluation("noise floor"))
+        baseline = self._systems.evaluator, self.baseline
+        return self._fresh.noise(baseline, base, self._phases.evaluation("noise floor"))
 
     def _prompts_alone(self, base: Sequence[Outcome]) -> Verdict | None:
-        """The champion's prompts under the run's own settings against the seed's outcomes there."""
+        """The champion's prompts under the run's own settings against the baseline's outcomes there."""
         if not self._changed():
             return None
-        if self.champion == self.seed:
+        if self.champion == self.baseline:
             return NO_CHANGE
         test = self._splits.test
         alone = self.measure(self.champion, test, "champion's prompts alone, test", settings=self._systems.own)

@@ -33,6 +33,6 @@ def unattributed_examples(
 
 def blamed_on_all(outcomes: Sequence[Outcome], operations: Sequence[OperationSpec]) -> list[Attribution]:
     """Every wrong answer, blamed on each operation with a prompt alike."""
-    steered = [each for each in operations if each.prompt is not None]
-    blames = tuple(Blame(each.name, None, _ERRORS[each.stage], 0.5, "") for each in steered)
+    steered = [operation for operation in operations if operation.prompt is not None]
+    blames = tuple(Blame(operation.name, None, _ERRORS[operation.stage], 0.5, "") for operation in steered)
     return [Attribution(case, blames) for outcome in outcomes for case in outcome.cases if not case.passed]

@@ -8,6 +8,7 @@ from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.summary import SplitSize, Summary, SummaryMlflow
 from optimizer.evaluation.scores import Score
 from optimizer.tuning.results import BlameShare, CallCounts, IterationRecord, LoopResult
+from optimizer.tuning.stopped import Stopped
 
 SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
 FILES = {FINGERPRINT: "{}"}
@@ -37,7 +38,7 @@ def loop_result(*, verdict: str | None = "improved", stopped: str = "all rounds 
         p_value=0.031 if met else None,
         power=0.64 if met else None,
         iterations=(record(1, accepted=True, champion=TUNED), record(2, accepted=False, champion=TUNED)) if met else (),
-        stopped=stopped,
+        stopped=Stopped.read(stopped),
         calls=CallCounts(made=700, cached=300, without_reuse=2600),
         tokens_per_question={"baseline": 310.5, "champion": 322.0} if met else {},
     )

@@ -26,6 +26,7 @@ from experiments.mlflow_tracking.ui import HOST
 from experiments.mlflow_tracking.writes import SetTag, StartRun
 from experiments.runs.folder import LOCK, RunFolder
 from experiments.runs.lock import locked
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import Attempt
 from tracing.errors import RunError
@@ -35,7 +36,9 @@ DATA = tuple(
     SplitData(name=f"sample {use}", use=use, source="sample", digest=use, conversations=2, questions=20)
     for use in ("training", "validation", "test")
 )
-ATTEMPT = Attempt("answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, "accepted: +0.5")
+ATTEMPT = Attempt(
+    "answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, GateDecision(GateOutcome.ACCEPTED, "+0.5")
+)
 DEAD = "http://127.0.0.1:9"
 
 

@@ -18,6 +18,7 @@ from experiments.display import progress
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.display.tables import run_view
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.tuning.results import Attempt
 from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.settings import Limits
@@ -127,15 +128,24 @@ def test_an_evaluation_says_how_far_it_is_from_its_first_call_on(
 def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    far = Attempt("answer", "bank", "asks for a short answer", "a", screening=0.05, gate="within noise: +0.050")
-    near = Attempt("answer", "model", "asks for names", "b", screening=0.125, gate="within noise: +0.125")
+    far = Attempt(
+        "answer",
+        "bank",
+        "asks for a short answer",
+        "a",
+        screening=0.05,
+        gate=GateDecision(GateOutcome.WITHIN_NOISE, "+0.050"),
+    )
+    near = Attempt(
+        "answer", "model", "asks for names", "b", screening=0.125, gate=GateDecision(GateOutcome.WITHIN_NOISE, "+0.125")
+    )
     unmet = Attempt("answer", "bank", "asks for more", "c", screening=0.3)
     kept = record(1, accepted=False)
     with run_view() as view:
         view.iteration(replace(kept, attempts=(far, near, unmet)))
         view.iteration(replace(kept, n=2, proposals=1, attempts=(unmet,)))
         view.iteration(replace(kept, n=3, edited=(), proposals=0))
-        won = replace(near, gate="accepted: +0.150, one-sided p 0.013")
+        won = replace(near, gate=GateDecision(GateOutcome.ACCEPTED, "+0.150, one-sided p 0.013"))
         view.iteration(replace(record(4, accepted=True), attempts=(far, won)))
         lost = Attempt("answer", "bank", "asks for less", "d", local=-0.05)
         worse = replace(lost, text="e", local=-1.0)
@@ -144,7 +154,7 @@ def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
         view.iteration(replace(record(7, accepted=True), edited=(), proposals=0))
     said = capsys.readouterr().err
     assert "iteration 1: tried 3 rewrites of answer, kept the champion; validation 0.510 (100 calls" in said
-    assert "iteration 1: closest was answer by model: within noise: +0.125\n" in said
+    assert "iteration 1: closest was answer by model: rejected, within noise: +0.125\n" in said
     assert "iteration 2: tried 1 rewrite of answer, kept the champion" in said
     assert "iteration 3: no prompt was rewritten, kept the champion" in said
     assert "iteration 7: no prompt was rewritten, other settings accepted" in said

@@ -21,6 +21,7 @@ from experiments.runs.lock import locked
 from experiments.runs.manifest import manifest_of
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts
+from optimizer.tuning.stopped import Stopped
 from tracing.errors import ConfigError, RunError
 
 KEYS = {
@@ -102,7 +103,7 @@ def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
     assert folder.prompts("champion") == TUNED
     assert folder.prompts("seed") == SEED
     journal.verdict(Verdict("inconclusive", 0.01, (-0.1, 0.1), 0.5, 0.1))
-    journal.save(journal.result("interrupted"))
+    journal.save(journal.result(Stopped("interrupted")))
     assert (folder.summary().stopped, folder.summary().verdict) == ("interrupted", "inconclusive")
     assert folder.summary().calls.made == 5
 
@@ -123,10 +124,10 @@ def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(
         step()
         assert folder.summary() == before.model_copy(update={"stopped": "running"})
         assert (folder.prompts("champion"), read_cases(folder)) == (TUNED, [tried])
-    assert journal.leave("interrupted")
+    assert journal.leave(Stopped("interrupted"))
     assert folder.summary() == before.model_copy(update={"stopped": "interrupted"})
     journal.iteration(record(3, accepted=False, champion=SEED))
-    assert not journal.leave("interrupted")
+    assert not journal.leave(Stopped("interrupted"))
     assert (len(folder.summary().iterations), folder.prompts("champion")) == (3, SEED)
     assert not (folder.path / CASES).exists(), "they are not of this champion"
 

@@ -13,6 +13,7 @@ from experiments.reports.run_report import DiffLine, ReportInput, diff, render_r
 from experiments.running.summarizing import summarize
 from experiments.runs.comparison import compare
 from optimizer.evaluation.noise import NoiseFloor
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.tuning.accepted_edit import ChangedCase, accepted_edit
 from optimizer.tuning.results import Attempt, LoopResult
 
@@ -32,7 +33,12 @@ def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
         },
         settings={"rounds": 2},
         attempts=[
-            (1, Attempt("answer", "bank", "added: <i>brevity</i>", "text", 0.25, "accepted: +0.2")),
+            (
+                1,
+                Attempt(
+                    "answer", "bank", "added: <i>brevity</i>", "text", 0.25, GateDecision(GateOutcome.ACCEPTED, "+0.2")
+                ),
+            ),
             (2, Attempt("answer", "reflection", "rewritten", "text")),
         ],
     )

@@ -22,6 +22,7 @@ from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import progress_on
 from experiments.display.tables import run_view
 from experiments.display.terminal import brief, one_line, say, visible
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.tuning.results import Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +115,10 @@ def test_a_run_is_watched_literally(capsys: pytest.CaptureFixture[str], monkeypa
         view.progress(HOSTILE, 1, 2)
         view.blame(1, signals)
         view.iteration(replace(record(1, accepted=True), edited=(HOSTILE,)))
-        assert not view.approve(Attempt(HOSTILE, HOSTILE, HOSTILE, f"after\n{HOSTILE}", 0.1, HOSTILE), "before")
+        assert not view.approve(
+            Attempt(HOSTILE, HOSTILE, HOSTILE, f"after\n{HOSTILE}", 0.1, GateDecision(GateOutcome.NOT_TRIED, HOSTILE)),
+            "before",
+        )
     err = capsys.readouterr().err
     assert err.count(SHOWN) == 6
     assert SHOWN.partition(r"\r")[0] in err, "a rewrite is shown line by line"

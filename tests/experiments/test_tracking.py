@@ -21,6 +21,7 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of
 from experiments.runs.seen_cases import SeenCase
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict, VerdictName
 from optimizer.tuning.results import Attempt, SettingChange
 from tracing.errors import ConfigError
@@ -28,8 +29,16 @@ from tracing.recording.credentials import without_credentials
 
 FIRST = "20260102-030401-rag"
 ATTEMPTS = (
-    Attempt("answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, "accepted: +0.5", 0.2),
-    Attempt("answer", "structure", "moves the question", "other", 0.1, "rejected"),
+    Attempt(
+        "answer",
+        "bank",
+        "asks for a short answer",
+        TUNED["answer"],
+        0.5,
+        GateDecision(GateOutcome.ACCEPTED, "+0.5"),
+        0.2,
+    ),
+    Attempt("answer", "structure", "moves the question", "other", 0.1, GateDecision(GateOutcome.INCOMPARABLE)),
 )
 SIGNALS = [
     Signal("answer", "answer", 0.7, (0.5, 0.9), 7, 0.3, {"ResponseError": 7}, ("q1", "q2"), True),

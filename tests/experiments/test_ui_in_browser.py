@@ -19,6 +19,7 @@ from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.runs.config_file import load_config
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import Attempt
 
@@ -70,7 +71,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for split, value in (("train", 0.4), ("validation", 0.45), ("test", 0.42)):
         run.baseline(split, score(value))  # type: ignore[arg-type]
-    attempt = Attempt("answer", "bank", "asks for a short answer", CHAMPION["answer"], 0.5, "accepted: +0.070", 0.2)
+    attempt = Attempt(
+        "answer",
+        "bank",
+        "asks for a short answer",
+        CHAMPION["answer"],
+        0.5,
+        GateDecision(GateOutcome.ACCEPTED, "+0.070"),
+        0.2,
+    )
     for n, value in enumerate(VALIDATION, start=1):
         accepted = n in (2, 4)
         if n == 1:

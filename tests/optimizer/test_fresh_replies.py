@@ -14,10 +14,10 @@ from test_loop import SEED, Notes
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.published.trials import Trials
+from optimizer.gating.decision import GateOutcome
+from optimizer.published.candidate_search import CandidateSearch
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
-from optimizer.search.rounds import UNCONFIRMED
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import Attempt, LoopResult, LoopSettings
 from optimizer.tuning.tuning import Tuning
@@ -72,7 +72,7 @@ def test_a_challenger_that_was_lucky_once_does_not_become_the_champion(run: Run)
     (record,) = result.iterations
     assert not record.accepted
     assert result.champion_candidate == SEED
-    assert any((attempt.gate or "").startswith(UNCONFIRMED) for attempt in record.attempts)
+    assert any(str(attempt.gate).startswith(GateOutcome.UNCONFIRMED) for attempt in record.attempts)
 
 
 def test_one_that_is_ahead_again_does_and_the_noise_is_measured_on_the_test(run: Run) -> None:
@@ -126,18 +126,18 @@ class LuckyOrSteady(Lucky):
 
 
 def lucky_then_steady(tuning: Tuning, /) -> str:
-    with Trials(tuning, "theirs") as trials:
+    with CandidateSearch(tuning, "theirs") as candidates:
         for line in ("Be lucky.", "Be steady."):
             text = f"{line}\n{tuning.seed['answer']}"
-            trials.measure({**tuning.seed, "answer": text}, tuning.validation, line)
-            trials.measure({**tuning.seed, "answer": text}, tuning.train, line)
+            candidates.measure({**tuning.seed, "answer": text}, tuning.validation, line)
+            candidates.measure({**tuning.seed, "answer": text}, tuning.train, line)
     return "all tried"
 
 
 @pytest.mark.parametrize(
     ("temperature", "approve", "why"),
     [
-        (0.7, None, f"{UNCONFIRMED}, though 1.000 on 3 validation conversations, the best so far"),
+        (0.7, None, f"{GateOutcome.UNCONFIRMED}, though 1.000 on 3 validation conversations, the best so far"),
         (
             0.0,
             lambda attempt, before: "Be lucky." not in attempt.text,
@@ -156,7 +156,7 @@ def test_later_trials_are_compared_with_the_champion_and_not_with_what_was_refus
 
     result = run(LuckyOrSteady(), temperature, lucky_then_steady, approve=noting)
     assert result.champion_candidate["answer"] == f"Be steady.\n{SEED['answer']}"
-    assert [each.gate for record in result.iterations for each in record.attempts] == [
+    assert [str(each.gate) for record in result.iterations for each in record.attempts] == [
         why,
         "0.667 on 3 validation conversations, the best so far",
     ]

@@ -5,17 +5,27 @@ import pytest
 from marked_outcomes import outcomes
 
 from optimizer.evaluation.evaluator import Outcome
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.gating.gate import (
     ANCHORS_LOST,
     GATE_LEVEL,
-    GateDecision,
     anchors_hold,
-    behind,
-    decide,
-    judged_so_far,
-    looks,
-    paired,
+    compare,
+    half_then_all,
+    look_schedule,
 )
+from optimizer.gating.gate import decide as decided
+
+
+def decide(
+    champion: Sequence[Outcome], challenger: Sequence[Outcome], seed: Sequence[Outcome] | None = None
+) -> GateDecision:
+    return decided(compare(champion, challenger, seed))
+
+
+def behind(champion: Sequence[Outcome], challenger: Sequence[Outcome]) -> GateDecision | None:
+    """The look at half of the conversations, where all of them follow."""
+    return half_then_all(2 * len(champion)).decision(compare(champion, challenger))
 
 
 def test_an_improvement_of_every_conversation_is_accepted() -> None:
@@ -30,13 +40,13 @@ def test_an_equal_or_worse_challenger_is_rejected() -> None:
     same = outcomes("+-", "+-", "+-")
     assert not decide(same, same).accepted
     assert not decide(same, outcomes("--", "--", "--")).accepted
-    assert "not better" in decide(same, outcomes("-+", "-+", "-+")).reason
+    assert "not better" in str(decide(same, outcomes("-+", "-+", "-+")))
 
 
 def test_a_gain_in_one_of_six_conversations_is_noise() -> None:
     decision = decide(outcomes(*["+---"] * 6), outcomes("++++", *["+---"] * 5))
     assert not decision.accepted
-    assert "noise" in decision.reason
+    assert "noise" in str(decision)
 
 
 def test_a_challenger_that_mostly_swaps_answers_is_rejected() -> None:
@@ -44,7 +54,7 @@ def test_a_challenger_that_mostly_swaps_answers_is_rejected() -> None:
     assert decision.p_value <= GATE_LEVEL
     assert not decision.accepted
     assert decision.regressed_anchors == 16
-    assert "anchors" in decision.reason
+    assert "anchors" in str(decision)
 
 
 def test_only_questions_that_the_seed_passes_too_are_anchors() -> None:
@@ -62,7 +72,7 @@ def test_a_side_that_could_not_be_scored_is_never_accepted() -> None:
     ):
         decision = decide(*pair)
         assert not decision.accepted
-        assert "could not be scored on c0" in decision.reason
+        assert "could not be scored on c0" in str(decision)
 
 
 def test_the_interim_look_only_turns_away_what_is_not_ahead() -> None:
@@ -71,10 +81,28 @@ def test_the_interim_look_only_turns_away_what_is_not_ahead() -> None:
     decision = behind(half, outcomes("-+-", "+--", "+--"))
     assert decision is not None
     assert not decision.accepted
-    assert decision.reason.startswith("rejected early, not ahead: ")
+    assert str(decision).startswith("rejected early, not ahead: ")
     unscored = behind(half, outcomes("+++", "+++", "+++", tainted="call failed"))
     assert unscored is not None
-    assert "could not be scored" in unscored.reason
+    assert "could not be scored" in str(unscored)
+
+
+def test_a_decision_is_told_in_one_sentence_with_whom_it_is_about_and_what_it_takes_back() -> None:
+    accepted = GateDecision(GateOutcome.ACCEPTED, "+0.100", about="extract and answer together")
+    best = GateDecision(GateOutcome.BEST, "0.900 on 5 validation conversations")
+    assert [
+        str(GateDecision(outcome, overruled=decision))
+        for outcome, decision in (
+            (GateOutcome.UNCONFIRMED, accepted),
+            (GateOutcome.DECLINED, best),
+            (GateOutcome.DECLINED, None),
+        )
+    ] == [
+        "not ahead again with fresh replies, though extract and answer together: accepted: +0.100",
+        "declined by hand, though 0.900 on 5 validation conversations, the best so far",
+        "declined by hand",
+    ]
+    assert [accepted.accepted, best.accepted, GateDecision(GateOutcome.OUTDONE).accepted] == [True, False, False]
 
 
 def test_different_conversations_are_not_compared() -> None:
@@ -118,12 +146,11 @@ def test_where_no_anchor_is_lost_they_hold_however_few_they_are() -> None:
 
 
 def test_a_challenger_is_looked_at_early_only_if_there_are_conversations_enough() -> None:
-    assert [looks(total) for total in (1, 5, 6, 8, 24)] == [(1,), (5,), (3, 6), (4, 8), (4, 12, 24)]
+    assert [look_schedule(total).counts for total in (1, 5, 6, 8, 24)] == [(1,), (5,), (3, 6), (4, 8), (4, 12, 24)]
 
 
 def look(champion: Sequence[Outcome], challenger: Sequence[Outcome], total: int) -> GateDecision | None:
-    found = paired(champion, challenger)
-    return found if isinstance(found, GateDecision) else judged_so_far(found, total)
+    return look_schedule(total).decision(compare(champion, challenger))
 
 
 def test_each_look_rejects_what_is_behind_and_only_later_ones_accept() -> None:
@@ -134,7 +161,7 @@ def test_each_look_rejects_what_is_behind_and_only_later_ones_accept() -> None:
     assert look(first[0], first[3], 24) is None
     rejected = look(first[0], first[2], 24)
     assert rejected is not None
-    assert rejected.reason.startswith("rejected early, not ahead")
+    assert str(rejected).startswith("rejected early, not ahead")
     half = [outcomes(*[row] * 12) for row in (champion, slightly_behind, ahead)]
     even, sure = look(half[0], half[1], 24), look(half[0], half[2], 24)
     assert even is not None
@@ -155,7 +182,7 @@ def test_looking_several_times_accepts_a_null_challenger_no_more_often_than_the_
         truth = ["".join(rng.choice("+-") for _ in range(10)) for _ in range(total)]
         old, new = noisy(rng, truth, 0.3), noisy(rng, truth, 0.3)
         said = None
-        for seen in looks(total):
+        for seen in look_schedule(total).counts:
             said = said or look(outcomes(*old[:seen]), outcomes(*new[:seen]), total)
         assert said is not None
         accepted += said.accepted

@@ -94,7 +94,9 @@ def test_what_is_declined_stays_out_with_all_that_descends_from_it_and_holds_not
 ) -> None:
     result = run(approve=lambda attempt, before: attempt.prompt != declined)
     other = {"extract": "answer", "answer": "extract"}[declined]
-    gates = [each.gate or "" for record in result.iterations for each in record.attempts if each.prompt == declined]
+    gates = [
+        str(each.gate or "") for record in result.iterations for each in record.attempts if each.prompt == declined
+    ]
     assert any(gate.startswith("declined by hand, though ") for gate in gates)
     assert result.champion_candidate[declined] == SEED[declined]
     assert "Be thorough." in result.champion_candidate[other]

@@ -15,7 +15,6 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import FIRST_LOOK
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.racing.arms import Arm, Shown, sets_of, with_shown
 from optimizer.racing.halving import LocalScore, alternating, compared, halved
 from optimizer.racing.joint import (
     MOST,
@@ -25,6 +24,7 @@ from optimizer.racing.joint import (
     most_evaluations,
     raced,
 )
+from optimizer.racing.rewrites import Rewrite, WholeDemonstration, demonstration_sets, with_demonstrations
 from optimizer.search.local_search import _LocalRounds
 from optimizer.search.portion import MARGIN, Portion
 from optimizer.tuning.affordable import Affordable
@@ -46,8 +46,8 @@ def recorded(conversation: Conversation, number: int) -> RecordedInput:
 INPUTS = [recorded(conversation, number) for conversation in CONVERSATIONS[:4] for number in range(5)]
 
 
-def shown(given: RecordedInput) -> Shown:
-    return Shown(given, {"conversation": "Anke: My lorry is red."}, '{"facts": ["Anke\'s lorry is red."]}')
+def shown(given: RecordedInput) -> WholeDemonstration:
+    return WholeDemonstration(given, {"conversation": "Anke: My lorry is red."}, '{"facts": ["Anke\'s lorry is red."]}')
 
 
 class Scripted:
@@ -75,12 +75,12 @@ def test_inputs_alternate_between_conversations_so_that_a_few_are_of_many() -> N
 
 def test_only_what_is_ahead_meets_more_inputs() -> None:
     measure = Scripted({"champion": 0.5, **{f"arm{n}": n / 10 for n in range(10)}})
-    arms = [Arm(f"arm{n}", "bank", "") for n in range(10)]
-    (best, second), dropped = halved(arms, "champion", INPUTS, measure, one, [(4, 5), (8, 3), (20, 2)])
-    assert (best.arm.text, second.arm.text) == ("arm9", "arm8")
+    rewrites = [Rewrite(f"arm{n}", "bank", "") for n in range(10)]
+    (best, second), dropped = halved(rewrites, "champion", INPUTS, measure, one, [(4, 5), (8, 3), (20, 2)])
+    assert (best.rewrite.text, second.rewrite.text) == ("arm9", "arm8")
     assert sorted(each.inputs for each in dropped) == [4] * 5 + [8] * 2 + [20]
     assert (best.score, best.gain, best.inputs) == pytest.approx((0.9, 0.4, 20))
-    met = {arm.text: len({key for text, key in measure.measured if text == arm.text}) for arm in arms}
+    met = {rewrite.text: len({key for text, key in measure.measured if text == rewrite.text}) for rewrite in rewrites}
     assert [met[f"arm{n}"] for n in range(10)] == [4] * 5 + [8] * 2 + [20] * 3
 
 
@@ -90,36 +90,36 @@ def test_of_texts_with_equal_gains_those_go_on_whose_outputs_come_nearer_to_the_
     def measure(text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
         return [Credit(0.5, near=near[text]) for _ in inputs]
 
-    arms = [Arm(text, "bank", "") for text in near if text != "champion"]
-    (best, second), _ = halved(arms, "champion", INPUTS, measure, one, [(4, 2)])
-    assert (best.arm.text, second.arm.text) == ("nearest", "nearer")
+    rewrites = [Rewrite(text, "bank", "") for text in near if text != "champion"]
+    (best, second), _ = halved(rewrites, "champion", INPUTS, measure, one, [(4, 2)])
+    assert (best.rewrite.text, second.rewrite.text) == ("nearest", "nearer")
     assert best.nearer == pytest.approx(0.2)
 
 
 def test_what_people_wrote_is_measured_to_the_end_and_a_failed_call_counts_for_nobody() -> None:
     measure = Scripted({"champion": 0.5, "good": 0.9, "mine": 0.1, "failing": -1.0})
-    arms = [Arm("mine", "hand", ""), Arm("good", "bank", ""), Arm("failing", "bank", "")]
-    scored, (dropped,) = halved(arms, "champion", INPUTS, measure, one, [(4, 1), (8, 1)], spared=("hand",))
-    assert [each.arm.text for each in scored] == ["good", "mine"]
-    assert dropped.arm.text == "failing"
-    failing = compared(arms[2], "champion", INPUTS, measure, one)
+    rewrites = [Rewrite("mine", "hand", ""), Rewrite("good", "bank", ""), Rewrite("failing", "bank", "")]
+    scored, (dropped,) = halved(rewrites, "champion", INPUTS, measure, one, [(4, 1), (8, 1)], spared=("hand",))
+    assert [each.rewrite.text for each in scored] == ["good", "mine"]
+    assert dropped.rewrite.text == "failing"
+    failing = compared(rewrites[2], "champion", INPUTS, measure, one)
     assert (failing.inputs, failing.gain, failing.by_conversation) == (0, 0.0, {})
 
 
 def test_a_text_is_not_scored_on_a_conversation_that_it_shows() -> None:
-    arm = with_shown(Arm(SPEC.text, "", ""), (shown(INPUTS[0]),))
-    assert arm is not None
-    assert "Anke's lorry is red." in arm.text
-    assert not SPEC.contract.violations(arm.text)
-    score = compared(arm, "champion", INPUTS, Scripted({"champion": 0.5, arm.text: 1.0}), one)
+    rewrite = with_demonstrations(Rewrite(SPEC.text, "", ""), (shown(INPUTS[0]),))
+    assert rewrite is not None
+    assert "Anke's lorry is red." in rewrite.text
+    assert not SPEC.contract.violations(rewrite.text)
+    score = compared(rewrite, "champion", INPUTS, Scripted({"champion": 0.5, rewrite.text: 1.0}), one)
     assert score.inputs == 15
     assert INPUTS[0].conversation.id not in score.by_conversation
 
 
 def test_demonstrations_of_a_set_come_from_different_conversations() -> None:
-    sets = list(sets_of([shown(given) for given in INPUTS[:12]], seed=0))
+    sets = list(demonstration_sets([shown(given) for given in INPUTS[:12]], seed=0))
     assert {len(chosen) for chosen in sets} == {1, 2, 3}
-    assert all(len({each.given.conversation.id for each in chosen}) == len(chosen) for chosen in sets)
+    assert all(len({each.recorded.conversation.id for each in chosen}) == len(chosen) for chosen in sets)
 
 
 def outcome(conversation: Conversation, score: float, tainted: str | None = None) -> Outcome:
@@ -132,7 +132,7 @@ CHAMPION = [outcome(conversation, 0.5) for conversation in CONVERSATIONS]
 
 
 def scored(text: str, gain: float = 0.4, error: float = 0.0, source: str = "bank") -> LocalScore:
-    return LocalScore(Arm(text, source, ""), 0.5 + gain, gain, 20, {}, error=error)
+    return LocalScore(Rewrite(text, source, ""), 0.5 + gain, gain, 20, {}, error=error)
 
 
 class Pipeline:
@@ -142,7 +142,7 @@ class Pipeline:
         self.values, self.met = values, dict[frozenset[str], int]()
 
     def __call__(self, combination: Combination, against: Sequence[Outcome]) -> list[Outcome]:
-        texts = frozenset(each.arm.text for each in combination.parts.values())
+        texts = frozenset(each.rewrite.text for each in combination.parts.values())
         self.met[texts] = self.met.get(texts, 0) + len(against)
         value = self.values[texts]
         failed = "a call failed" if value is None else None
@@ -157,7 +157,7 @@ def test_texts_that_help_only_together_are_found() -> None:
         {frozenset({"e1", "a1"}): 0.8, frozenset({"e1"}): 0.4, frozenset({"a1"}): 0.5, frozenset({"e2"}): 0.6}
     )
     ranked = raced(combinations, CHAMPION, pipeline)
-    assert {name: each.arm.text for name, each in ranked[0].parts.items()} == {"extract": "e1", "answer": "a1"}
+    assert {name: each.rewrite.text for name, each in ranked[0].parts.items()} == {"extract": "e1", "answer": "a1"}
     # Six of six conversations gain, which is sure enough at half of them.
     assert (ranked[0].gain, len(ranked[0].outcomes)) == (pytest.approx(0.3), len(CHAMPION) // 2)
     assert ranked[0].decision is not None
@@ -173,7 +173,7 @@ def test_a_gain_that_chance_may_have_made_goes_alone_and_last() -> None:
         "extract": [scored("e1", 0.3, 0.1), scored("e2", 0.25, 0.1)],
     }
     combinations = combinations_of(finalists, {"extract": 0.7, "answer": 0.25, "decide": 0.05})
-    chosen = [{name: each.arm.text for name, each in one.parts.items()} for one in combinations]
+    chosen = [{name: each.rewrite.text for name, each in one.parts.items()} for one in combinations]
     assert chosen == [{"extract": "e1", "answer": "a1"}, {"extract": "e1"}, {"extract": "e2"}, {"answer": "a1"}]
     by_hand = {"extract": [scored("mine", -0.2, 0.3, "hand")], "answer": [scored("a1", 0.3, 0.1)]}
     assert set(combinations_of(by_hand)[0].parts) == {"extract", "answer"}
@@ -190,11 +190,11 @@ def test_a_race_of_one_combination_is_of_texts_that_surely_gain() -> None:
 
 
 def test_the_error_of_a_gain_is_that_of_its_conversations() -> None:
-    same = compared(Arm("better", "bank", ""), "champion", INPUTS, Scripted({"champion": 0.5, "better": 0.9}), one)
+    same = compared(Rewrite("better", "bank", ""), "champion", INPUTS, Scripted({"champion": 0.5, "better": 0.9}), one)
     assert same.error == pytest.approx(0)
     assert same.expected == pytest.approx(same.gain)
     first = [given for given in INPUTS if given.conversation.id == INPUTS[0].conversation.id]
-    alone = compared(Arm("better", "bank", ""), "champion", first, Scripted({"champion": 0.5, "better": 0.9}), one)
+    alone = compared(Rewrite("better", "bank", ""), "champion", first, Scripted({"champion": 0.5, "better": 0.9}), one)
     assert alone.error == 1
     assert 0 < alone.expected < alone.gain / 10
 

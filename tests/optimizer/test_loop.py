@@ -114,7 +114,7 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     (kept,) = [attempt for attempt in record.attempts if attempt.text == champion[prompt]]
     assert (kept.prompt, kept.screening) == (prompt, 0.5)
     assert kept.gate is not None
-    assert kept.gate.startswith("accepted")
+    assert str(kept.gate).startswith("accepted")
     assert any(cure in champion[prompt] for cure in model.cures)
     edit = record.edit
     assert edit is not None
@@ -131,7 +131,7 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     assert (result.verdict, result.delta, result.p_value) == ("improved", 0.5, 2 / 64)
     assert result.delta_ci == pytest.approx((0.205, 0.795), abs=0.001)
     assert notes.verdicts == [Verdict("improved", 0.5, result.delta_ci, 2 / 64, result.power or 0.0)]
-    assert result.stopped == "no wrong answer is left on the train conversations"
+    assert str(result.stopped) == "no wrong answer is left on the train conversations"
     assert result.calls.made < result.calls.without_reuse
     assert set(result.tokens_per_question) == {"baseline", "champion"}
 
@@ -150,7 +150,7 @@ def test_replies_that_are_too_long_to_count_are_told_of_with_the_baseline(
 def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_ends(run: Run) -> None:
     splits, budget = world(test=6), Limits(calls=5000)
     nothing = [run(WeakModel("answer", curable=False), splits, limits=each, open_ended=True) for each in (None, budget)]
-    assert [(result.stopped, len(result.iterations)) for result, _ in nothing] == [
+    assert [(str(result.stopped), len(result.iterations)) for result, _ in nothing] == [
         (f"{rounds} rounds in a row brought no better prompts", rounds) for rounds in (PATIENCE, LIMITED_PATIENCE)
     ]
     # What helps is tried in a later round.
@@ -159,7 +159,7 @@ def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_end
     cured.cures = [cure for cure in cured.cures if any(cure in text for text in texts)][-1:]
     assert cured.cures
     short, _ = run(cured, splits, limits=budget)
-    assert (short.verdict, short.stopped) == ("inconclusive", "all rounds done")
+    assert (short.verdict, str(short.stopped)) == ("inconclusive", "all rounds done")
     long, _ = run(cured, splits, limits=budget, open_ended=True)
     assert long.verdict == "improved"
     assert len(long.iterations) > 2
@@ -172,7 +172,7 @@ def test_a_search_leaves_the_test_what_it_needs_of_a_budget(run: Run, name: str)
     limit = 2 * (whole.calls.made if name == "calls" else 60 * whole.calls.made)
     result, _ = run(model, splits, limits=Limits(**{name: limit}), open_ended=True)
     assert result.verdict == "inconclusive"
-    assert result.stopped in (
+    assert str(result.stopped) in (
         f"budget: the remaining {name} are reserved for the test conversations",
         f"{LIMITED_PATIENCE} rounds in a row brought no better prompts",
     )
@@ -187,7 +187,7 @@ def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive
     assert result.champion_candidate == SEED
     assert result.champion == result.baseline
     assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("inconclusive", 0.0, None, 1.0)
-    assert result.stopped == "all rounds done"
+    assert str(result.stopped) == "all rounds done"
     assert len(notes.verdicts) == 1
 
 
@@ -230,7 +230,7 @@ def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far_and_its_verdict
     kept = 2 * 2 * notes.begun["baseline validation"] // 3
 
     result, told = run(model, rounds=2, limits=Limits(calls=begun + 2 + kept))
-    assert result.stopped == "budget: the remaining calls are reserved for the test conversations"
+    assert str(result.stopped) == "budget: the remaining calls are reserved for the test conversations"
     assert result.champion_candidate == whole.champion_candidate != SEED
     assert [(record.n, record.accepted) for record in result.iterations] == [(1, True), (2, False)]
     assert result.calls.made <= begun + 2 + kept
@@ -249,7 +249,7 @@ def test_calls_allowed_to_the_search_end_it_and_leave_the_verdict(run: Run, scri
     assert whole.iterations[0].calls_made <= first < whole.search.calls == whole.iterations[1].search_calls
 
     result, told = run(model, rounds=2, calls=first + 2)
-    assert result.stopped.startswith(f"budget: search.calls: {first + 2} calls are made, and no more are allowed")
+    assert str(result.stopped).startswith(f"budget: search.calls: {first + 2} calls are made, and no more are allowed")
     assert result.search is not None
     assert result.search.calls == first + 2
     assert result.champion_candidate == whole.champion_candidate != SEED
@@ -288,7 +288,7 @@ def test_the_time_that_the_test_takes_is_kept_for_it(
         limits=Limits(seconds=seconds),
         clock=lambda: float(scripted_server.count - begun),
     )
-    assert result.stopped == "budget: the remaining time is reserved for the test conversations"
+    assert str(result.stopped) == "budget: the remaining time is reserved for the test conversations"
     assert [record.accepted for record in result.iterations] == accepted
     assert result.verdict == verdict
     assert scripted_server.count <= seconds
@@ -345,8 +345,8 @@ def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
     assert not record.accepted
     assert {before for _, before in asked} == {SEED["answer"]}
     attempt = asked[0][0]
-    assert (attempt.text, (attempt.gate or "")[:8]) == (CURED, "accepted")
-    assert (record.attempts[0].gate or "").startswith("declined by hand, though accepted")
+    assert (attempt.text, str(attempt.gate or "")[:8]) == (CURED, "accepted")
+    assert str(record.attempts[0].gate or "").startswith("declined by hand, though accepted")
     approved, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=lambda *_: True)
     assert approved.champion_candidate["answer"] == CURED
 
@@ -378,7 +378,9 @@ def test_a_champion_that_fails_on_a_conversation_is_kept_without_a_verdict(run: 
 
     result, _ = run(script, world(train=6, test=5), rounds=2)
     assert result.champion_candidate != SEED
-    assert result.stopped.startswith(f"{split}-4: cannot be scored with the champion's prompts: scripted: cut short")
+    assert str(result.stopped).startswith(
+        f"{split}-4: cannot be scored with the champion's prompts: scripted: cut short"
+    )
     assert split not in result.champion
     assert (result.verdict is None) == (split == "test")
     assert result.baseline["test"].score == 0.5

@@ -22,7 +22,7 @@ from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, RecordedInput
 from optimizer.objectives.objectives import ObjectiveMeans, objectives_of
 from optimizer.proposers.examples import examples_of
-from optimizer.racing.arms import shown_whole
+from optimizer.racing.rewrites import whole_demonstrations
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item
@@ -278,7 +278,7 @@ def test_an_input_that_the_judge_could_not_be_asked_about_is_not_measured(
 
     local = LocalEvaluation(system, system.prompts, objectives_of(judging, {"answer": AsksTheJudge}), access)
     assert local.inputs("answer", outcomes) == []
-    assert shown_whole(local.objectives["answer"], system.prompts["answer"], inputs) == []
+    assert whole_demonstrations(local.objectives["answer"], system.prompts["answer"], inputs) == []
 
 
 def test_a_system_that_fails_on_an_input_leaves_it_unmeasured_and_names_its_place(

@@ -124,7 +124,7 @@ def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> N
     kept = [each for each in accepted.attempts if each.text == result.champion_candidate[each.prompt]]
     assert kept
     assert kept[0].gate is not None
-    assert result.stopped
+    assert str(result.stopped)
     assert result.calls.made < result.calls.without_reuse
 
 
@@ -139,7 +139,7 @@ def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server
         result = run(name, model, limits=Limits(calls=most))
         # The local search tries less where the budget is small, so that it may reach its end.
         if name != "local-search" or result.verdict is None:
-            assert result.stopped.startswith("budget: ")
+            assert str(result.stopped).startswith("budget: ")
         # What the test takes is kept of a budget that pays for it.
         assert ("test" in result.baseline) == (result.verdict is not None)
         assert scripted_server.count - before <= most + 3, "embeddings are not counted"
@@ -175,7 +175,9 @@ def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_a
     # An estimate can be too high.
     monkeypatch.setattr(Tuning, "affordable", lambda self: None)
     result = run("local-search", Author("answer"), rounds=1, calls=3)
-    assert re.search(r"; \d+ of at most \d+ replies to recorded inputs of \w+ were measured, too few", result.stopped)
+    assert re.search(
+        r"; \d+ of at most \d+ replies to recorded inputs of \w+ were measured, too few", str(result.stopped)
+    )
     (cut,) = result.iterations
     assert (len(cut.edited), cut.accepted) == (1, False)
     assert cut.proposals == len(cut.attempts) > 0
@@ -198,8 +200,8 @@ def test_a_local_search_that_may_make_few_calls_tries_less_and_still_finds_the_c
 def test_a_local_search_does_not_begin_what_it_could_not_decide(run: Run) -> None:
     """A text becomes the champion only after the four conversations of validation."""
     result = run("local-search", Author("answer"), rounds=1, calls=16)
-    assert result.stopped.startswith("budget: what remains pays for ")
-    assert "too few to decide on another text, which has to answer the 4 of validation" in result.stopped
+    assert str(result.stopped).startswith("budget: what remains pays for ")
+    assert "too few to decide on another text, which has to answer the 4 of validation" in str(result.stopped)
     assert result.search is not None
     assert (result.search.calls, result.verdict) == (0, "inconclusive")
 
@@ -212,7 +214,7 @@ def test_what_passes_the_gate_and_cannot_be_crowned_is_not_told_as_accepted(
 
     monkeypatch.setattr(Tuning, "crown", spent)
     result = run("local-search", Author("answer"), rounds=1)
-    (gate,) = [each.gate for each in result.iterations[0].attempts if each.gate and "accepted" in each.gate]
+    (gate,) = [str(each.gate) for each in result.iterations[0].attempts if "accepted" in str(each.gate)]
     assert gate.startswith("the budget ended before its validation, though accepted: ")
     assert not result.iterations[0].accepted
 
@@ -221,7 +223,7 @@ def _course(result: LoopResult) -> Any:
     attempts = [
         (each.n, each.accepted, each.validation_score, each.edited, each.attempts) for each in result.iterations
     ]
-    return result.champion_candidate, result.champion, result.stopped, attempts
+    return result.champion_candidate, result.champion, str(result.stopped), attempts
 
 
 def test_random_search_asks_no_attribution(run: Run) -> None:
@@ -270,7 +272,7 @@ def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scr
 
     result = run("gepa", Careless("answer"))
     assert not any("are all" in text for text in asked)
-    gates = [each.gate or "" for record in result.iterations for each in record.attempts]
+    gates = [str(each.gate or "") for record in result.iterations for each in record.attempts]
     assert gates
     assert all(gate.startswith("not tried: the instruction holds {") for gate in gates)
     assert result.champion_candidate == SEED
@@ -291,7 +293,7 @@ def test_an_own_optimizer_searches_and_the_verdict_is_that_of_the_test_conversat
         return "one try\nis enough"
 
     result = run(try_one, Author("answer"))
-    assert (result.verdict, result.stopped) == ("improved", "one try\nis enough")
+    assert (result.verdict, str(result.stopped)) == ("improved", "one try\nis enough")
     assert [(each.edited, each.accepted) for each in result.iterations] == [(("answer",), True)]
 
 

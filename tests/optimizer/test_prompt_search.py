@@ -10,19 +10,19 @@ import pytest
 
 from optimizer.proposers.proposals import HAND, Proposal
 from optimizer.proposers.template import add_instruction, take_apart
-from optimizer.racing.arms import Arm, Shown
 from optimizer.racing.halving import LocalScore
 from optimizer.racing.pool import PARENTS, Pool, parents_of
-from optimizer.search.prompt_search import ARMS, FINALISTS, STAKES, PromptSearch, most_reruns
+from optimizer.racing.rewrites import Rewrite, WholeDemonstration
+from optimizer.search.prompt_search import FINALISTS, REWRITES, STAKES, PromptSearch, most_reruns
 
 
 def scored(text: str, by_input: Mapping[str, float]) -> LocalScore:
     gain = sum(by_input.values()) / len(by_input)
-    return LocalScore(Arm(text, "bank", ""), 0.5 + gain, gain, len(by_input), {}, by_input)
+    return LocalScore(Rewrite(text, "bank", ""), 0.5 + gain, gain, len(by_input), {}, by_input)
 
 
 def parents(*scores: LocalScore) -> list[str]:
-    return [each.arm.text for each in parents_of(scores)]
+    return [each.rewrite.text for each in parents_of(scores)]
 
 
 def test_a_text_that_is_the_best_on_most_inputs_is_a_parent_before_one_that_is_good_everywhere() -> None:
@@ -51,16 +51,18 @@ def test_most_reruns_grow_with_the_inputs_up_to_what_the_last_rung_asks_for() ->
     last = round(STAKES[-1][0])
     counts = [most_reruns(inputs) for inputs in (4, 12, 30, last, 10 * last)]
     assert counts == sorted(counts)
-    assert counts[0] > ARMS * 4
+    assert counts[0] > REWRITES * 4
     assert counts[-1] == counts[-2]
 
 
 TEMPLATE = "Answer the question.\n\nMemories:\n{context}\nQuestion: {question}\nAnswer:"
 VALUES = {"context": "Ann's cat is Tom", "question": "Ann's cat?"}
-SHOWN: Any = (SimpleNamespace(given=SimpleNamespace(conversation=SimpleNamespace(id="c1"))),)
+SHOWN: Any = (SimpleNamespace(recorded=SimpleNamespace(conversation=SimpleNamespace(id="c1"))),)
 
 
-def searching(champion: str, shown: tuple[Shown, ...], offers: list[Proposal]) -> tuple[PromptSearch, list[int]]:
+def searching(
+    champion: str, shown: tuple[WholeDemonstration, ...], offers: list[Proposal]
+) -> tuple[PromptSearch, list[int]]:
     """A search whose sources offer these texts, and the numbers that were asked for."""
     wanted: list[int] = []
 
@@ -92,17 +94,17 @@ def test_a_rewrite_of_a_text_with_demonstrations_is_known_to_show_them_and_one_b
     search, _ = searching(
         champion, SHOWN, [Proposal("answer", edited, "bank", ""), Proposal("answer", "own", HAND, "")]
     )
-    arms = [each.arm for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
-    assert [(arm.text, arm.shows) for arm in arms] == [("own", frozenset())]
+    rewrites = [each.rewrite for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
+    assert [(rewrite.text, rewrite.shows) for rewrite in rewrites] == [("own", frozenset())]
     search, _ = searching(champion, SHOWN, [Proposal("answer", edited, "bank", "")])
-    arms = [each.arm for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
-    assert [(arm.text, arm.shows) for arm in arms] == [(edited, {"c1"})]
+    rewrites = [each.rewrite for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
+    assert [(rewrite.text, rewrite.shows) for rewrite in rewrites] == [(edited, {"c1"})]
 
 
 def test_where_recorded_inputs_mislead_no_more_texts_are_asked_for_than_race(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
-    offers = [Proposal("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(ARMS)]
+    offers = [Proposal("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(REWRITES)]
     search, wanted = searching(TEMPLATE, (), offers)
-    found = search.finalists(ARMS, [], SimpleNamespace(signals=()), measured=False)  # type: ignore[arg-type]
+    found = search.finalists(REWRITES, [], SimpleNamespace(signals=()), measured=False)  # type: ignore[arg-type]
     assert len(found) == FINALISTS
     assert wanted == [FINALISTS]

@@ -19,8 +19,8 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.demonstrations import demonstrations_of
 from optimizer.proposers.template import EXAMPLE
+from optimizer.published.candidate_search import CandidateSearch
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.published.trials import Trials
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
@@ -137,7 +137,7 @@ def test_a_candidate_that_breaks_its_contract_is_never_sent_and_recorded_with_wh
     for body in scripted_server.requests:
         assert "sloppy" not in prompt_of(body) or "Respond with" in prompt_of(body)
     tried = [each for record in result.iterations for each in record.attempts if "sloppy" in each.text]
-    gates = [each.gate for each in tried if each.prompt == "answer"]
+    gates = [each.gate and str(each.gate) for each in tried if each.prompt == "answer"]
     assert gates
     assert all(gate is not None and gate.startswith(problem) for gate in gates)
 
@@ -180,7 +180,7 @@ def test_an_author_whose_replies_are_cut_short_is_told_and_the_search_goes_on(
     assert result.champion_candidate == SEED
     told = [record.getMessage() for record in caplog.records if record.name != LOOP]
     assert [message.count("cut short") for message in told] == [1]
-    gates = [each.gate or "" for record in result.iterations for each in record.attempts]
+    gates = [str(each.gate or "") for record in result.iterations for each in record.attempts]
     assert gates
     assert all(gate.startswith("not tried: the instruction is empty") for gate in gates)
 
@@ -296,7 +296,7 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     (record,) = result.iterations
     assert record.accepted
     assert record.validation_score < result.baseline["validation"].score
-    assert [each.gate for each in record.attempts] == ["accepted without a comparison"]
+    assert [str(each.gate) for each in record.attempts] == ["accepted without a comparison"]
     assert result.champion_candidate["answer"] == f"Be poetic.\n\n{SEED['answer']}"
     assert record.blame
 
@@ -317,6 +317,6 @@ def test_a_fault_in_an_evaluation_ends_the_search_and_is_no_score(
     def faulty(*given: Any, **more: Any) -> Any:
         raise ZeroDivisionError("in the middle")
 
-    monkeypatch.setattr(Trials, "measure", faulty)
+    monkeypatch.setattr(CandidateSearch, "measure", faulty)
     with pytest.raises(RunError, match=f"'{name}' failed: ZeroDivisionError: in the middle"):
         run(name, Author("Be brief."))

@@ -83,14 +83,14 @@ def test_replies_from_the_cache_make_no_conversation_look_faster(slow: Open, tmp
     ours = evaluator(access, tmp_path / "ours")
     reserve = TimeReserve(access.budget, access.meter, 2, 1)
     reserve.timed(lambda: ours.evaluate(SEED, train[:3]))
-    assert (reserve.seconds_a_conversation(), reserve.left()) == (0.0, None)
+    assert (reserve.seconds_a_conversation(), reserve.conversations_left()) == (0.0, None)
     reserve.timed(lambda: ours.evaluate(SEED, train[3:]))
     # Two sessions are extracted, and two questions answered.
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
     # An edit of the answer prompt rebuilds nothing.
     reserve.timed(lambda: ours.evaluate(EDITED, train))
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
-    assert reserve.left() == pytest.approx((1000 - access.budget.seconds) / 12 - 4.4)
+    assert reserve.conversations_left() == pytest.approx((1000 - access.budget.seconds) / 12 - 4.4)
 
 
 def test_a_conversation_takes_what_it_takes_by_the_latest_speed(slow: Open, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_on_a_warm_cache_a_test_that_is_not_cached_keeps_its_time(slow: Open, ru
     evaluator(slow(model, cache=True), tmp_path / "other").evaluate(SEED, (*splits.train, *splits.validation))
     result = run(slow(model, cache=True, seconds=45.0), tmp_path / "ours")
     assert result.verdict is not None
-    assert result.stopped == "budget: the remaining time is reserved for the test conversations"
+    assert str(result.stopped) == "budget: the remaining time is reserved for the test conversations"
 
 
 def test_a_machine_that_slows_down_in_the_test_leaves_no_champion_without_a_verdict(
@@ -231,7 +231,7 @@ def test_a_machine_that_slows_down_in_the_search_ends_it_and_the_test_is_told_be
     """Validation takes 80 s then, after which the test would take as long as the whole run may."""
     model = SlowModel("answer", slow_on="validation", times=5.0)
     result = run(slow(model, cache=False, seconds=150.0), tmp_path / "ours")
-    assert result.stopped == "budget: the remaining time is reserved for the test conversations"
+    assert str(result.stopped) == "budget: the remaining time is reserved for the test conversations"
     assert (result.verdict, result.delta) == ("inconclusive", 0.0)
     assert "the test needs about" in caplog.text
 

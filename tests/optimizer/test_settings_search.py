@@ -194,11 +194,11 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     assert (result.verdict, result.delta, result.prompts_alone) == ("improved", 0.5, NO_CHANGE)
     tried = {json.dumps(each.settings): each for each in record.settings}
     best = tried['{"top_k": 2}']
-    assert (best.recall, best.prompts, best.gain, (best.gate or "")[:8]) == (1.0, (), 0.5, "accepted")
+    assert (best.recall, best.prompts, best.gain, str(best.gate or "")[:8]) == (1.0, (), 0.5, "accepted")
     assert best.context_tokens is not None
     more = tried['{"top_k": 9}']
     assert (more.recall, (more.context_tokens or 0) > best.context_tokens, more.gain) == (1.0, True, None)
-    assert (more.gate or "").startswith("not tried: with top_k 2 as much is retrieved in fewer tokens")
+    assert str(more.gate or "").startswith("not tried: with top_k 2 as much is retrieved in fewer tokens")
     assert len(tried) == len(record.settings)
     edit = record.edit
     assert edit is not None
@@ -213,7 +213,7 @@ def test_settings_that_the_system_does_not_take_together_are_not_tried_and_the_s
     result = search(WeakModel("answer"), {"chunk_tokens": [5], "overlap": [8]}, made=Rag)
     tried = {json.dumps(each.settings): each for each in result.iterations[0].settings}
     refused = tried['{"chunk_tokens": 5, "overlap": 8}']
-    assert (refused.gate, refused.gain, refused.recall) == (
+    assert (str(refused.gate), refused.gain, refused.recall) == (
         "not tried: system_settings.overlap: 8 does not fit chunks of 5 tokens; give 0 to 4",
         None,
         None,

@@ -111,8 +111,8 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
     (kept,) = result.iterations[3].attempts
     assert (kept.prompt, kept.source, kept.text) == ("answer", "good", result.champion_candidate["answer"])
     assert kept.gate is not None
-    assert kept.gate.startswith("accepted")
-    assert result.stopped == "useless: all tried; other: all tried; good: all tried"
+    assert str(kept.gate).startswith("accepted")
+    assert str(result.stopped) == "useless: all tried; other: all tried; good: all tried"
     assert (result.verdict, result.delta) == ("improved", 0.5)
     assert result.search is not None
     costs = result.search.by_optimizer
@@ -137,7 +137,7 @@ def test_texts_of_several_optimizers_meet_each_other_in_the_race(run: Run) -> No
     result, _ = run({"crowned": crowned, "good": trying("answer", CURE)})
     raced = {(each.prompt, each.source) for each in result.iterations[-1].attempts}
     assert raced == {("extract", "crowned"), ("answer", "good")}
-    assert any("crowned and good together: " in (each.gate or "") for each in result.iterations[-1].attempts)
+    assert any("crowned and good together: " in str(each.gate or "") for each in result.iterations[-1].attempts)
 
 
 def test_where_nobody_finds_anything_there_is_no_race(run: Run) -> None:
@@ -152,7 +152,7 @@ def test_each_gets_its_share_of_the_calls_and_one_that_spends_it_does_not_end_th
     assert result.search is not None
     assert result.search.by_optimizer["greedy"].calls <= 30
     assert result.iterations[-1].accepted
-    assert result.stopped == "greedy: its share of 30 calls is spent; good: all tried"
+    assert str(result.stopped) == "greedy: its share of 30 calls is spent; good: all tried"
     assert result.verdict == "improved"
 
 
@@ -163,7 +163,7 @@ def test_a_local_search_that_spends_its_share_ends_no_other(run: Run, calls: int
     result, _ = run(searches, cache=False, calls=2 * calls)
     assert result.search is not None
     assert set(result.search.by_optimizer) == set(searches)
-    assert "; good: " in result.stopped
+    assert "; good: " in str(result.stopped)
 
 
 def test_a_budget_that_is_spent_ends_the_search_and_what_was_found_until_then_still_races(run: Run) -> None:
@@ -185,7 +185,7 @@ def test_whoever_approves_is_asked_once_and_what_they_decline_stays_out(run: Run
     result, _ = run({"good": trying("answer", CURE)}, approve=approve)
     assert asked == ["good"]
     assert result.champion_candidate == SEED
-    assert "declined by hand, though accepted" in (result.iterations[-1].attempts[0].gate or "")
+    assert "declined by hand, though accepted" in str(result.iterations[-1].attempts[0].gate or "")
 
 
 def spent(budget: Budget, calls: int) -> None:

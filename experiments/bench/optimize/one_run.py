@@ -141,7 +141,7 @@ def _figures(
         curve=curve,
         area=area_under(curve, budget),
         rewritten=finished.summary.rewritten,
-        stopped=result.stopped,
+        stopped=str(result.stopped),
         code=read_fingerprint(finished.folder)[CODE],
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tracing.errors import BudgetExceededError, ShareSpentError
+from tracing.errors import BudgetExceededError, PartSpentError, ShareSpentError
 from tracing.llm.settings import Limits
 
 COUNTED = ("calls", "tokens", "money")
@@ -67,9 +67,7 @@ class _Part:
                 continue
             if self.key is None:
                 raise ShareSpentError(f"its share of {allowed:g} {name} is spent")
-            raise BudgetExceededError(
-                f"{self.key}: {allowed} {name} are made, and no more are allowed; raise {self.key}"
-            )
+            raise PartSpentError(f"{self.key}: {allowed} {name} are made, and no more are allowed; raise {self.key}")
 
 
 class Budget:

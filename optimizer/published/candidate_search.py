@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
-from optimizer.search.rounds import refusal
+from optimizer.search.crowning import crown_winner
 from optimizer.tuning.results import Attempt
 from tracing.errors import ConfigError
 from tracing.llm.dspy_lm import require_dspy
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.iteration import Iteration
+    from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate
@@ -47,15 +48,17 @@ def has_rounds(tuning: Tuning, name: str) -> bool:
 
 def author_of(tuning: Tuning, name: str) -> Author:
     """The search's author; a phase of the optimizer `name` tells that it writes."""
-    return Author(tuning.author, lambda asked: tuning.step(f"{name}: requests to the author", asked, asked + 1))
+    return Author(
+        tuning.author, lambda requests: tuning.step(f"{name}: requests to the author", requests, requests + 1)
+    )
 
 
-class Trials:
-    """The candidates of one search; a context, which ends the last iteration.
+class CandidateSearch:
+    """The candidates of one search; a context, which ends the last round.
 
-    Each new candidate is an iteration. One that breaks a contract scores 0 and is never sent; so does one under which
+    Each new candidate is a round. One that breaks a contract scores 0 and is never sent; so does one under which
     the system fails. The best so far on all train conversations meets the validation conversations, and the best there,
-    if it is better than the seed, becomes the champion. What is declined or not ahead again is not the best so far.
+    if it is better than the baseline, becomes the champion. What is declined or not ahead again is not the best so far.
 
     Args:
         tuning: the search.
@@ -65,18 +68,18 @@ class Trials:
     def __init__(self, tuning: Tuning, source: str) -> None:
         self._tuning, self._source = tuning, source
         self._held = ExitStack()
-        self._iteration: Iteration | None = None
+        self._round: Round | None = None
         self._n = 0
         self._outcomes: dict[tuple[tuple[str, str], ...], dict[str, Outcome | None]] = {}
         for split in ("train", "validation"):
             for outcome in tuning.outcomes(split):
-                self._known(tuning.champion)[outcome.conversation.id] = outcome
+                self._outcomes_of(tuning.champion)[outcome.conversation.id] = outcome
         self._best = {
             "train": self._total(tuning.champion, tuning.train),
             "validation": self._total(tuning.champion, tuning.validation),
         }
 
-    def __enter__(self) -> Trials:
+    def __enter__(self) -> CandidateSearch:
         return self
 
     def __exit__(
@@ -103,25 +106,25 @@ class Trials:
         Raises:
             BudgetExceededError: a hard budget does not allow it.
         """
-        known = self._known(candidate)
-        if not known:
+        known_outcomes = self._outcomes_of(candidate)
+        if not known_outcomes:
             self._begin(candidate, reason)
         broken = self._broken(candidate, problems or {})
-        missing = [each for each in conversations if each.id not in known]
+        missing = [conversation for conversation in conversations if conversation.id not in known_outcomes]
         if missing and broken:
-            known.update({each.id: None for each in missing})
-            self._note(candidate, reason, {name: f"not tried: {'; '.join(what)}" for name, what in broken.items()})
+            known_outcomes.update({conversation.id: None for conversation in missing})
+            self._note(candidate, reason, {name: _not_tried(what) for name, what in broken.items()})
         elif missing:
             judged = self._has(candidate, self._tuning.validation)
             self._tuning.allow(len(missing))
             for outcome in self._tuning.measure(candidate, missing, f"iteration {self._n}: {self._source}"):
-                known[outcome.conversation.id] = outcome
+                known_outcomes[outcome.conversation.id] = outcome
             self._judge(candidate, reason, judged=judged)
-        return [_score(known[each.id]) for each in conversations]
+        return [_score(known_outcomes[conversation.id]) for conversation in conversations]
 
     def outcome(self, candidate: Candidate, conversation: Conversation) -> Outcome | None:
         """What was recorded of a measured candidate on a conversation; None if it broke a contract or the system."""
-        outcome = self._known(candidate).get(conversation.id)
+        outcome = self._outcomes_of(candidate).get(conversation.id)
         return None if outcome is None or outcome.tainted is not None else outcome
 
     def _judge(self, candidate: Candidate, reason: str, *, judged: bool) -> None:
@@ -139,73 +142,75 @@ class Trials:
             return
         size, total = len(tuning.validation), self._total(candidate, tuning.validation)
         best = self._is_best(candidate, "validation", tuning.validation)
-        verdict = (
-            f"{total / size:.3f} on {size} validation conversations, "
-            f"{'the' if best else 'not better than the'} best so far"
-        )
-        attempts = self._note(candidate, reason, dict.fromkeys(candidate, verdict), gain)
-        if not best:
-            return
-        refused = refusal(tuning, attempts, candidate)
-        if refused is None:
+        outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
+        decision = GateDecision(outcome, f"{total / size:.3f} on {size} validation conversations")
+        keys = self._note(candidate, reason, dict.fromkeys(candidate, decision), gain)
+        if best and self._round is not None and crown_winner(tuning, self._round, keys, candidate):
             self._best["validation"] = total
-        else:
-            self._note(candidate, reason, dict.fromkeys(candidate, f"{refused}, though {verdict}"), gain)
 
     def _is_best(self, candidate: Candidate, split: str, conversations: Sequence[Conversation]) -> bool:
         """Whether a candidate is sound and the best so far on a whole split."""
         if not self._has(candidate, conversations):
             return False
-        sound = all(self.outcome(candidate, each) is not None for each in conversations)
+        sound = all(self.outcome(candidate, conversation) is not None for conversation in conversations)
         return sound and self._total(candidate, conversations) > self._best[split]
 
     def _begin(self, candidate: Candidate, reason: str) -> None:
         self._held.close()
         self._n += 1
-        self._iteration = self._held.enter_context(self._tuning.iteration(self._n))
+        self._round = self._held.enter_context(self._tuning.round(self._n))
         self._note(candidate, reason, {})
 
     def _note(
-        self, candidate: Candidate, reason: str, gates: Mapping[str, str], gain: float | None = None
-    ) -> list[Attempt]:
-        """Record an attempt for each prompt that differs from the seed."""
-        if self._iteration is None:
+        self, candidate: Candidate, reason: str, gates: Mapping[str, GateDecision], gain: float | None = None
+    ) -> list[str]:
+        """Record an attempt for each prompt that differs from the baseline; returns their keys."""
+        if self._round is None:
             return []
-        attempts = self._iteration.attempts
-        changed = [name for name, text in candidate.items() if text != self._tuning.seed[name]]
+        attempts = self._round.attempts
+        changed = [name for name, text in candidate.items() if text != self._tuning.baseline[name]]
         for name in changed:
             text = candidate[name]
             key = f"{name}\n{text}"
-            known = attempts.get(key) or Attempt(name, self._source, reason, text)
-            screening = known.screening if gain is None else gain
-            attempts[key] = replace(known, gate=gates.get(name, known.gate), screening=screening)
-        self._iteration.edited = tuple(dict.fromkeys((*self._iteration.edited, *changed)))
-        return [attempts[f"{name}\n{candidate[name]}"] for name in changed]
+            attempt = attempts.get(key) or Attempt(name, self._source, reason, text)
+            screening = attempt.screening if gain is None else gain
+            attempts[key] = replace(attempt, gate=gates.get(name, attempt.gate), screening=screening)
+        self._round.edited = tuple(dict.fromkeys((*self._round.edited, *changed)))
+        return [f"{name}\n{candidate[name]}" for name in changed]
 
     def _broken(self, candidate: Candidate, problems: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         prompts = self._tuning.prompts
-        found = {
+        violations = {
             name: [*problems.get(name, ()), *prompts[name].contract.violations(text)]
             for name, text in candidate.items()
             if name in prompts
         }
-        return {name: what for name, what in found.items() if what}
+        return {name: what for name, what in violations.items() if what}
 
     def _gain(self, candidate: Candidate) -> float | None:
         """The mean gain over the champion on the train conversations that both have met; None if a call failed."""
-        met = [each for each in self._tuning.train if each.id in self._known(candidate)]
-        pairs = [(self.outcome(candidate, each), self.outcome(self._tuning.champion, each)) for each in met]
+        measured = [
+            conversation for conversation in self._tuning.train if conversation.id in self._outcomes_of(candidate)
+        ]
+        pairs = [
+            (self.outcome(candidate, conversation), self.outcome(self._tuning.champion, conversation))
+            for conversation in measured
+        ]
         gains = [ours.score - theirs.score for ours, theirs in pairs if ours is not None and theirs is not None]
-        return round(sum(gains) / len(gains), 9) if gains and len(gains) == len(met) else None
+        return round(sum(gains) / len(gains), 9) if gains and len(gains) == len(measured) else None
 
     def _has(self, candidate: Candidate, conversations: Sequence[Conversation]) -> bool:
-        return all(each.id in self._known(candidate) for each in conversations)
+        return all(conversation.id in self._outcomes_of(candidate) for conversation in conversations)
 
     def _total(self, candidate: Candidate, conversations: Sequence[Conversation]) -> float:
-        return sum(_score(self._known(candidate)[each.id]) for each in conversations)
+        return sum(_score(self._outcomes_of(candidate)[conversation.id]) for conversation in conversations)
 
-    def _known(self, candidate: Candidate) -> dict[str, Outcome | None]:
+    def _outcomes_of(self, candidate: Candidate) -> dict[str, Outcome | None]:
         return self._outcomes.setdefault(tuple(sorted(candidate.items())), {})
+
+
+def _not_tried(problems: Sequence[str]) -> GateDecision:
+    return GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems))
 
 
 def _score(outcome: Outcome | None) -> float:

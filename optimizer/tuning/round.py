@@ -1,4 +1,4 @@
-"""An iteration in progress, as an optimizer notes it, and the record that is made of it at its end."""
+"""A round in progress, as an optimizer notes it, and the record that is made of it at its end."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Iteration:
-    """What an iteration did so far; it is recorded at its end, even if a budget ends it.
+class Round:
+    """What a round did so far; it is recorded at its end, even if a budget ends it.
 
     Attributes:
         n: counted from 1.
-        blame: operation name → its share of the failures that the iteration started from.
+        blame: operation name → its share of the failures that the round started from.
         edited: names of the prompts that it tried to rewrite.
         attempts: by a key of the optimizer's choice, the rewrites that were tried.
         alignment: prompt name → how well its local objective has predicted the answers so far.
@@ -40,9 +40,9 @@ class Iteration:
 
 
 class Ending(NamedTuple):
-    """What the run's champion is when an iteration ends: as in the iteration's record, which explains the fields.
+    """What the run's champion is when a round ends: as in the round's record, which explains the fields.
 
-    There is an edit if, and only if, the iteration changed the champion. `validation` is its score there.
+    There is an edit if, and only if, the round changed the champion. `validation` is its score there.
     """
 
     champion: Candidate
@@ -51,15 +51,15 @@ class Ending(NamedTuple):
     edit: AcceptedEdit | None
 
 
-class Iterations:
-    """Records and reports the iterations of a run, those of several optimizers in one list.
+class RoundLog:
+    """Records and reports the rounds of a run, those of several optimizers in one list.
 
     Args:
         meter: of the run's calls.
         observer: of the run.
 
     Attributes:
-        records: of the iterations that have ended.
+        records: of the rounds that have ended.
     """
 
     def __init__(self, meter: Meter, observer: Observer) -> None:
@@ -69,7 +69,7 @@ class Iterations:
 
     @property
     def last(self) -> int:
-        """Number of the last iteration; 0 before the first."""
+        """Number of the last round; 0 before the first."""
         return self.records[-1].n if self.records else 0
 
     def search_begins(self) -> None:
@@ -77,18 +77,16 @@ class Iterations:
         self._calls_before = int(self._meter.totals()["calls_made"])
 
     @contextmanager
-    def recorded(
-        self, n: int, ending: Callable[[], Ending], *, after: int, optimizer: str | None
-    ) -> Iterator[Iteration]:
-        """Record an iteration at its end, however it ends.
+    def recorded(self, n: int, ending: Callable[[], Ending], *, after: int, optimizer: str | None) -> Iterator[Round]:
+        """Record a round at its end, however it ends.
 
         Args:
             n: counted from 1.
             ending: called at its end.
-            after: iterations of the run before the first of this search.
+            after: rounds of the run before the first of this search.
             optimizer: the one of several that makes it.
         """
-        before, noted = self._meter.totals(), Iteration(n)
+        before, noted = self._meter.totals(), Round(n)
         try:
             yield noted
         finally:
