@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,7 +226,6 @@ def _evaluation(
     settings: RunConfig, split: str, scores: Mapping[str, Sequence[Score]], difference: EvaluationDifference | None
 ) -> Evaluation:
     from experiments.runs.evaluation import EvaluatedPrompts, Evaluation
-    from experiments.runs.summary import SummaryScore
 
     return Evaluation(
         system=settings.system,
@@ -239,7 +237,7 @@ def _evaluation(
             EvaluatedPrompts(
                 prompts=side,
                 mean=sum(score.score for score in own) / len(own),
-                scores=tuple(SummaryScore(**asdict(score)) for score in own),
+                scores=tuple(own),
             )
             for side, own in scores.items()
         ),

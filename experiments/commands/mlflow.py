@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -46,7 +47,7 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
         link = link_of(outbox.store)
         summary = folder.summary()
         if summary.mlflow is None and link is not None:
-            folder.write_summary(summary.model_copy(update={"mlflow": link}))
+            folder.write_summary(replace(summary, mlflow=link))
     say(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
     for reason in outbox.refused[:1]:
         say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)

@@ -17,7 +17,7 @@ from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import CallsColumn, FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import interval_text, money_text, p_text, p_told
-from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
+from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import Attempt, IterationRecord, LoopResult
@@ -170,7 +170,7 @@ def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
     return table
 
 
-def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
+def score_cells(score: Score) -> tuple[str, ...]:
     """A score as the cells of a table: primary metric, interval, EM, F1, contained, questions."""
     return (
         f"{score.score:.3f}",

@@ -11,7 +11,8 @@ from experiments.display.terminal import visible
 from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.reports.run_report import SETTINGS_ALONE, UNCHANGED, VERDICTS
 from experiments.runs.intervals import p_told
-from experiments.runs.summary import Summary, SummaryScore
+from experiments.runs.summary import Summary
+from optimizer.evaluation.scores import Score
 from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
 
@@ -71,7 +72,7 @@ def _scores(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _told(score: SummaryScore | None) -> str:
+def _told(score: Score | None) -> str:
     if score is None:
         return "–"
     between = f" ({score.ci[0]:.3f} to {score.ci[1]:.3f})" if score.ci else ""

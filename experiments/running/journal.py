@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from experiments.running.summarizing import RunFacts, summarize
 from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
-from experiments.runs.summary import Summary
+from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts, IterationRecord, LoopResult, SettingChange
@@ -97,7 +96,7 @@ class RunJournal:
         """Whether a resumed run has less than it had found before; if so, only `stopped` changes in its summary."""
         if self._earlier is None or not self._is_behind(self._earlier):
             return False
-        self._folder.write_summary(self._earlier.model_copy(update={"stopped": stopped}))
+        self._folder.write_summary(replace(self._earlier, stopped=stopped))
         return True
 
     def save(self, result: LoopResult) -> Summary:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attribution.cases import PASS_SCORE
-from attribution.judging.agreement import agreement
+from attribution.judging.agreement import Agreement, agreement
 from attribution.judging.words import METRICS
-from experiments.runs.summary import SummaryAgreement, SummaryJudge
+from experiments.runs.summary import SummaryJudge
 
 if TYPE_CHECKING:
     from attribution.judging.llm_judge import LlmJudge, Opinion
@@ -54,7 +54,7 @@ def judge_summary(judge: LlmJudge, model: str, seen: Iterable[SeenCase]) -> Summ
         case, where = each.case, "train" if each.split == "train" else "held_out"
         key = (case.conversation, case.question.id, case.reply)
         opinions[key] = (where, judge.opinion(case.question, case.reply))
-    found: dict[str, SummaryAgreement] = {}
+    found: dict[str, Agreement] = {}
     for where in ("train", "held_out"):
         verdicts = [
             (opinion.margin > 0, opinion.words.score >= PASS_SCORE, opinion.margin)
@@ -63,7 +63,7 @@ def judge_summary(judge: LlmJudge, model: str, seen: Iterable[SeenCase]) -> Summ
         ]
         agreed = agreement(verdicts)
         if agreed is not None:
-            found[where] = SummaryAgreement(n=agreed.n, accuracy=agreed.accuracy, kappa=agreed.kappa, auc=agreed.auc)
+            found[where] = agreed
     calibration = judge.calibration
     return SummaryJudge(
         model=model,

@@ -23,7 +23,6 @@ from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, WatchesBudget
 from experiments.running.opening import Opened, open_named
 from experiments.running.settings_choice import variants_of
-from experiments.running.summarizing import RunFacts, sizes
 from experiments.running.wiring import evaluator_of, going_on, open_executor
 from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
@@ -44,7 +43,7 @@ from experiments.runs.folder import (
 from experiments.runs.lock import locked
 from experiments.runs.run_settings import dump_config, params_of
 from experiments.runs.seen_cases import seen_cases
-from experiments.runs.summary import Summary
+from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
 from optimizer.tuning.call_counts import call_counts
@@ -336,7 +335,7 @@ def _finish(
     judge = run.evaluator.model_judge
     if judge is not None:
         found = judge_summary(judge, run.parts.access.judge.settings.model, chain(of_seed, of_champion))
-        summary = summary.model_copy(update={"judge": found})
+        summary = replace(summary, judge=found)
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
     cases = run_cases(run.folder, {"seed": of_seed, "champion": of_champion})
@@ -363,7 +362,7 @@ def _finish(
         # The run is complete; what MLflow lacks is told, and can be sent later.
         interrupted.append("interrupted while it was written")
     if summary.mlflow is None and run.tracked.link is not None:
-        summary = summary.model_copy(update={"mlflow": run.tracked.link})
+        summary = replace(summary, mlflow=run.tracked.link)
         run.folder.write_summary(summary)
     return replace(finished, summary=summary, problems=(*run.tracked.problems, *interrupted))
 

@@ -164,7 +164,7 @@ class RunFolder:
 
     def write_summary(self, summary: Summary) -> Path:
         """Write `summary.json`."""
-        shown = Redaction().value(json.loads(summary.model_dump_json()))
+        shown = Redaction().value(summary.as_json())
         return self.write(SUMMARY, json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
 
     @property
@@ -180,7 +180,7 @@ class RunFolder:
         """
         path = self.path / SUMMARY
         try:
-            return Summary.model_validate_json(path.read_bytes())
+            return Summary.from_json(path.read_bytes())
         except OSError:
             raise RunError(f"{path}: no such file, the run did not get far; run it again") from None
         except ValidationError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from experiments.runs.config_file import read_config
@@ -34,8 +35,8 @@ def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
         "baseline": {name: score.score for name, score in summary.baseline.items()},
         "champion": {name: score.score for name, score in summary.champion.items()},
         "tuned": tuned,
-        "settings": {name: each.model_dump() for name, each in summary.settings.items()},
-        "prompts_alone": summary.prompts_alone.model_dump() if summary.prompts_alone is not None else None,
+        "settings": {name: asdict(each) for name, each in summary.settings.items()},
+        "prompts_alone": asdict(summary.prompts_alone) if summary.prompts_alone is not None else None,
         "caveats": [*_of_result(summary, tuned), *_of_settings(summary), *_of_system(folder, summary)],
     }
 

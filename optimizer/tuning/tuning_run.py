@@ -108,7 +108,7 @@ class TuningRun(Tuning):
             delta_ci=said.delta_ci if said else None,
             p_value=said.p_value if said else None,
             power=said.power if said else None,
-            iterations=self._iterations.records,
+            iterations=tuple(self._iterations.records),
             stopped=stopped,
             calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},

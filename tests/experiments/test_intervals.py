@@ -14,11 +14,10 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, score
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.tables import result_table, run_view, verdict_lines
 from experiments.reports.run_report import ReportInput, render_report
-from experiments.running.summarizing import summarize
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import p_told
-from experiments.runs.summary import SplitSize, Summary
+from experiments.runs.summary import SplitSize, Summary, summarize
 from optimizer.evaluation.evaluator import score_of
 from optimizer.evaluation.scores import Score
 from optimizer.search.screening import SCREENED
