@@ -34,7 +34,7 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
     """
     from experiments.mlflow_tracking.outbox import Outbox
     from experiments.mlflow_tracking.tracking import SEND_SECONDS, link_of
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
     from experiments.runs.folder import LOCK, RunFolder
     from experiments.runs.lock import locked
     from tracing.errors import RunError

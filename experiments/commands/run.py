@@ -139,7 +139,7 @@ def run(
     CONFIG.yaml holds the settings; `demo` is the bundled example; options override both. The run's folder keeps
     summary.json, report.html and the prompts; MLflow keeps the curves.
     """
-    from experiments.running.wiring import home_folder, home_path
+    from experiments.running.parts import home_folder, home_path
     from experiments.runs.folder import CONFIG, RunFolder
 
     if quiet and approve:
@@ -201,7 +201,7 @@ def run(
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
     """What the user should know before the run."""
     from experiments.running.estimate import budget_notes, test_notes
-    from experiments.running.wiring import configured_system
+    from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
     notes = [*dataset.notes, *test_notes(len(dataset.splits.test))]
@@ -255,7 +255,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
 
     from experiments.display.literal_console import LiteralConsole
     from experiments.running.estimate import estimate
-    from experiments.running.wiring import configured_system
+    from experiments.running.parts import configured_system
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
     system = configured_system(settings)

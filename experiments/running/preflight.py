@@ -9,8 +9,7 @@ from pathlib import Path
 
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.store_check import check_store
-from experiments.running.opening import open_named
-from experiments.running.wiring import going_on
+from experiments.running.parts import going_on, open_parts
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
@@ -39,7 +38,7 @@ def check_run(
         # A cache that does not exist must not be created.
         cached = (home / "cache").exists()
         where = home if cached else Path(held.enter_context(tempfile.TemporaryDirectory()))
-        parts = open_named(config, dataset, where, held, resume=resume, by_hand=by_hand)
+        parts = open_parts(config, dataset, where, held, resume=resume, by_hand=by_hand)
         if resume is None:
             _check_place(home, "--home")
             if out is not None:

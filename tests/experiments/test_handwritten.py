@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.running.handwritten import handwritten, kept_files
+from experiments.running.tunable import handwritten, kept_files
 from tracing.errors import ContractError, RunError
 from tracing.systems.rag import Rag
 

@@ -25,8 +25,8 @@ from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset
+from experiments.running.parts import home_folder
 from experiments.running.run import run_experiment
-from experiments.running.wiring import home_folder
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import ATTEMPTS, CASES, FINGERPRINT, LEDGER, LOCK, REPORT, RunFolder
 from experiments.runs.lock import locked

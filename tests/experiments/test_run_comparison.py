@@ -11,7 +11,7 @@ from memtune_command import Command, MemtuneCommand
 from run_shapes import run_folder
 
 from experiments.runs.cases_file import CaseBlame, CaseReply, RunCase, read_cases, write_cases
-from experiments.runs.flips import flips_of
+from experiments.runs.comparison import flips_of
 from experiments.runs.folder import RunFolder
 from optimizer.evaluation.scores import SplitName
 from tracing.errors import RunError

@@ -14,7 +14,7 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folde
 
 import memtune
 from experiments.command import main
-from experiments.running.journal import RunJournal
+from experiments.running.observers import RunJournal
 from experiments.runs.cases_file import RunCase, read_cases, write_cases
 from experiments.runs.comparison import compare, list_runs
 from experiments.runs.folder import CASES, CONFIG, LOCK, SUMMARY, RunFolder, read_prompts
