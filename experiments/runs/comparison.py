@@ -37,13 +37,13 @@ class RunComparison:
 
 def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
     """Every run under a home, latest first; None for a summary that is missing or unreadable."""
-    found: list[tuple[RunFolder, Summary | None]] = []
+    runs: list[tuple[RunFolder, Summary | None]] = []
     for folder in reversed(RunFolder.all(home)):
         try:
-            found.append((folder, folder.summary()))
+            runs.append((folder, folder.summary()))
         except RunError:
-            found.append((folder, None))
-    return found
+            runs.append((folder, None))
+    return runs
 
 
 def compare(*folders: RunFolder) -> RunComparison:
@@ -59,7 +59,7 @@ def compare(*folders: RunFolder) -> RunComparison:
     return RunComparison(
         rows=tuple((row[0][0], *(value for _, value in row)) for row in facts),
         differences=tuple(
-            key for key in COMPARABLE if any(getattr(one, key) != getattr(summaries[0], key) for one in summaries)
+            key for key in COMPARABLE if any(getattr(other, key) != getattr(summaries[0], key) for other in summaries)
         ),
         prompts={name: len({champion.get(name) for champion in champions}) == 1 for name in names},
     )
@@ -74,7 +74,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
             score = getattr(summary, side).get(split)
             text = f"{score.score:.3f} ({interval_text(score.ci)})" if score else "–"
             yield f"{title}, {split}", text
-    yield "settings tuned", ", ".join(f"{name} {each.after}" for name, each in summary.settings.items()) or "–"
+    yield "settings tuned", ", ".join(f"{name} {change.after}" for name, change in summary.settings.items()) or "–"
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"
     yield "p value", p_text(summary.p_value)
@@ -88,7 +88,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedByAll:
+class SharedQuestion:
     """A question, and the reply of each run's champion, in the order of the runs."""
 
     case: RunCase
@@ -106,44 +106,44 @@ class SplitFlips:
 
     Attributes:
         split: of the data set.
-        asked: number of these questions.
+        questions: how many these are.
         right: how many of them each run answered right.
         flips: those that are right in one run and wrong in another.
         differences: of each further run to the first in mean score over conversations.
     """
 
     split: SplitName
-    asked: int
+    questions: int
     right: tuple[int, ...]
-    flips: tuple[AskedByAll, ...]
+    flips: tuple[SharedQuestion, ...]
     differences: tuple[Verdict, ...]
 
 
 def flips_of(runs: Sequence[Sequence[RunCase]]) -> list[SplitFlips]:
     """Compare the champions of runs by question, test first."""
     first, *others = ({case.key: case for case in cases if "champion" in case.replies} for cases in runs)
-    by_split: dict[SplitName, list[AskedByAll]] = defaultdict(list)
+    by_split: dict[SplitName, list[SharedQuestion]] = defaultdict(list)
     for key, case in first.items():
         cases = [case, *(other[key] for other in others if key in other)]
         if len(cases) == len(runs):
-            by_split[case.split].append(AskedByAll(case, tuple(one.replies["champion"] for one in cases)))
+            by_split[case.split].append(SharedQuestion(case, tuple(run_case.replies["champion"] for run_case in cases)))
     splits: tuple[SplitName, ...] = ("test", "validation", "train")
     return [_compared(split, by_split[split], len(runs)) for split in splits if by_split[split]]
 
 
-def _compared(split: SplitName, asked: Sequence[AskedByAll], runs: int) -> SplitFlips:
+def _compared(split: SplitName, questions: Sequence[SharedQuestion], runs: int) -> SplitFlips:
     return SplitFlips(
         split,
-        len(asked),
-        tuple(sum(one.replies[run].passed for one in asked) for run in range(runs)),
-        tuple(one for one in asked if one.flipped),
-        tuple(verdict_over(_deltas(asked, run), len(asked)) for run in range(1, runs)),
+        len(questions),
+        tuple(sum(question.replies[run].passed for question in questions) for run in range(runs)),
+        tuple(question for question in questions if question.flipped),
+        tuple(verdict_over(_deltas(questions, run), len(questions)) for run in range(1, runs)),
     )
 
 
-def _deltas(asked: Sequence[AskedByAll], run: int) -> list[float]:
+def _deltas(questions: Sequence[SharedQuestion], run: int) -> list[float]:
     """The difference of a run to the first in each conversation."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for one in asked:
-        found[one.case.conversation].append(one.replies[run].score - one.replies[0].score)
-    return [fmean(each) for each in found.values()]
+    by_conversation: dict[str, list[float]] = defaultdict(list)
+    for question in questions:
+        by_conversation[question.case.conversation].append(question.replies[run].score - question.replies[0].score)
+    return [fmean(differences) for differences in by_conversation.values()]

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from attribution.judging.agreement import Agreement
 from attribution.judging.words import refused_for_form
-from experiments.runs.intervals import p_told
+from experiments.runs.intervals import p_phrase
 from optimizer.evaluation.scores import SplitName, Splits
 from optimizer.tuning.results import RunFigures
 
@@ -108,31 +108,31 @@ class Summary(RunFigures, RunFacts):
         return {name: values[name] for name in (*(name for name in values if name not in _LAST), *_LAST)}
 
     @property
-    def settings_told(self) -> str | None:
+    def settings_sentence(self) -> str | None:
         """Which settings changed, and what part of the difference is the prompts'; None if none changed."""
         if not self.settings:
             return None
-        changes = ", ".join(f"{name} {each.before} → {each.after}" for name, each in self.settings.items())
-        told = f"Settings of the memory system were tuned too: {changes}."
+        changes = ", ".join(f"{name} {change.before} → {change.after}" for name, change in self.settings.items())
+        changed = f"Settings of the memory system were tuned too: {changes}."
         if self.delta is None:
-            return told
+            return changed
         alone = self.prompts_alone
         if alone is None:
-            return f"{told} The difference of {self.delta:+.3f} is of both; the prompts' part could not be measured."
+            return f"{changed} The difference of {self.delta:+.3f} is of both; the prompts' part could not be measured."
         return (
-            f"{told} The difference of {self.delta:+.3f} is of both; under the settings that the run began with, the "
-            f"prompts alone make {alone.delta:+.3f} ({alone.verdict}, {p_told(alone.p_value)})."
+            f"{changed} The difference of {self.delta:+.3f} is of both; under the settings that the run began with, "
+            f"the prompts alone make {alone.delta:+.3f} ({alone.verdict}, {p_phrase(alone.p_value)})."
         )
 
     @property
-    def gain_told(self) -> str | None:
+    def gain_sentence(self) -> str | None:
         """Whether an improvement is one of content or of form alone, in a sentence; None if nothing was improved."""
-        seed, champion = self.baseline.get("test"), self.champion.get("test")
-        if self.verdict != "improved" or seed is None or champion is None or self.metric == "contains":
+        baseline, champion = self.baseline.get("test"), self.champion.get("test")
+        if self.verdict != "improved" or baseline is None or champion is None or self.metric == "contains":
             return None
-        shares = f"an accepted answer is in {champion.contains:.3f} of the replies, from {seed.contains:.3f}"
-        exact = f"{champion.em:.3f} are one exactly, from {seed.em:.3f}"
-        if champion.contains > seed.contains:
+        shares = f"an accepted answer is in {champion.contains:.3f} of the replies, from {baseline.contains:.3f}"
+        exact = f"{champion.em:.3f} are one exactly, from {baseline.em:.3f}"
+        if champion.contains > baseline.contains:
             return f"The gain is one of content: {shares}; {exact}."
         return f"The gain is one of form: {shares}, but {exact}."
 
@@ -142,21 +142,21 @@ class Summary(RunFigures, RunFacts):
         return any(iteration.accepted for iteration in self.iterations)
 
     @property
-    def form_told(self) -> str | None:
+    def form_sentence(self) -> str | None:
         """How many of the seed's and the champion's replies count as wrong for their form alone; None if few."""
         for whose, scores in (("champion", self.champion), ("seed", self.baseline)):
             for split in ("test", "validation", "train"):
                 score = scores.get(split)
                 if score is None:
                     continue
-                told = refused_for_form(self.metric, score.score, score.contains)
-                if told is not None:
-                    return f"With the {whose}'s prompts, on {split}, {told}."
+                refusals = refused_for_form(self.metric, score.score, score.contains)
+                if refusals is not None:
+                    return f"With the {whose}'s prompts, on {split}, {refusals}."
                 break
         return None
 
     @property
-    def noise_told(self) -> str | None:
+    def noise_sentence(self) -> str | None:
         """What noise means for the verdict, in a sentence or two; None without a verdict, or if it is not known."""
         if self.verdict is None or self.samples is None:
             return None
@@ -164,13 +164,13 @@ class Summary(RunFigures, RunFacts):
             return "The task model does not sample, so nothing was asked twice and scores have no noise floor."
         if self.noise is None:
             return "The task model samples; the noise of the test score could not be measured."
-        found = self.noise
-        told = (
-            f"The task model samples: asked again, the seed prompts were judged otherwise on {found.changed} of "
-            f"{found.questions} test questions, so differences of up to {found.noise:.3f} may be noise (95 %)."
+        noise = self.noise
+        sentence = (
+            f"The task model samples: asked again, the seed prompts were judged otherwise on {noise.changed} of "
+            f"{noise.questions} test questions, so differences of up to {noise.noise:.3f} may be noise (95 %)."
         )
-        within = self.rewritten and self.delta is not None and abs(self.delta) <= found.noise
-        return f"{told} The difference of {self.delta:+.3f} is within noise." if within else told
+        within = self.rewritten and self.delta is not None and abs(self.delta) <= noise.noise
+        return f"{sentence} The difference of {self.delta:+.3f} is within noise." if within else sentence
 
     @property
     def finished(self) -> bool:

@@ -16,7 +16,7 @@ from experiments.display.tables import result_table, run_view, verdict_lines
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import p_told
+from experiments.runs.intervals import p_phrase
 from experiments.runs.summary import SplitSize, Summary, summarize
 from optimizer.evaluation.evaluator import score_of
 from optimizer.evaluation.scores import Score
@@ -134,4 +134,4 @@ def test_a_score_with_an_interval_shows_it(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_p_value_is_never_told_as_nothing() -> None:
-    assert [p_told(p) for p in (1.0, 0.0123, 0.001, 0.00004)] == ["p 1.000", "p 0.012", "p 0.001", "p < 0.001"]
+    assert [p_phrase(p) for p in (1.0, 0.0123, 0.001, 0.00004)] == ["p 1.000", "p 0.012", "p 0.001", "p < 0.001"]

@@ -51,6 +51,6 @@ def test_a_gain_of_form_is_called_one(contained: tuple[float, float], told: str)
         for step, contains in zip((0.0, 0.2), contained, strict=True)
     )
     done = replace(summary(), metric="f1", baseline={"test": before}, champion={"test": after})
-    assert told in str(done.gain_told)
-    assert f"{contained[1]:.3f} of the replies, from {contained[0]:.3f}" in str(done.gain_told)
-    assert replace(done, verdict="inconclusive").gain_told is None
+    assert told in str(done.gain_sentence)
+    assert f"{contained[1]:.3f} of the replies, from {contained[0]:.3f}" in str(done.gain_sentence)
+    assert replace(done, verdict="inconclusive").gain_sentence is None

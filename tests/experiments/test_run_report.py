@@ -116,8 +116,8 @@ def test_noise_is_told_in_report_and_terminal_and_a_gain_below_it_is_called_so(
     found = summarize(replace(facts(), samples=samples), replace(loop_result(), noise=floor))
     assert told in Page(render_report(ReportInput(summary=found, seed=SEED, champion=TUNED))).text
     assert any(told in line.plain for line in verdict_lines(found, None))
-    assert (noise == 0.12) is ("is within noise" in (found.noise_told or ""))
-    assert summary(loop_result(verdict=None)).noise_told is None
+    assert (noise == 0.12) is ("is within noise" in (found.noise_sentence or ""))
+    assert summary(loop_result(verdict=None)).noise_sentence is None
 
 
 def test_a_run_cut_short_before_anything_was_scored_has_a_report() -> None:

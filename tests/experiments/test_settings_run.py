@@ -175,7 +175,7 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     assert found.prompts_alone is not None
     assert found.prompts_alone.delta == 0
     assert found.champion["test"].score > found.baseline["test"].score
-    told = found.settings_told
+    told = found.settings_sentence
     assert told is not None
     assert "top_k 1 → 60" in told
     assert told in out
