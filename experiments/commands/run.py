@@ -15,7 +15,7 @@ from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
-    from experiments.running.run import Finished, Sent
+    from experiments.running.run import Finished, SendingProgress
     from experiments.runs.config import RunConfig
     from experiments.runs.summary import Summary
 
@@ -178,7 +178,7 @@ def run(
         live = held.enter_context(ExitStack())
         view, observers = live.enter_context(live_run(settings.rounds, quiet=quiet))
 
-        def on_result(finished: Finished) -> Sent:
+        def on_result(finished: Finished) -> SendingProgress:
             live.close()
             _show(finished, settings, where, named_home=home)
             return held.enter_context(sending_shown(quiet=quiet))
@@ -234,10 +234,10 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
     if raised and done.stopped.startswith("budget") and "search.calls" not in done.stopped:
         say(f"resume: memtune run --resume {finished.folder.named}{option}{raised}")
-    if finished.left is not None:
+    if finished.remaining is not None:
         more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(done)}"
         told = "" if done.stopped == NOTHING_WRONG else more
-        say(f"left of the budget: {finished.left}, since the search ended: {done.stopped}{told}")
+        say(f"left of the budget: {finished.remaining}, since the search ended: {done.stopped}{told}")
 
 
 def _more_rounds(done: Summary) -> int:

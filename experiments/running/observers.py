@@ -28,7 +28,7 @@ class RunJournal:
     Args:
         folder: of the run.
         facts: what is known of it.
-        seed: the prompts it starts from.
+        baseline: the prompts it starts from.
         calls: counts the model calls so far.
         earlier: what a resumed run had found before; None for a new one.
     """
@@ -37,23 +37,23 @@ class RunJournal:
         self,
         folder: RunFolder,
         facts: RunFacts,
-        seed: Candidate,
+        baseline: Candidate,
         calls: Callable[[], CallCounts],
         earlier: Summary | None = None,
     ) -> None:
         self._folder, self._facts, self._calls, self._earlier = folder, facts, calls, earlier
-        self._baseline: dict[SplitName, Score] = {}
+        self._scores: dict[SplitName, Score] = {}
         self._iterations: list[IterationRecord] = []
-        self._champion: Candidate = dict(seed)
+        self._champion: Candidate = dict(baseline)
         self._verdict: Verdict | None = None
         self._changed: Mapping[str, SettingChange] = {}
         self.signals: Sequence[Signal] = ()
         """The latest signals, for the report."""
-        folder.write_prompts("seed", seed)
+        folder.write_prompts("seed", baseline)
         self._update()
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        self._baseline[split] = score
+        self._scores[split] = score
         self._update()
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
@@ -74,23 +74,23 @@ class RunJournal:
 
     def result(self, stopped: str) -> LoopResult:
         """What is known so far, as if the run had ended here for the reason `stopped`."""
-        said = self._verdict
+        verdict = self._verdict
         champion: Mapping[SplitName, Score] = {}
         return LoopResult(
-            baseline=dict(self._baseline),
+            baseline=dict(self._scores),
             champion=champion,
             champion_candidate=self._champion,
-            verdict=said.verdict if said else None,
-            delta=said.delta if said else None,
-            delta_ci=said.delta_ci if said else None,
-            p_value=said.p_value if said else None,
-            power=said.power if said else None,
+            verdict=verdict.verdict if verdict else None,
+            delta=verdict.delta if verdict else None,
+            delta_ci=verdict.delta_ci if verdict else None,
+            p_value=verdict.p_value if verdict else None,
+            power=verdict.power if verdict else None,
             iterations=tuple(self._iterations),
             stopped=stopped,
             calls=self._calls(),
-            noise=said.noise if said else None,
+            noise=verdict.noise if verdict else None,
             settings=self._changed,
-            prompts_alone=said.prompts_alone if said else None,
+            prompts_alone=verdict.prompts_alone if verdict else None,
         )
 
     def leave(self, stopped: str) -> bool:
@@ -111,7 +111,7 @@ class RunJournal:
         if len(self._iterations) != len(before.iterations):
             return len(self._iterations) < len(before.iterations)
         tested = before.verdict is None or self._verdict is not None
-        return not (tested and set(before.baseline) <= set(self._baseline))
+        return not (tested and set(before.baseline) <= set(self._scores))
 
     def _update(self) -> None:
         """Write what is known so far."""
@@ -124,11 +124,11 @@ class RunJournal:
         self.save(self.result("running"))
 
     def _write_attempts(self) -> None:
-        shown = Redaction().value
+        redacted = Redaction().value
         lines = [
-            json.dumps(shown({"iteration": each.n, **_by(each), **asdict(attempt)}), ensure_ascii=False) + "\n"
-            for each in self._iterations
-            for attempt in each.attempts
+            json.dumps(redacted({"iteration": record.n, **_by(record), **asdict(attempt)}), ensure_ascii=False) + "\n"
+            for record in self._iterations
+            for attempt in record.attempts
         ]
         self._folder.write(ATTEMPTS, "".join(lines))
 

@@ -15,9 +15,9 @@ from attribution.attributor import AttributorFactory, open_attributor
 from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
-from experiments.running.tunable import check_settings, check_tuned, handwritten
+from experiments.running.tunable import check_settings, check_tuned, read_rewrites
 from experiments.runs.config import RunConfig
-from experiments.runs.config_file import load_config
+from experiments.runs.config_file import anchored, load_config
 from experiments.runs.fingerprint import fingerprint, read_fingerprint
 from experiments.runs.folder import BY_HAND, PROMPTS, RunFolder, read_prompts
 from experiments.runs.run_settings import check_secrets
@@ -45,8 +45,8 @@ DEFAULT_HOME = Path(".memtune")
 
 def home_path(option: Path | None = None) -> Path:
     """The folder of runs, MLflow store and caches: `option`, else `$MEMTUNE_HOME`, else `.memtune` here."""
-    named = os.environ.get(HOME_VARIABLE)
-    return (option or (Path(named).expanduser() if named else DEFAULT_HOME)).resolve()
+    variable = os.environ.get(HOME_VARIABLE)
+    return (option or (Path(variable).expanduser() if variable else DEFAULT_HOME)).resolve()
 
 
 def home_folder(option: Path | None = None) -> Path:
@@ -110,11 +110,11 @@ def model_access(
     Raises:
         ConfigError, WeightsError: as `open_access`.
     """
-    named = model or RunConfig().models.task.model
-    asked: dict[str, object] = {"models.task.model": named, "models.task.base_url": base_url, "budget.calls": calls}
+    name = model or RunConfig().models.task.model
+    overrides: dict[str, object] = {"models.task.model": name, "models.task.base_url": base_url, "budget.calls": calls}
     if timeout is not None:
-        asked |= {"models.task.timeout_s": timeout, "models.task.retries": 1}
-    with open_access(load_config(None, overrides=asked), home, surely=surely) as access:
+        overrides |= {"models.task.timeout_s": timeout, "models.task.retries": 1}
+    with open_access(load_config(None, overrides=overrides), home, surely=surely) as access:
         yield access
 
 
@@ -162,11 +162,12 @@ def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = No
     return system if start is None else with_seeds(system, read_prompts(start, system.prompts))
 
 
-def going_on(config: RunConfig, run: RunFolder | None) -> RunConfig:
-    """The configuration of a resumed run: it keeps the seed prompts that it began with; unchanged for a new run."""
-    if run is None or config.prompts.start is None or not (run.path / PROMPTS / "seed").is_dir():
+def config_of_run(config: RunConfig, resume: RunFolder | None) -> RunConfig:
+    """The configuration with absolute paths; a resumed run keeps the prompts that it began with."""
+    config = anchored(config, Path.cwd())
+    if resume is None or config.prompts.start is None or not (resume.path / PROMPTS / "seed").is_dir():
         return config
-    own = config.prompts.model_copy(update={"start": run.path.absolute() / PROMPTS / "seed"})
+    own = config.prompts.model_copy(update={"start": resume.path.absolute() / PROMPTS / "seed"})
     return config.model_copy(update={"prompts": own})
 
 
@@ -288,7 +289,7 @@ def open_parts(
     config: RunConfig,
     dataset: Dataset,
     home: Path,
-    held: contextlib.ExitStack,
+    stack: contextlib.ExitStack,
     *,
     resume: RunFolder | None,
     by_hand: Path | None,
@@ -296,7 +297,7 @@ def open_parts(
     """Open everything that `config` names; no model is called and nothing but the cache of `home` is written.
 
     Args:
-        held: closes the models.
+        stack: closes the models.
         resume: the run that is continued, whose embedding model is used.
         by_hand: file or folder of rewrites by hand; by default those that a resumed run began with.
 
@@ -313,10 +314,10 @@ def open_parts(
     objectives = open_objectives(config.search.objectives, system.prompts)
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     server = study_server(config)
-    access = held.enter_context(open_access(config, home))
+    access = stack.enter_context(open_access(config, home))
     if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
         by_hand = resume.path / BY_HAND
-    rewrites = handwritten(by_hand, system.prompts) if by_hand is not None else ()
+    rewrites = read_rewrites(by_hand, system.prompts) if by_hand is not None else ()
     baseline = seed_candidate(system.prompts)
     check_candidate(system.prompts, baseline)
     config.prompts.limits().check(system.prompts)

@@ -19,11 +19,10 @@ from experiments.reports.case_pages import write_pages
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
-from experiments.running.parts import RunParts, evaluator_of, going_on, open_executor, open_parts, variants_of
-from experiments.running.tunable import kept_files
+from experiments.running.parts import RunParts, config_of_run, evaluator_of, open_executor, open_parts, variants_of
+from experiments.running.tunable import rewrite_files
 from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
-from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import (
     BY_HAND,
@@ -62,17 +61,17 @@ if TYPE_CHECKING:
 class Finished:
     """A run that ended, for the reason in `summary.stopped`.
 
-    `left` is what is left of its budgets, in words; None if it used them, or has none.
+    `remaining` is what is left of its budgets, in words; None if it used them, or has none.
     """
 
     folder: RunFolder
     summary: Summary
     result: LoopResult
     problems: tuple[str, ...]
-    left: str | None = None
+    remaining: str | None = None
 
 
-Sent = Callable[[int, int], None]
+SendingProgress = Callable[[int, int], None]
 """Told how many of how many parts of a run MLflow has."""
 
 SAVING, SENDING = "saving the run", "sending to MLflow"
@@ -97,7 +96,7 @@ def run_experiment(
     observers: Sequence[Observer] = (),
     by_hand: Path | None = None,
     approve: Callable[[Attempt, str], bool] | None = None,
-    on_result: Callable[[Finished], Sent] | None = None,
+    on_result: Callable[[Finished], SendingProgress] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
     """Optimize, and leave a complete run folder and MLflow run, also when stopped early.
@@ -108,7 +107,7 @@ def run_experiment(
     Args:
         out: folder of a new run; under the home by default.
         resume: the run to continue, instead of a new one.
-        by_hand: file or folder of rewrites by hand (`handwritten`); a resumed run has its own.
+        by_hand: file or folder of rewrites by hand (`read_rewrites`); a resumed run has its own.
         approve: asked before a rewrite becomes the champion (`LoopSettings`).
         on_result: called as soon as the folder is complete, before MLflow has the rest of the run; what it returns is
             told how that goes on. By default the observers are. Ctrl-C then ends only this.
@@ -120,12 +119,12 @@ def run_experiment(
             needs cannot be used.
         MemtuneError: the run cannot start, or failed; its progress is saved.
     """
-    config = going_on(anchored(config, Path.cwd()), resume)
-    with contextlib.ExitStack() as held:
-        run = _prepare(config, dataset, home, held, out=out, resume=resume, by_hand=by_hand, approve=approve, now=now)
-        for watching in observers:
-            if isinstance(watching, WatchesBudget):
-                watching.watch(run.parts.access.budget)
+    config = config_of_run(config, resume)
+    with contextlib.ExitStack() as stack:
+        run = _prepare(config, dataset, home, stack, out=out, resume=resume, by_hand=by_hand, approve=approve, now=now)
+        for watcher in observers:
+            if isinstance(watcher, WatchesBudget):
+                watcher.watch(run.parts.access.budget)
         observer = Observers(run.journal, run.tracked, *observers)
         saving = partial(observer.progress, SAVING, total=2)
         sending = partial(observer.progress, SENDING)
@@ -177,7 +176,7 @@ def _prepare(
     config: RunConfig,
     dataset: Dataset,
     home: Path,
-    held: contextlib.ExitStack,
+    stack: contextlib.ExitStack,
     *,
     out: Path | None,
     resume: RunFolder | None,
@@ -187,31 +186,31 @@ def _prepare(
 ) -> _Run:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.
 
-    `held` closes what is opened: models, executor, lock and ledger.
+    `stack` closes what is opened: models, executor, lock and ledger.
     """
     from optimizer.tuning.failures import Failures
 
-    parts = open_parts(config, dataset, home, held, resume=resume, by_hand=by_hand)
+    parts = open_parts(config, dataset, home, stack, resume=resume, by_hand=by_hand)
     if parts.server is not None:
         parts.server.open()
-    executor = held.enter_context(open_executor(config, parts.system, parts.access))
+    executor = stack.enter_context(open_executor(config, parts.system, parts.access))
     files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(parts.fingerprint, indent=2) + "\n"}
     if config.prompts.start is not None:
         files |= {f"{PROMPTS}/seed/{name}.txt": text for name, text in parts.baseline.items()}
-    files |= {f"{BY_HAND}/{name}": text for name, text in kept_files(parts.rewrites).items()}
+    files |= {f"{BY_HAND}/{name}": text for name, text in rewrite_files(parts.rewrites).items()}
     if resume is None:
         parts.access.check()
         folder = RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
-        held.enter_context(locked(folder.path / LOCK))
+        stack.enter_context(locked(folder.path / LOCK))
     else:
         folder = resume
-        held.enter_context(locked(folder.path / LOCK))
+        stack.enter_context(locked(folder.path / LOCK))
         check_fingerprint(folder, parts.fingerprint)
         parts.access.check(when_needed=True)
         # Its limits may be larger now, and were kept to for as long as it goes on.
         folder.write(CONFIG, files[CONFIG])
         folder.write(FINGERPRINT, files[FINGERPRINT])
-    ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
+    ledger = stack.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
     parts = replace(parts, access=parts.access.with_ledger(ledger))
     evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES, executor=executor)
     params = params_of(config)
@@ -310,7 +309,11 @@ def _optimize(run: _Run, observer: Observer) -> LoopResult:
 
 
 def _break_off(
-    run: _Run, stopped: str, status: Literal["KILLED", "FAILED"], progress: Callable[[int], None], sending: Sent
+    run: _Run,
+    stopped: str,
+    status: Literal["KILLED", "FAILED"],
+    progress: Callable[[int], None],
+    sending: SendingProgress,
 ) -> None:
     """Complete the folder and the MLflow run of a run that did not end by itself; they keep what was found before."""
     if run.journal.leave(stopped):
@@ -324,7 +327,7 @@ def _finish(
     result: LoopResult,
     status: Literal["FINISHED", "KILLED", "FAILED"],
     progress: Callable[[int], None],
-    on_result: Callable[[Finished], Sent],
+    on_result: Callable[[Finished], SendingProgress],
 ) -> Finished:
     """Complete the folder, and then the MLflow run, however the run ended."""
     budget = run.parts.access.budget
@@ -349,8 +352,8 @@ def _finish(
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
     write_pages(run.folder, chain(of_baseline, of_champion))
     progress(2)
-    left = None if result.stopped.startswith("budget") else _left_over(budget)
-    finished = Finished(run.folder, summary, result, (), left)
+    remaining = None if result.stopped.startswith("budget") else _left_over(budget)
+    finished = Finished(run.folder, summary, result, (), remaining)
     sending = on_result(finished)
     interrupted: list[str] = []
     try:
@@ -374,8 +377,8 @@ def _left_over(budget: Budget) -> str | None:
         "tokens": (spent.tokens, limits.tokens),
         "money": (spent.money, limits.money),
     }
-    left = [f"{limit - used:.4g} of {limit:g} {name}" for name, (used, limit) in uses.items() if limit and used < limit]
-    return ", ".join(left) or None
+    rest = [f"{limit - used:.4g} of {limit:g} {name}" for name, (used, limit) in uses.items() if limit and used < limit]
+    return ", ".join(rest) or None
 
 
 def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: MlflowRun) -> RunFacts:

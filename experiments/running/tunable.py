@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WRITTEN = "written by hand: "
 
 
-def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, ...]:
+def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, ...]:
     """The rewrites in a file, or in all `.txt` files under a folder; `NAME.txt` and `NAME.anything.txt` are for NAME.
 
     A text equal to the system's own is left out.
@@ -31,12 +31,12 @@ def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, 
         ContractError: a text breaks its prompt's contract; nothing was spent on it.
     """
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
-    found: dict[tuple[str, str], Proposal] = {}
+    rewrites: dict[tuple[str, str], Proposal] = {}
     for file in files:
         name = file.name.partition(".")[0]
         if name not in specs:
-            called = unknown_names([name], specs)
-            raise RunError(f"{file}: no prompt is called {called}; name the file for one of {', '.join(specs)}")
+            suggestion = unknown_names([name], specs)
+            raise RunError(f"{file}: no prompt is called {suggestion}; name the file for one of {', '.join(specs)}")
         try:
             text = file.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
@@ -46,15 +46,15 @@ def handwritten(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, 
         if problems:
             raise ContractError(f"{file}: {'; '.join(problems)}")
         if text != specs[name].text:
-            found.setdefault((name, text), Proposal(name, text, HAND, f"{_WRITTEN}{file.name}"))
-    if not found:
+            rewrites.setdefault((name, text), Proposal(name, text, HAND, f"{_WRITTEN}{file.name}"))
+    if not rewrites:
         raise RunError(f"{path}: holds no rewrite (NAME.txt); give --rewrites a text file or a folder")
-    return tuple(found.values())
+    return tuple(rewrites.values())
 
 
-def kept_files(rewrites: Sequence[Proposal]) -> dict[str, str]:
-    """Paths and texts by which `handwritten` finds these rewrites again, in this order."""
-    return {f"{n:04}/{each.reason.removeprefix(_WRITTEN)}": each.text for n, each in enumerate(rewrites)}
+def rewrite_files(rewrites: Sequence[Proposal]) -> dict[str, str]:
+    """Paths and texts by which `read_rewrites` finds these rewrites again, in this order."""
+    return {f"{n:04}/{rewrite.reason.removeprefix(_WRITTEN)}": rewrite.text for n, rewrite in enumerate(rewrites)}
 
 
 def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[Proposal]) -> None:
@@ -74,10 +74,10 @@ def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[
         raise ConfigError(
             f"prompts.tuned: there is no prompt {unknown_names(unknown, prompts)}; choose from {', '.join(prompts)}"
         )
-    for each in rewrites:
-        if each.prompt not in tuned:
+    for rewrite in rewrites:
+        if rewrite.prompt not in tuned:
             raise ConfigError(
-                f"prompts.tuned: leaves out {each.prompt!r}, of which --rewrites gives a text; add it, or take that "
+                f"prompts.tuned: leaves out {rewrite.prompt!r}, of which --rewrites gives a text; add it, or take that "
                 "file away"
             )
     if tuned or config.rounds == 0:
@@ -111,20 +111,20 @@ def check_settings(config: RunConfig, system: MemorySystem, system_under: Callab
         key = f"search.settings.{name}"
         for value in values:
             try:
-                other = system_under({name: value})
-                told = describe(other).settings
+                variant = system_under({name: value})
+                described = describe(variant).settings
             except ConfigError as error:
                 raise ConfigError(f"{key}: {str(error).removeprefix(f'system_settings.{name}: ')}") from None
-            if name not in own or told.get(name) != value:
+            if name not in own or described.get(name) != value:
                 raise ConfigError(
                     f"{key}: the memory system's `settings` do not say {value!r} when it is made with it, so what was "
                     "built under one value would be used under another; let them say it, or leave the setting out"
                 )
-            if set(other.prompts) != set(system.prompts):
+            if set(variant.prompts) != set(system.prompts):
                 raise ConfigError(
-                    f"{key}: with {value!r} the memory system has the prompts {', '.join(other.prompts)}, and in this "
-                    f"run {', '.join(system.prompts)}; a run tunes one set of prompts, so choose among values with "
-                    "the same, or give this one in system_settings"
+                    f"{key}: with {value!r} the memory system has the prompts {', '.join(variant.prompts)}, and in "
+                    f"this run {', '.join(system.prompts)}; a run tunes one set of prompts, so choose among values "
+                    "with the same, or give this one in system_settings"
                 )
         if not isinstance(own[name], bool | int | float | str):
             raise ConfigError(
