@@ -15,7 +15,7 @@ from tracing.systems.prompts import PromptSpec
 
 if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
-    from optimizer.evaluation.variants import Settings
+    from optimizer.evaluation.scores import Settings
     from tracing.systems.protocol import MemorySystem
 
 _WRITTEN = "written by hand: "

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 from pydantic import Field
 
 from optimizer.evaluation.noise import NoiseFloor
-from optimizer.evaluation.scores import Interval, Score, SplitName
-from optimizer.evaluation.variants import Setting, Settings
+from optimizer.evaluation.scores import Interval, Score, Setting, Settings, SplitName
 from optimizer.gating.verdict import Difference, Verdict, VerdictName
 from optimizer.objectives.alignment import Alignment
 from optimizer.proposers.text_limits import TextLimits
