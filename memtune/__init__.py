@@ -110,8 +110,8 @@ def run(
         from experiments.api.starting import settings_from
         from experiments.data.loaders import load_dataset
         from experiments.display.tables import run_view
+        from experiments.running.parts import home_folder
         from experiments.running.run import run_experiment
-        from experiments.running.wiring import home_folder
 
         folder = home_folder(None if home is None else Path(home))
         models = {"task": model, "proposer": proposer, "judge": judge, "embedding": embedding}
@@ -157,7 +157,7 @@ def attribute(
     with _whole_installation("attribute"):
         from experiments.api.attributing import attributed
         from experiments.api.result import Result
-        from experiments.running.wiring import home_folder
+        from experiments.running.parts import home_folder
 
         if isinstance(source, Result):
             return source.attribute(method=method, matcher=matcher, model=model, traces_of=traces_of)
@@ -181,7 +181,7 @@ def load(run: str | Path = "latest", *, home: str | Path | None = None) -> Resul
     """
     with _whole_installation("load"):
         from experiments.api.result import Result
-        from experiments.running.wiring import home_folder
+        from experiments.running.parts import home_folder
         from experiments.runs.folder import RunFolder
 
         folder = home_folder(None if home is None else Path(home))

@@ -17,7 +17,7 @@ from experiments.attributing.attributions import Attributions, Header, Operation
 from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, sources_of
 from experiments.attributing.run_traces import run_traces
-from experiments.running.wiring import open_access
+from experiments.running.parts import open_access
 from experiments.runs.folder import RunFolder
 from tracing.errors import DataError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph

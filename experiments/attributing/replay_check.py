@@ -12,7 +12,7 @@ from attribution.survival.matching.matcher import WORDS, open_matcher
 from attribution.text.content import text_of
 from experiments.data.loaders import load_dataset
 from experiments.running.judging import calibrate_judge
-from experiments.running.wiring import open_parts
+from experiments.running.parts import open_evaluator
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
 
@@ -47,26 +47,26 @@ def checked_by_replay(
     path = Path(name)
     folder = RunFolder.find(home, str(path.resolve().parent.parent.parent) if path.is_file() else name, finished=True)
     config = load_config(str(folder.path / CONFIG), overrides={"budget.calls": calls})
-    with open_parts(config, home) as parts:
+    with open_evaluator(config, home) as evaluator:
         # The threshold is fitted on what it was fitted on in the run.
-        calibrate_judge(parts.evaluator, folder.prompts("seed"), load_dataset(config).splits.train)
+        calibrate_judge(evaluator, folder.prompts("seed"), load_dataset(config).splits.train)
         candidate = folder.prompts(prompts)
 
         matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
 
         def checked(recording: Recording) -> Checked:
             replay = Replay(
-                parts.system,
+                evaluator.system,
                 {**candidate, **_shown(recording.graph, candidate)},
-                parts.access,
+                evaluator.access,
                 recording.conversation,
-                parts.evaluator.judged,
+                evaluator.judged,
                 graph=recording.graph,
                 matcher=matcher,
             )
             return Checked(make(recording), replay)
 
-        yield checked, parts.access
+        yield checked, evaluator.access
 
 
 def _shown(graph: ExecutionGraph, candidate: Candidate) -> Candidate:

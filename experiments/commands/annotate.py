@@ -88,7 +88,7 @@ def annotate(
     from experiments.annotating.server_key import server_key
     from experiments.annotating.workspace import Workspace
     from experiments.attributing.case_sources import sources_of
-    from experiments.running.wiring import home_folder, model_access
+    from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError, DataError
     from tracing.files.file_kinds import likeness
     from tracing.interchange.any_trace import is_trace

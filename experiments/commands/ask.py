@@ -41,7 +41,7 @@ def ask(
     from attribution.agent.agent_method import Agent
     from attribution.agent.exploration import Exploration
     from attribution.recordings import operations_of
-    from experiments.running.wiring import home_folder, model_access
+    from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError
     from tracing.interchange.any_trace import read_graph
 

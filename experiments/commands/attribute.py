@@ -122,7 +122,7 @@ def attribute(
     from experiments.attributing.case_sources import sources_of
     from experiments.attributing.replay_check import checked_by_replay
     from experiments.display.tables import run_view
-    from experiments.running.wiring import home_folder, model_access
+    from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError
 
     factory = open_attributor(method, seconds=timeout, matcher=matcher)

@@ -49,7 +49,7 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
         check_system,
         check_tracking,
     )
-    from experiments.running.wiring import home_path
+    from experiments.running.parts import home_path
 
     run, place = config_from(config, given), home_path(home)
     findings = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,7 +129,7 @@ def evaluate(
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
     from experiments.running.judging import calibrate_judge
-    from experiments.running.wiring import home_folder, open_parts
+    from experiments.running.parts import home_folder, open_evaluator
     from experiments.runs.evaluation import EvaluationDifference
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
@@ -141,23 +140,21 @@ def evaluate(
     settings = config_from(config or _config_of(prompts, home), given)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
-    with open_parts(settings, home_folder(home)) as parts, run_view() as view:
-        specs = parts.system.prompts
+    with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
+        specs = evaluator.system.prompts
         sides = {name: _candidate(name, specs, home) for name in dict.fromkeys((prompts, against)) if name is not None}
         for candidate in sides.values():
             check_seeds(specs, candidate)
-        parts.access.check()
-        view.watch(parts.access.budget)
+        evaluator.access.check()
+        view.watch(evaluator.access.budget)
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
-        calibrate_judge(
-            parts.evaluator, sides[prompts], chosen, progress=partial(view.progress, "calibration of the judge")
-        )
+        calibrate_judge(evaluator, sides[prompts], chosen, progress=partial(view.progress, "calibration of the judge"))
         found: dict[str, list[list[Outcome]]] = {}
         for side, candidate in sides.items():
             whose = f"{named}, {side}" if against else named
             for number in range(repeat):
                 phase = whose if repeat == 1 else f"{whose}, {number + 1} of {repeat}"
-                outcomes = parts.evaluator.repeated(number).evaluate(
+                outcomes = evaluator.repeated(number).evaluate(
                     candidate, chosen, progress=partial(view.progress, phase)
                 )
                 found.setdefault(side, []).append(outcomes)
@@ -227,7 +224,6 @@ def _evaluation(
     settings: RunConfig, split: str, scores: Mapping[str, Sequence[Score]], difference: EvaluationDifference | None
 ) -> Evaluation:
     from experiments.runs.evaluation import EvaluatedPrompts, Evaluation
-    from experiments.runs.summary import SummaryScore
 
     return Evaluation(
         system=settings.system,
@@ -239,7 +235,7 @@ def _evaluation(
             EvaluatedPrompts(
                 prompts=side,
                 mean=sum(score.score for score in own) / len(own),
-                scores=tuple(SummaryScore(**asdict(score)) for score in own),
+                scores=tuple(own),
             )
             for side, own in scores.items()
         ),
@@ -250,7 +246,7 @@ def _evaluation(
 def _config_of(named: str, home: Path | None) -> str | None:
     """The configuration of the run that is named; None if it is none."""
     from experiments.bench.recorded_answers import SEED
-    from experiments.running.wiring import home_path
+    from experiments.running.parts import home_path
     from experiments.runs.folder import CONFIG, RunFolder
     from tracing.errors import RunError
 
@@ -273,7 +269,7 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
         RunError: there is no such folder or run, or it lacks a prompt.
     """
     from experiments.bench.recorded_answers import SEED
-    from experiments.running.wiring import home_path
+    from experiments.running.parts import home_path
     from experiments.runs.folder import PROMPTS, SUMMARY, RunFolder, read_prompts
     from tracing.errors import RunError
     from tracing.systems.prompts import seed_candidate

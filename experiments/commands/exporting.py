@@ -82,7 +82,7 @@ def export(
 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
     from experiments.runs.folder import RunFolder
     from experiments.runs.manifest import manifest_of, system_settings
     from experiments.systems.exporting.export import MANIFEST

@@ -36,7 +36,7 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
     import threading
     from contextvars import copy_context
 
-    from experiments.running.wiring import home_folder, open_access
+    from experiments.running.parts import home_folder, open_access
     from tracing.llm.serving.gateway import Gateway
     from tracing.recording.recorder import trace
 

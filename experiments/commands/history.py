@@ -22,7 +22,7 @@ def runs(home: Path | None) -> None:
     """List the runs of a home, latest first."""
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import runs_table
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
     from experiments.runs.comparison import list_runs
 
     where = home_folder(home)
@@ -54,7 +54,7 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
     from experiments.runs.comparison import compare as compared
     from experiments.runs.folder import RunFolder
 
@@ -95,7 +95,7 @@ Examples:
 def ui(port: int | None, home: Path | None) -> None:
     """Show the latest run, and all others, in the MLflow UI on this machine, until Ctrl-C."""
     from experiments.mlflow_tracking.ui import LOG, latest_page, require_store, start_ui, stop_ui
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
     from tracing.errors import RunError
 
     where = home_folder(home)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -33,7 +34,7 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
     """
     from experiments.mlflow_tracking.outbox import Outbox
     from experiments.mlflow_tracking.tracking import SEND_SECONDS, link_of
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
     from experiments.runs.folder import LOCK, RunFolder
     from experiments.runs.lock import locked
     from tracing.errors import RunError
@@ -46,7 +47,7 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
         link = link_of(outbox.store)
         summary = folder.summary()
         if summary.mlflow is None and link is not None:
-            folder.write_summary(summary.model_copy(update={"mlflow": link}))
+            folder.write_summary(replace(summary, mlflow=link))
     say(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
     for reason in outbox.refused[:1]:
         say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)

@@ -59,7 +59,7 @@ def report(
     from experiments.diagnosis.prose import in_words
     from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
     from experiments.display.tables import run_view
-    from experiments.running.wiring import home_folder, model_access
+    from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError
 
     if out.suffix not in (".html", ".md", ".json"):

@@ -15,7 +15,7 @@ from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
-    from experiments.running.run import Finished, Sent
+    from experiments.running.run import Finished, SendingProgress
     from experiments.runs.config import RunConfig
     from experiments.runs.summary import Summary
 
@@ -139,7 +139,7 @@ def run(
     CONFIG.yaml holds the settings; `demo` is the bundled example; options override both. The run's folder keeps
     summary.json, report.html and the prompts; MLflow keeps the curves.
     """
-    from experiments.running.wiring import home_folder, home_path
+    from experiments.running.parts import home_folder, home_path
     from experiments.runs.folder import CONFIG, RunFolder
 
     if quiet and approve:
@@ -178,7 +178,7 @@ def run(
         live = held.enter_context(ExitStack())
         view, observers = live.enter_context(live_run(settings.rounds, quiet=quiet))
 
-        def on_result(finished: Finished) -> Sent:
+        def on_result(finished: Finished) -> SendingProgress:
             live.close()
             _show(finished, settings, where, named_home=home)
             return held.enter_context(sending_shown(quiet=quiet))
@@ -201,7 +201,7 @@ def run(
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
     """What the user should know before the run."""
     from experiments.running.estimate import budget_notes, test_notes
-    from experiments.running.wiring import configured_system
+    from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
     notes = [*dataset.notes, *test_notes(len(dataset.splits.test))]
@@ -233,10 +233,10 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
     if raised and finished.result.stopped.kind == "budget":
         say(f"resume: memtune run --resume {finished.folder.named}{option}{raised}")
-    if finished.left is not None:
+    if finished.remaining is not None:
         more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(done)}"
         told = "" if finished.result.stopped.kind == "nothing-wrong" else more
-        say(f"left of the budget: {finished.left}, since the search ended: {done.stopped}{told}")
+        say(f"left of the budget: {finished.remaining}, since the search ended: {done.stopped}{told}")
 
 
 def _more_rounds(done: Summary) -> int:
@@ -254,7 +254,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
 
     from experiments.display.literal_console import LiteralConsole
     from experiments.running.estimate import estimate
-    from experiments.running.wiring import configured_system
+    from experiments.running.parts import configured_system
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
     system = configured_system(settings)

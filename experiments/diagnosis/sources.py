@@ -17,7 +17,7 @@ from experiments.data.own.feedback import traces_in
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.pages import address_from
-from experiments.running.wiring import open_access
+from experiments.running.parts import open_access
 from experiments.runs.cases_file import page_of
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from experiments.display.literal_console import styled
-from experiments.runs.summary import Summary, SummaryCase, SummaryEdit
+from experiments.runs.summary import Summary
+from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
 
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -32,7 +33,7 @@ def change_lines(summary: Summary) -> Iterator[Text]:
             yield from _edit_lines(record.edit)
 
 
-def _edit_lines(edit: SummaryEdit) -> Iterator[Text]:
+def _edit_lines(edit: AcceptedEdit) -> Iterator[Text]:
     for prompt, diff in edit.diffs.items():
         yield styled(("accepted", "bold"), f": {prompt}")
         lines = [line for line in diff.splitlines() if not line.startswith(("---", "+++", "@@"))]
@@ -49,7 +50,7 @@ def _edit_lines(edit: SummaryEdit) -> Iterator[Text]:
     yield from _case_lines("broke", "red", edit.broken)
 
 
-def _case_lines(word: str, style: str, cases: Sequence[SummaryCase]) -> Iterator[Text]:
+def _case_lines(word: str, style: str, cases: Sequence[ChangedCase]) -> Iterator[Text]:
     for case in cases[:_EXAMPLES]:
         yield styled(f"  {case.asked}")
         yield styled("    ", (word, style), f": {_reply(case.before)} → {_reply(case.after)}")

@@ -16,8 +16,8 @@ from rich.text import Text
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import CallsColumn, FailedColumn, progress_on
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import interval_text, money_text, p_text, p_told
-from experiments.runs.summary import Summary, SummaryJudge, SummaryScore
+from experiments.runs.intervals import interval_text, money_text, p_phrase, p_text
+from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import Attempt, IterationRecord, LoopResult
@@ -171,7 +171,7 @@ def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
     return table
 
 
-def score_cells(score: SummaryScore | Score) -> tuple[str, ...]:
+def score_cells(score: Score) -> tuple[str, ...]:
     """A score as the cells of a table: primary metric, interval, EM, F1, contained, questions."""
     return (
         f"{score.score:.3f}",
@@ -192,7 +192,7 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         # Without an effect there is no power to report.
         chance = f", power {power:.2f}" if power is not None and summary.delta else ""
         told = (
-            f": {summary.delta:+.3f} on test ({interval}{p_told(summary.p_value)}{chance}, "
+            f": {summary.delta:+.3f} on test ({interval}{p_phrase(summary.p_value)}{chance}, "
             f"{count} conversation{'s' if count != 1 else ', which gives no interval'})"
             if summary.rewritten
             else ": the champion is the seed prompts, so there is no difference to test"
@@ -200,14 +200,14 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
     else:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
-    if summary.gain_told is not None:
-        lines.append(styled(summary.gain_told))
-    if summary.settings_told is not None:
-        lines.append(styled(summary.settings_told))
-    if summary.form_told is not None:
-        lines.append(styled(summary.form_told))
-    if summary.noise_told is not None:
-        lines.append(styled(summary.noise_told))
+    if summary.gain_sentence is not None:
+        lines.append(styled(summary.gain_sentence))
+    if summary.settings_sentence is not None:
+        lines.append(styled(summary.settings_sentence))
+    if summary.form_sentence is not None:
+        lines.append(styled(summary.form_sentence))
+    if summary.noise_sentence is not None:
+        lines.append(styled(summary.noise_sentence))
     if summary.judge is not None:
         lines.append(styled(judge_line(summary.judge)))
     calls = summary.calls
@@ -223,7 +223,7 @@ def difference_line(verdict: Verdict, conversations: int) -> Text:
     """The difference between two candidates on the same conversations."""
     interval = f"95 % {interval_text(verdict.delta_ci, '+.3f', between=' to ')}, " if verdict.delta_ci else ""
     units = f"{conversations} conversation{'s' if conversations != 1 else ''}"
-    told = f": {verdict.delta:+.3f} ({interval}{p_told(verdict.p_value)}, {units})"
+    told = f": {verdict.delta:+.3f} ({interval}{p_phrase(verdict.p_value)}, {units})"
     return styled((verdict.verdict, VERDICT_STYLES[verdict.verdict]), told)
 
 

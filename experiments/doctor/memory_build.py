@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from experiments.doctor.health_check import HealthCheck
 from experiments.doctor.surroundings import fault_and_remedy
-from experiments.running.wiring import RunParts, open_parts
+from experiments.running.parts import open_evaluator
 from optimizer.evaluation.executor import LocalExecutor
 from optimizer.objectives.local_evaluation import recorded_inputs
 from tracing.errors import MemtuneError
@@ -27,7 +27,7 @@ from tracing.systems.rerun_check import rerun_difference, sees_calls
 
 if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
-    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.evaluation.evaluator import Evaluator, Outcome
 
 _SUITE = "run the conformance suite on it (docs/extending.md)"
 
@@ -62,17 +62,17 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
     subject = f"memory of {config.system}"
     with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
         try:
-            with open_parts(config, Path(folder)) as parts:
-                seeds = seed_candidate(parts.system.prompts)
-                (outcome,) = parts.evaluator.evaluate(seeds, [_TINY])
+            with open_evaluator(config, Path(folder)) as evaluator:
+                seeds = seed_candidate(evaluator.system.prompts)
+                (outcome,) = evaluator.evaluate(seeds, [_TINY])
                 if outcome.tainted is not None:
                     yield HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
                     return
                 (case,) = outcome.cases
                 asked = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
                 yield HealthCheck(subject, "ok", f"built of two turns; {asked}")
-                yield from _check_recording(parts.system, outcome)
-                yield from _check_reruns(parts, seeds, outcome)
+                yield from _check_recording(evaluator.system, outcome)
+                yield from _check_reruns(evaluator, seeds, outcome)
         except MemtuneError as error:
             yield HealthCheck(subject, "broken", *fault_and_remedy(error))
 
@@ -93,17 +93,17 @@ def _check_recording(system: MemorySystem, outcome: Outcome) -> Iterator[HealthC
         yield HealthCheck("recording", "ok", "operations, prompts, messages and prediction are recorded")
 
 
-def _check_reruns(parts: RunParts, seeds: Candidate, outcome: Outcome) -> Iterator[HealthCheck]:
-    system = parts.system
+def _check_reruns(evaluator: Evaluator, seeds: Candidate, outcome: Outcome) -> Iterator[HealthCheck]:
+    system = evaluator.system
     if not isinstance(system, RerunsOperations):
         says = "the system has none, so rewrites are compared on whole conversations, which takes more calls"
         yield HealthCheck("rerun", "missing", says)
         return
-    executor = parts.evaluator.executor or LocalExecutor(system)
+    executor = evaluator.executor or LocalExecutor(system)
     for name, spec in system.prompts.items():
         for given in recorded_inputs(spec, [outcome])[:1]:
-            graph = executor.rerun(parts.access, name, given.parts, seeds, given.key[:12])
-            repeatable = parts.access.caches and sees_calls(spec, graph)
+            graph = executor.rerun(evaluator.access, name, given.parts, seeds, given.key[:12])
+            repeatable = evaluator.access.caches and sees_calls(spec, graph)
             difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=repeatable)
             if difference is None:
                 yield HealthCheck(f"rerun of {name}", "ok", "does again what was recorded")

@@ -12,8 +12,8 @@ from experiments.data.loaders import load_dataset
 from experiments.doctor.health_check import HealthCheck
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store_check import check_store
+from experiments.running.parts import open_access, ready_system
 from experiments.running.preflight import check_run
-from experiments.running.wiring import open_access, ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from tracing.errors import MemtuneError

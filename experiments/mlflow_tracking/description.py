@@ -10,8 +10,9 @@ from experiments.display.markdown_text import literal
 from experiments.display.terminal import visible
 from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.reports.run_report import SETTINGS_ALONE, UNCHANGED, VERDICTS
-from experiments.runs.intervals import p_told
-from experiments.runs.summary import Summary, SummaryScore
+from experiments.runs.intervals import p_phrase
+from experiments.runs.summary import Summary
+from optimizer.evaluation.scores import Score
 from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
 
@@ -24,7 +25,7 @@ _CONTEXT_LINES = 2
 def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
     """What a run found, in Markdown in which data is literal; at most `LONGEST` characters."""
     parts = [_headline(summary), _scores(summary)]
-    parts += [literal(told) for told in (summary.settings_told, summary.noise_told) if told]
+    parts += [literal(told) for told in (summary.settings_sentence, summary.noise_sentence) if told]
     changed = [name for name, text in champion.items() if seed.get(name) != text]
     if changed:
         parts.append("### What changed in the prompts")
@@ -55,7 +56,7 @@ def _headline(summary: Summary) -> str:
         title = f"{title}, from {before.score:.3f} to {after.score:.3f}"
     said = VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED
     if summary.p_value is not None and summary.rewritten:
-        said = f"{said} Difference in {summary.metric} with its 95 % interval, {p_told(summary.p_value)}."
+        said = f"{said} Difference in {summary.metric} with its 95 % interval, {p_phrase(summary.p_value)}."
     facts = f"{summary.system} on {summary.dataset} with {summary.model}; {summary.stopped}."
     return f"{title}\n\n{literal(said)} {literal(facts)}"
 
@@ -71,7 +72,7 @@ def _scores(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _told(score: SummaryScore | None) -> str:
+def _told(score: Score | None) -> str:
     if score is None:
         return "–"
     between = f" ({score.ci[0]:.3f} to {score.ci[1]:.3f})" if score.ci else ""

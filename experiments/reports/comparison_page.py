@@ -8,8 +8,7 @@ from pathlib import Path
 from experiments.display.pages import address_from, template
 from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.runs.cases_file import CaseReply, RunCase, read_cases
-from experiments.runs.comparison import RunComparison
-from experiments.runs.flips import flips_of
+from experiments.runs.comparison import RunComparison, flips_of
 from experiments.runs.folder import REPORT, RunFolder
 from experiments.views.trace_page import question_anchor
 from tracing.errors import RunError

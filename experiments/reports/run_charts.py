@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg, whiskers
-from experiments.runs.summary import Summary, SummaryIteration
+from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS, SplitName
+from optimizer.tuning.results import IterationRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def scores(summary: Summary) -> str | None:
     return svg(draw, "scores", height=3.3)
 
 
-def blame(iteration: SummaryIteration) -> str | None:
+def blame(iteration: IterationRecord) -> str | None:
     """Share of the failures by operation with their intervals, largest on top; None where there was no failure."""
     rows = sorted(iteration.blame.items(), key=lambda item: item[1].share)
     if not rows:
@@ -68,7 +69,7 @@ def blame(iteration: SummaryIteration) -> str | None:
     return svg(draw, "blame", height=bars_height(len(rows)))
 
 
-def blame_by_iteration(iterations: Sequence[SummaryIteration]) -> str | None:
+def blame_by_iteration(iterations: Sequence[IterationRecord]) -> str | None:
     """How the blame moves while prompts change; None with fewer than two iterations."""
     if len(iterations) < 2:
         return None

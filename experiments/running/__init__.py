@@ -1,1 +1,1 @@
-"""One run: `wiring` opens what a configuration names; `run` prepares, lets the optimizer search and finishes."""
+"""One run: `parts` opens what a configuration names; `run` prepares, lets the optimizer search and finishes."""

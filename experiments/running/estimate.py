@@ -76,35 +76,35 @@ def test_notes(conversations: int) -> list[str]:
 
 def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> list[str]:
     """What a user should know before a run whose budget leaves the search little of what it can use, or nothing."""
-    around = _counted(estimate(config.model_copy(update={"rounds": 0}), system, splits))
-    whole = _counted(estimate(config, system, splits))
+    fixed = _by_budget(estimate(config.model_copy(update={"rounds": 0}), system, splits))
+    total = _by_budget(estimate(config, system, splits))
     return [
-        _budget_note(name, limit, around[name], whole[name] - around[name])
+        _budget_note(name, limit, fixed[name], total[name] - fixed[name])
         for name, limit in config.budget.model_dump(exclude_none=True).items()
-        if config.planned_rounds and limit <= _enough(around[name], whole[name] - around[name])
+        if config.planned_rounds and limit <= _enough(fixed[name], total[name] - fixed[name])
     ]
 
 
-def _enough(around: float, search: float) -> float:
+def _enough(fixed: float, search: float) -> float:
     """The budget with which a search is likely to choose something."""
-    return around + LITTLE * search
+    return fixed + LITTLE * search
 
 
-def _counted(cost: Estimate) -> dict[str, float]:
+def _by_budget(cost: Estimate) -> dict[str, float]:
     """The cost by the names of budgets."""
     tokens = cost.prompt_tokens + cost.completion_tokens
     return {"calls": cost.calls, "tokens": tokens, "money": cost.money, "minutes": cost.minutes}
 
 
-def _budget_note(name: str, limit: float, around: float, search: float) -> str:
-    if limit <= around:
+def _budget_note(name: str, limit: float, fixed: float, search: float) -> str:
+    if limit <= fixed:
         follows = "so no rewrite may be tried"
     else:
-        left = _figure(limit - around)
-        follows = f"which leaves {left} for a search that can use {_figure(search)}: it may end with nothing chosen"
-    raised = math.ceil(_enough(around, search) + 1)
+        rest = _figure(limit - fixed)
+        follows = f"which leaves {rest} for a search that can use {_figure(search)}: it may end with nothing chosen"
+    raised = math.ceil(_enough(fixed, search) + 1)
     return (
-        f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about {_figure(around)} "
+        f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about {_figure(fixed)} "
         f"where nothing is cached, {follows}; raise it to {raised:,}, or lower `limits`"
     )
 
@@ -126,37 +126,37 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     finalists = min(FINALISTS, config.proposals)
     passes: dict[str, float] = {"train": 1, "validation": 1, "test": 2}
     model = config.models.task
-    due: list[tuple[ModelSettings, float, _Cost]] = []
+    charges: list[tuple[ModelSettings, float, _Cost]] = []
     names = optimizers_of(config.optimizer)
     for name in names:
         if name != LOCAL_SEARCH:
             passes["train"] += rounds * (screened + 1)
             passes["validation"] += rounds * finalists
             continue
-        learned = (*splits.train, *splits.validation)
-        races = rounds * most_evaluations(len(learned)) / len(learned)
+        searched = (*splits.train, *splits.validation)
+        races = rounds * most_evaluations(len(searched)) / len(searched)
         if config.search.settings:
             # A second race a round, against a champion that may be new, and the prompts alone on the test.
             races, passes["test"] = 2 * races + rounds, 3
         passes["train"] += races
         passes["validation"] += races
         # A rerun costs what one of the recorded calls cost.
-        reran = _costs(system, learned, config.prompts.tuned)
-        due += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in reran]
+        rerun_costs = _costs(system, searched, config.prompts.tuned)
+        charges += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in rerun_costs]
     if len(names) > 1:
         passes["validation"] += 1  # what several found, together
     for name, group in splits.named().items():
-        due += [(model, passes[name], cost) for cost in _costs(system, group)]
+        charges += [(model, passes[name], cost) for cost in _costs(system, group)]
         if config.metric == LLM_JUDGE:
             questions = sum(len(conversation.questions) for conversation in group)
             judging = (questions, questions * JUDGE_PROMPT_TOKENS, questions * JUDGE_REPLY_TOKENS)
-            due.append((config.models.judge or model, passes[name], judging))
+            charges.append((config.models.judge or model, passes[name], judging))
     calls = read = written = money = 0.0
-    for priced, times, (stage_calls, stage_read, stage_written) in due:
-        calls += times * stage_calls
-        read += times * stage_read
-        written += times * stage_written
-        money += times * (stage_read * priced.price_in + stage_written * priced.price_out) / 1e6
+    for settings, factor, (stage_calls, stage_read, stage_written) in charges:
+        calls += factor * stage_calls
+        read += factor * stage_read
+        written += factor * stage_written
+        money += factor * (stage_read * settings.price_in + stage_written * settings.price_out) / 1e6
     if model.embedded:
         seconds = read / EMBEDDED_READ + written / EMBEDDED_WRITE
     else:

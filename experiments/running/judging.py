@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attribution.cases import PASS_SCORE
-from attribution.judging.agreement import agreement
+from attribution.judging.agreement import Agreement, agreement
 from attribution.judging.words import METRICS
-from experiments.runs.summary import SummaryAgreement, SummaryJudge
+from experiments.runs.summary import SummaryJudge
 
 if TYPE_CHECKING:
     from attribution.judging.llm_judge import LlmJudge, Opinion
@@ -44,17 +44,17 @@ def calibrate_judge(
     evaluator.model_judge.calibrate((case.question, case.reply) for outcome in outcomes for case in outcome.cases)
 
 
-def judge_summary(judge: LlmJudge, model: str, seen: Iterable[SeenCase]) -> SummaryJudge:
+def judge_summary(judge: LlmJudge, model: str, cases: Iterable[SeenCase]) -> SummaryJudge:
     """How the judge was calibrated, and how it agrees with the judging by words on cases of the run.
 
     `held_out` are those of validation and test, which it was not calibrated on.
     """
     opinions: dict[tuple[str, str, str], tuple[str, Opinion]] = {}
-    for each in seen:
-        case, where = each.case, "train" if each.split == "train" else "held_out"
+    for seen_case in cases:
+        case, where = seen_case.case, "train" if seen_case.split == "train" else "held_out"
         key = (case.conversation, case.question.id, case.reply)
         opinions[key] = (where, judge.opinion(case.question, case.reply))
-    found: dict[str, SummaryAgreement] = {}
+    agreements: dict[str, Agreement] = {}
     for where in ("train", "held_out"):
         verdicts = [
             (opinion.margin > 0, opinion.words.score >= PASS_SCORE, opinion.margin)
@@ -63,7 +63,7 @@ def judge_summary(judge: LlmJudge, model: str, seen: Iterable[SeenCase]) -> Summ
         ]
         agreed = agreement(verdicts)
         if agreed is not None:
-            found[where] = SummaryAgreement(n=agreed.n, accuracy=agreed.accuracy, kappa=agreed.kappa, auc=agreed.auc)
+            agreements[where] = agreed
     calibration = judge.calibration
     return SummaryJudge(
         model=model,
@@ -73,5 +73,5 @@ def judge_summary(judge: LlmJudge, model: str, seen: Iterable[SeenCase]) -> Summ
         judged=len(opinions),
         abstained=sum(opinion.margin is None for _, opinion in opinions.values()),
         compared_with=METRICS[0],
-        agreement=found,
+        agreement=agreements,
     )

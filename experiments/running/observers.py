@@ -1,17 +1,147 @@
-"""Several observers of one run as one observer."""
+"""Observers of a run: one keeps its folder up to date, so that a run that ends early is not lost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
+from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import IterationRecord, Observer
+from optimizer.tuning.results import Attempt, CallCounts, IterationRecord, LoopResult, Observer, SettingChange
+from optimizer.tuning.stopped import Stopped
+from tracing.recording.redaction import Redaction
+from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
     from tracing.llm.accounting.budget import Budget
+
+
+class RunJournal:
+    """An observer that writes `summary.json` and the champion's prompts after every step.
+
+    A resumed run starts over. Until it has come back to what it had found before, its folder keeps that.
+
+    Args:
+        folder: of the run.
+        facts: what is known of it.
+        baseline: the prompts it starts from.
+        calls: counts the model calls so far.
+        earlier: what a resumed run had found before; None for a new one.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        facts: RunFacts,
+        baseline: Candidate,
+        calls: Callable[[], CallCounts],
+        earlier: Summary | None = None,
+    ) -> None:
+        self._folder, self._facts, self._calls, self._earlier = folder, facts, calls, earlier
+        self._scores: dict[SplitName, Score] = {}
+        self._iterations: list[IterationRecord] = []
+        self._champion: Candidate = dict(baseline)
+        self._verdict: Verdict | None = None
+        self._changed: Mapping[str, SettingChange] = {}
+        self.signals: Sequence[Signal] = ()
+        """The latest signals, for the report."""
+        folder.write_prompts("seed", baseline)
+        self._update()
+
+    def baseline(self, split: SplitName, score: Score) -> None:
+        self._scores[split] = score
+        self._update()
+
+    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+        self.signals = signals
+
+    def iteration(self, record: IterationRecord) -> None:
+        self._iterations.append(record)
+        if record.champion is not None:
+            self._champion = record.champion
+        self._changed = record.changed
+        self._update()
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+
+    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+        """Nothing to keep."""
+
+    def result(self, stopped: Stopped) -> LoopResult:
+        """What is known so far, as if the run had ended here for the reason `stopped`."""
+        verdict = self._verdict
+        champion: Mapping[SplitName, Score] = {}
+        return LoopResult(
+            baseline=dict(self._scores),
+            champion=champion,
+            champion_candidate=self._champion,
+            verdict=verdict.verdict if verdict else None,
+            delta=verdict.delta if verdict else None,
+            delta_ci=verdict.delta_ci if verdict else None,
+            p_value=verdict.p_value if verdict else None,
+            power=verdict.power if verdict else None,
+            iterations=tuple(self._iterations),
+            stopped=stopped,
+            calls=self._calls(),
+            noise=verdict.noise if verdict else None,
+            settings=self._changed,
+            prompts_alone=verdict.prompts_alone if verdict else None,
+        )
+
+    def leave(self, stopped: Stopped) -> bool:
+        """Whether a resumed run has less than it had found before; if so, only `stopped` changes in its summary."""
+        if self._earlier is None or not self._is_behind(self._earlier):
+            return False
+        self._folder.write_summary(replace(self._earlier, stopped=str(stopped)))
+        return True
+
+    def save(self, result: LoopResult) -> Summary:
+        """Write prompts and summary of `result`."""
+        self._folder.write_prompts("champion", result.champion_candidate)
+        summary = summarize(self._facts, result)
+        self._folder.write_summary(summary)
+        return summary
+
+    def _is_behind(self, before: Summary) -> bool:
+        if len(self._iterations) != len(before.iterations):
+            return len(self._iterations) < len(before.iterations)
+        tested = before.verdict is None or self._verdict is not None
+        return not (tested and set(before.baseline) <= set(self._scores))
+
+    def _update(self) -> None:
+        """Write what is known so far."""
+        running = Stopped("running")
+        if self.leave(running):
+            return
+        if self._iterations:
+            self._write_attempts()
+        # Those of a resumed run were of what it had found before.
+        (self._folder.path / CASES).unlink(missing_ok=True)
+        self.save(self.result(running))
+
+    def _write_attempts(self) -> None:
+        redacted = Redaction().value
+        lines = [
+            json.dumps(redacted({"iteration": record.n, **_by(record), **_row(attempt)}), ensure_ascii=False) + "\n"
+            for record in self._iterations
+            for attempt in record.attempts
+        ]
+        self._folder.write(ATTEMPTS, "".join(lines))
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
+    return {**asdict(attempt), "gate": attempt.gate and str(attempt.gate)}
+
+
+def _by(record: IterationRecord) -> dict[str, str]:
+    """The optimizer of an iteration, where there are several."""
+    return {} if record.optimizer is None else {"optimizer": record.optimizer}
 
 
 @runtime_checkable

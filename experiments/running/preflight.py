@@ -9,10 +9,8 @@ from pathlib import Path
 
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.store_check import check_store
-from experiments.running.opening import open_named
-from experiments.running.wiring import going_on
+from experiments.running.parts import config_of_run, open_parts
 from experiments.runs.config import RunConfig
-from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import LEDGER, LOCK, RunFolder
 from experiments.runs.lock import locked
@@ -34,12 +32,12 @@ def check_run(
     Raises:
         MemtuneError: as `run_experiment`.
     """
-    config = going_on(anchored(config, Path.cwd()), resume)
-    with contextlib.ExitStack() as held:
+    config = config_of_run(config, resume)
+    with contextlib.ExitStack() as stack:
         # A cache that does not exist must not be created.
-        cached = (home / "cache").exists()
-        where = home if cached else Path(held.enter_context(tempfile.TemporaryDirectory()))
-        parts = open_named(config, dataset, where, held, resume=resume, by_hand=by_hand)
+        has_cache = (home / "cache").exists()
+        cache_home = home if has_cache else Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        parts = open_parts(config, dataset, cache_home, stack, resume=resume, by_hand=by_hand)
         if resume is None:
             _check_place(home, "--home")
             if out is not None:
@@ -47,9 +45,9 @@ def check_run(
                 if out.is_dir() and any(out.iterdir()):
                     raise RunError(f"{out}: the folder is not empty; give --out a new one")
         else:
-            held.enter_context(locked(resume.path / LOCK))
+            stack.enter_context(locked(resume.path / LOCK))
             check_fingerprint(resume, parts.fingerprint)
-            held.enter_context(contextlib.closing(Ledger(resume.path / LEDGER, cache=where / "cache")))
+            stack.enter_context(contextlib.closing(Ledger(resume.path / LEDGER, cache=cache_home / "cache")))
         check_store(config.tracking.uri, config.tracking.experiment, home)
 
 

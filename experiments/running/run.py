@@ -17,17 +17,12 @@ from experiments.mlflow_tracking.datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
 from experiments.reports.case_pages import write_pages
 from experiments.reports.run_report import ReportInput, render_report
-from experiments.running.handwritten import kept_files
-from experiments.running.journal import RunJournal
 from experiments.running.judging import calibrate_judge, judge_summary
-from experiments.running.observers import Observers, WatchesBudget
-from experiments.running.opening import Opened, open_named
-from experiments.running.settings_choice import variants_of
-from experiments.running.summarizing import RunFacts, sizes
-from experiments.running.wiring import evaluator_of, going_on, open_executor
+from experiments.running.observers import Observers, RunJournal, WatchesBudget
+from experiments.running.parts import RunParts, config_of_run, evaluator_of, open_executor, open_parts, variants_of
+from experiments.running.tunable import rewrite_files
 from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
-from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import (
     BY_HAND,
@@ -43,15 +38,17 @@ from experiments.runs.folder import (
 )
 from experiments.runs.lock import locked
 from experiments.runs.run_settings import dump_config, params_of
-from experiments.runs.seen_cases import seen_cases
-from experiments.runs.summary import Summary
+from experiments.runs.seen_cases import SeenCase, seen_cases
+from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
+from optimizer.evaluation.scores import Splits
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
 from optimizer.tuning.call_counts import call_counts
 from optimizer.tuning.results import Attempt, LoopResult, LoopSettings, Observer
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
+from tracing.systems.prompts import Candidate
 from tracing.version import memtune_version
 
 if TYPE_CHECKING:
@@ -65,17 +62,17 @@ if TYPE_CHECKING:
 class Finished:
     """A run that ended, for the reason in `summary.stopped`.
 
-    `left` is what is left of its budgets, in words; None if it used them, or has none.
+    `remaining` is what is left of its budgets, in words; None if it used them, or has none.
     """
 
     folder: RunFolder
     summary: Summary
     result: LoopResult
     problems: tuple[str, ...]
-    left: str | None = None
+    remaining: str | None = None
 
 
-Sent = Callable[[int, int], None]
+SendingProgress = Callable[[int, int], None]
 """Told how many of how many parts of a run MLflow has."""
 
 SAVING, SENDING = "saving the run", "sending to MLflow"
@@ -100,7 +97,7 @@ def run_experiment(
     observers: Sequence[Observer] = (),
     by_hand: Path | None = None,
     approve: Callable[[Attempt, str], bool] | None = None,
-    on_result: Callable[[Finished], Sent] | None = None,
+    on_result: Callable[[Finished], SendingProgress] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
     """Optimize, and leave a complete run folder and MLflow run, also when stopped early.
@@ -111,7 +108,7 @@ def run_experiment(
     Args:
         out: folder of a new run; under the home by default.
         resume: the run to continue, instead of a new one.
-        by_hand: file or folder of rewrites by hand (`handwritten`); a resumed run has its own.
+        by_hand: file or folder of rewrites by hand (`read_rewrites`); a resumed run has its own.
         approve: asked before a rewrite becomes the champion (`LoopSettings`).
         on_result: called as soon as the folder is complete, before MLflow has the rest of the run; what it returns is
             told how that goes on. By default the observers are. Ctrl-C then ends only this.
@@ -123,17 +120,17 @@ def run_experiment(
             needs cannot be used.
         MemtuneError: the run cannot start, or failed; its progress is saved.
     """
-    config = going_on(anchored(config, Path.cwd()), resume)
-    with contextlib.ExitStack() as held:
-        run = _prepare(config, dataset, home, held, out=out, resume=resume, by_hand=by_hand, now=now)
-        for each in observers:
-            if isinstance(each, WatchesBudget):
-                each.watch(run.parts.access.budget)
+    config = config_of_run(config, resume)
+    with contextlib.ExitStack() as stack:
+        run = _prepare(config, dataset, home, stack, out=out, resume=resume, by_hand=by_hand, approve=approve, now=now)
+        for watcher in observers:
+            if isinstance(watcher, WatchesBudget):
+                watcher.watch(run.parts.access.budget)
         observer = Observers(run.journal, run.tracked, *observers)
         saving = partial(observer.progress, SAVING, total=2)
         sending = partial(observer.progress, SENDING)
         try:
-            result = _optimize(run, observer, approve)
+            result = _optimize(run, observer)
         except KeyboardInterrupt:
             _break_off(run, Stopped("interrupted"), "KILLED", saving, sending)
             raise RunInterrupted(run.folder.path) from None
@@ -147,76 +144,77 @@ def run_experiment(
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Run:
     """A run with its folder, models and MLflow run, before the search starts.
 
     Attributes:
-        config: with absolute paths.
-        dataset: its conversations, split.
+        splits: its conversations.
         folder: of the run, locked by this process.
         parts: what the configuration names; their calls are recorded in the run's ledger.
         evaluator: scores candidates.
         variants: the system under settings that may be tuned; None if there are none.
         failures: attributes the wrong answers.
-        settings: flat settings, for the report and MLflow.
+        loop: how the optimizer searches.
+        params: flat settings, for the report.
         journal, tracked: keep the folder and MLflow up to date.
-        studies: of its joint choices. A resumed run makes them again.
+        track_cases: prepares the cases of both sides for MLflow.
     """
 
-    config: RunConfig
-    dataset: Dataset
+    splits: Splits
     folder: RunFolder
-    parts: Opened
+    parts: RunParts
     evaluator: Evaluator
     variants: Variants | None
     failures: Failures
-    settings: Mapping[str, Any]
+    loop: LoopSettings
+    params: Mapping[str, Any]
     journal: RunJournal
     tracked: MlflowRun
-    studies: Studies
+    track_cases: Callable[[Sequence[SeenCase], Sequence[SeenCase], Candidate], None]
 
 
 def _prepare(
     config: RunConfig,
     dataset: Dataset,
     home: Path,
-    held: contextlib.ExitStack,
+    stack: contextlib.ExitStack,
     *,
     out: Path | None,
     resume: RunFolder | None,
     by_hand: Path | None,
+    approve: Callable[[Attempt, str], bool] | None,
     now: Callable[[], datetime],
-) -> _Prepared:
+) -> _Run:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.
 
-    `held` closes what is opened: models, executor, lock and ledger.
+    `stack` closes what is opened: models, executor, lock and ledger.
     """
     from optimizer.tuning.failures import Failures
 
-    parts = open_named(config, dataset, home, held, resume=resume, by_hand=by_hand)
+    parts = open_parts(config, dataset, home, stack, resume=resume, by_hand=by_hand)
     if parts.server is not None:
         parts.server.open()
-    executor = held.enter_context(open_executor(config, parts.system, parts.access))
+    executor = stack.enter_context(open_executor(config, parts.system, parts.access))
     files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(parts.fingerprint, indent=2) + "\n"}
     if config.prompts.start is not None:
-        files |= {f"{PROMPTS}/seed/{name}.txt": text for name, text in parts.seed.items()}
-    files |= {f"{BY_HAND}/{name}": text for name, text in kept_files(parts.rewrites).items()}
+        files |= {f"{PROMPTS}/seed/{name}.txt": text for name, text in parts.baseline.items()}
+    files |= {f"{BY_HAND}/{name}": text for name, text in rewrite_files(parts.rewrites).items()}
     if resume is None:
         parts.access.check()
         folder = RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
-        held.enter_context(locked(folder.path / LOCK))
+        stack.enter_context(locked(folder.path / LOCK))
     else:
         folder = resume
-        held.enter_context(locked(folder.path / LOCK))
+        stack.enter_context(locked(folder.path / LOCK))
         check_fingerprint(folder, parts.fingerprint)
         parts.access.check(when_needed=True)
         # Its limits may be larger now, and were kept to for as long as it goes on.
         folder.write(CONFIG, files[CONFIG])
         folder.write(FINGERPRINT, files[FINGERPRINT])
-    ledger = held.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
+    ledger = stack.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
     parts = replace(parts, access=parts.access.with_ledger(ledger))
     evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES, executor=executor)
-    settings = params_of(config)
+    params = params_of(config)
     identities = {f"identity.{role}": identity for role, identity in parts.access.identities().items()}
     tracked = MlflowRun.start(
         uri=config.tracking.uri,
@@ -224,33 +222,55 @@ def _prepare(
         home=home,
         folder=folder,
         system=config.system,
-        seed=parts.seed,
-        params={**settings, "memtune_version": memtune_version(), **identities},
+        seed=parts.baseline,
+        params={**params, "memtune_version": memtune_version(), **identities},
         datasets=split_data(config.dataset, dataset.splits),
         resumed=resume is not None,
     )
-    return _Prepared(
-        config,
-        dataset,
+    return _Run(
+        dataset.splits,
         folder,
         parts,
         evaluator,
         variants_of(config, evaluator),
         Failures(parts.attributor, parts.access, parts.system.operations),
-        settings,
+        _loop(config, parts, _studies(parts.server, folder), approve),
+        params,
         RunJournal(
             folder,
             _facts(config, dataset, folder, tracked),
-            parts.seed,
+            parts.baseline,
             partial(call_counts, parts.access, evaluator),
-            None if resume is None else _found_before(resume),
+            None if resume is None else _earlier_summary(resume),
         ),
         tracked,
-        _studies(parts.server, folder),
+        partial(tracked.cases, metric=config.metric, method=config.attribution, most=config.tracking.traces),
     )
 
 
-def _found_before(folder: RunFolder) -> Summary | None:
+def _loop(
+    config: RunConfig, parts: RunParts, studies: Studies, approve: Callable[[Attempt, str], bool] | None
+) -> LoopSettings:
+    return LoopSettings(
+        config.planned_rounds,
+        config.proposals,
+        config.seed,
+        parts.rewrites,
+        approve,
+        limits=config.prompts.limits(),
+        tuned=config.prompts.tuned,
+        selector=config.search.selector,
+        attribution=config.search.attribution,
+        local_objectives=config.search.local_objectives,
+        objectives=parts.objectives,
+        matcher=parts.matcher,
+        studies=studies,
+        calls=config.search.calls,
+        open_ended=config.rounds is None,
+    )
+
+
+def _earlier_summary(folder: RunFolder) -> Summary | None:
     """The summary of a run that is resumed; None if it did not get that far, or its summary is damaged."""
     with contextlib.suppress(RunError):
         return folder.summary()
@@ -264,32 +284,15 @@ def _studies(server: StudyServer | None, folder: RunFolder) -> Studies:
     return server.studies(f"{folder.id}-{(run_key(folder) or '')[:8]}")
 
 
-def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, str], bool] | None) -> LoopResult:
+def _optimize(run: _Run, observer: Observer) -> LoopResult:
     """Search, once the judge is calibrated, where a model judges."""
     from optimizer.search.optimize import optimize
 
-    splits, config = run.dataset.splits, run.config
     return optimize(
         evaluator=run.evaluator,
-        splits=splits,
-        seed_candidate=run.parts.seed,
-        settings=LoopSettings(
-            config.planned_rounds,
-            config.proposals,
-            config.seed,
-            run.parts.rewrites,
-            approve,
-            limits=config.prompts.limits(),
-            tuned=config.prompts.tuned,
-            selector=config.search.selector,
-            attribution=config.search.attribution,
-            local_objectives=config.search.local_objectives,
-            objectives=run.parts.objectives,
-            matcher=run.parts.matcher,
-            studies=run.studies,
-            calls=config.search.calls,
-            open_ended=config.rounds is None,
-        ),
+        splits=run.splits,
+        seed_candidate=run.parts.baseline,
+        settings=run.loop,
         access=run.parts.access,
         failures=run.failures,
         observer=observer,
@@ -299,19 +302,19 @@ def _optimize(run: _Prepared, observer: Observer, approve: Callable[[Attempt, st
         begin=partial(
             calibrate_judge,
             run.evaluator,
-            run.parts.seed,
-            splits.train,
+            run.parts.baseline,
+            run.splits.train,
             progress=partial(observer.progress, "calibration of the judge"),
         ),
     )
 
 
 def _break_off(
-    run: _Prepared,
+    run: _Run,
     stopped: Stopped,
     status: Literal["KILLED", "FAILED"],
     progress: Callable[[int], None],
-    sending: Sent,
+    sending: SendingProgress,
 ) -> None:
     """Complete the folder and the MLflow run of a run that did not end by itself; they keep what was found before."""
     if run.journal.leave(stopped):
@@ -321,54 +324,47 @@ def _break_off(
 
 
 def _finish(
-    run: _Prepared,
+    run: _Run,
     result: LoopResult,
     status: Literal["FINISHED", "KILLED", "FAILED"],
     progress: Callable[[int], None],
-    on_result: Callable[[Finished], Sent],
+    on_result: Callable[[Finished], SendingProgress],
 ) -> Finished:
     """Complete the folder, and then the MLflow run, however the run ended."""
     budget = run.parts.access.budget
     progress(0)
-    champion, splits = result.champion_candidate, run.dataset.splits
-    of_seed = seen_cases(run.evaluator, splits, run.parts.seed, run.failures)
-    of_champion = of_seed
-    if champion != run.parts.seed or result.settings:
+    champion = result.champion_candidate
+    of_baseline = seen_cases(run.evaluator, run.splits, run.parts.baseline, run.failures)
+    of_champion = of_baseline
+    if champion != run.parts.baseline or result.settings:
         changed = {name: change.after for name, change in result.settings.items()}
         evaluator = run.variants.under(changed) if run.variants is not None else run.evaluator
-        of_champion = seen_cases(evaluator, splits, champion, run.failures)
+        of_champion = seen_cases(evaluator, run.splits, champion, run.failures)
     summary = run.journal.save(result)
     judge = run.evaluator.model_judge
     if judge is not None:
-        found = judge_summary(judge, run.parts.access.judge.settings.model, chain(of_seed, of_champion))
-        summary = summary.model_copy(update={"judge": found})
+        judgement = judge_summary(judge, run.parts.access.judge.settings.model, chain(of_baseline, of_champion))
+        summary = replace(summary, judge=judgement)
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
-    cases = run_cases(run.folder, {"seed": of_seed, "champion": of_champion})
+    cases = run_cases(run.folder, {"seed": of_baseline, "champion": of_champion})
     write_cases(run.folder, cases)
     progress(1)
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
-    write_pages(run.folder, chain(of_seed, of_champion))
+    write_pages(run.folder, chain(of_baseline, of_champion))
     progress(2)
-    left = None if result.stopped.by_budget else _left_over(budget)
-    finished = Finished(run.folder, summary, result, (), left)
+    remaining = None if result.stopped.by_budget else _left_over(budget)
+    finished = Finished(run.folder, summary, result, (), remaining)
     sending = on_result(finished)
     interrupted: list[str] = []
     try:
-        run.tracked.cases(
-            of_seed,
-            of_champion,
-            champion,
-            metric=run.config.metric,
-            method=run.config.attribution,
-            most=run.config.tracking.traces,
-        )
+        run.track_cases(of_baseline, of_champion, champion)
         run.tracked.finish(result, status=status, progress=sending)
     except KeyboardInterrupt:
         # The run is complete; what MLflow lacks is told, and can be sent later.
         interrupted.append("interrupted while it was written")
     if summary.mlflow is None and run.tracked.link is not None:
-        summary = summary.model_copy(update={"mlflow": run.tracked.link})
+        summary = replace(summary, mlflow=run.tracked.link)
         run.folder.write_summary(summary)
     return replace(finished, summary=summary, problems=(*run.tracked.problems, *interrupted))
 
@@ -382,8 +378,8 @@ def _left_over(budget: Budget) -> str | None:
         "tokens": (spent.tokens, limits.tokens),
         "money": (spent.money, limits.money),
     }
-    left = [f"{limit - used:.4g} of {limit:g} {name}" for name, (used, limit) in uses.items() if limit and used < limit]
-    return ", ".join(left) or None
+    rest = [f"{limit - used:.4g} of {limit:g} {name}" for name, (used, limit) in uses.items() if limit and used < limit]
+    return ", ".join(rest) or None
 
 
 def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: MlflowRun) -> RunFacts:
@@ -404,16 +400,16 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
     )
 
 
-def _report_of(run: _Prepared, result: LoopResult, summary: Summary, cases: Sequence[RunCase]) -> ReportInput:
+def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[RunCase]) -> ReportInput:
     return ReportInput(
         summary=summary,
-        seed=run.parts.seed,
+        seed=run.parts.baseline,
         champion=result.champion_candidate,
         error_types={signal.operation: signal.error_types for signal in run.journal.signals if signal.failures},
         power=result.power,
         tokens_per_question=result.tokens_per_question,
         operations=run.parts.access.meter.snapshot(),
-        settings=run.settings,
-        attempts=[(each.n, attempt) for each in result.iterations for attempt in each.attempts],
+        settings=run.params,
+        attempts=[(record.n, attempt) for record in result.iterations for attempt in record.attempts],
         cases=cases,
     )

@@ -65,22 +65,22 @@ class RunCase(_Line):
 
 def run_cases(folder: RunFolder, sides: Mapping[Side, Sequence[SeenCase]]) -> list[RunCase]:
     """The questions asked under the prompts of each side, in the order of the splits, without credentials."""
-    found: dict[tuple[str, str], RunCase] = {}
+    by_question: dict[tuple[str, str], RunCase] = {}
     for side, cases in sides.items():
-        for seen in cases:
-            case = seen.case
-            before = found.get((case.conversation, case.question.id))
-            replies = {**(before.replies if before is not None else {}), side: _reply(folder, seen)}
-            found[case.conversation, case.question.id] = RunCase(
-                split=seen.split,
+        for seen_case in cases:
+            case = seen_case.case
+            before = by_question.get((case.conversation, case.question.id))
+            replies = {**(before.replies if before is not None else {}), side: _reply(folder, seen_case)}
+            by_question[case.conversation, case.question.id] = RunCase(
+                split=seen_case.split,
                 conversation=case.conversation,
                 question_id=case.question.id,
                 question=case.question.question,
                 answers=case.question.answers,
                 replies=replies,
             )
-    shown = Redaction().value
-    return [RunCase.model_validate(shown(one.model_dump(mode="json"))) for one in found.values()]
+    redacted = Redaction().value
+    return [RunCase.model_validate(redacted(run_case.model_dump(mode="json"))) for run_case in by_question.values()]
 
 
 def page_of(trace: Path) -> Path:
@@ -94,22 +94,22 @@ def traces_seen(folder: RunFolder, side: str) -> list[Path]:
     Raises:
         RunError: the file is missing or damaged.
     """
-    pages = {reply.page for one in read_cases(folder) for of, reply in one.replies.items() if of == side}
+    pages = {reply.page for case in read_cases(folder) for name, reply in case.replies.items() if name == side}
     traces = [(folder.path / page).with_suffix(".jsonl") for page in pages if page is not None]
     return sorted(trace for trace in traces if trace.is_file())
 
 
-def _reply(folder: RunFolder, seen: SeenCase) -> CaseReply:
-    decisive = seen.attribution.decisive if seen.attribution is not None else ()
+def _reply(folder: RunFolder, seen_case: SeenCase) -> CaseReply:
+    decisive = seen_case.attribution.decisive if seen_case.attribution is not None else ()
     return CaseReply(
-        reply=seen.case.reply,
-        score=seen.case.judgement.score,
-        passed=seen.case.passed,
+        reply=seen_case.case.reply,
+        score=seen_case.case.judgement.score,
+        passed=seen_case.case.passed,
         blame=tuple(
             CaseBlame(operation=b.operation, error_type=b.error_type, confidence=b.confidence, reason=b.reason)
             for b in decisive
         ),
-        page=page_of(seen.trace).relative_to(folder.path).as_posix() if seen.trace is not None else None,
+        page=page_of(seen_case.trace).relative_to(folder.path).as_posix() if seen_case.trace is not None else None,
     )
 
 
@@ -119,7 +119,7 @@ def write_cases(folder: RunFolder, cases: Sequence[RunCase]) -> None:
     Raises:
         RunError: it cannot be written.
     """
-    folder.write(CASES, "".join(f"{one.model_dump_json()}\n" for one in cases))
+    folder.write(CASES, "".join(f"{case.model_dump_json()}\n" for case in cases))
 
 
 def read_cases(folder: RunFolder) -> list[RunCase]:
@@ -134,10 +134,10 @@ def read_cases(folder: RunFolder) -> list[RunCase]:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
-    found = []
+    cases = []
     for number, line in enumerate(lines, start=1):
         try:
-            found.append(RunCase.model_validate_json(line))
+            cases.append(RunCase.model_validate_json(line))
         except ValidationError as error:
             raise RunError(f"{path}:{number}: {first_problem(error)}; {remedy}") from None
-    return found
+    return cases

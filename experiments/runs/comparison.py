@@ -1,14 +1,19 @@
-"""Runs side by side: what was the same, and the results."""
+"""Runs side by side: what was the same, the results, and the questions that some answered right and others wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
+from experiments.runs.cases_file import CaseReply, RunCase
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import interval_text, money_text, p_text
 from experiments.runs.summary import Summary
+from optimizer.evaluation.scores import SplitName
+from optimizer.gating.verdict import Verdict, verdict_over
 from tracing.errors import RunError
 
 COMPARABLE = ("dataset", "splits", "metric", "model")
@@ -32,13 +37,13 @@ class RunComparison:
 
 def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
     """Every run under a home, latest first; None for a summary that is missing or unreadable."""
-    found: list[tuple[RunFolder, Summary | None]] = []
+    runs: list[tuple[RunFolder, Summary | None]] = []
     for folder in reversed(RunFolder.all(home)):
         try:
-            found.append((folder, folder.summary()))
+            runs.append((folder, folder.summary()))
         except RunError:
-            found.append((folder, None))
-    return found
+            runs.append((folder, None))
+    return runs
 
 
 def compare(*folders: RunFolder) -> RunComparison:
@@ -54,7 +59,7 @@ def compare(*folders: RunFolder) -> RunComparison:
     return RunComparison(
         rows=tuple((row[0][0], *(value for _, value in row)) for row in facts),
         differences=tuple(
-            key for key in COMPARABLE if any(getattr(one, key) != getattr(summaries[0], key) for one in summaries)
+            key for key in COMPARABLE if any(getattr(other, key) != getattr(summaries[0], key) for other in summaries)
         ),
         prompts={name: len({champion.get(name) for champion in champions}) == 1 for name in names},
     )
@@ -69,7 +74,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
             score = getattr(summary, side).get(split)
             text = f"{score.score:.3f} ({interval_text(score.ci)})" if score else "–"
             yield f"{title}, {split}", text
-    yield "settings tuned", ", ".join(f"{name} {each.after}" for name, each in summary.settings.items()) or "–"
+    yield "settings tuned", ", ".join(f"{name} {change.after}" for name, change in summary.settings.items()) or "–"
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"
     yield "p value", p_text(summary.p_value)
@@ -80,3 +85,65 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "calls made", f"{summary.calls.made:,}"
     yield "money", money_text(summary.calls.money)
     yield "stopped", summary.stopped
+
+
+@dataclass(frozen=True, slots=True)
+class SharedQuestion:
+    """A question, and the reply of each run's champion, in the order of the runs."""
+
+    case: RunCase
+    replies: tuple[CaseReply, ...]
+
+    @property
+    def flipped(self) -> bool:
+        """Whether it is right in one run and wrong in another."""
+        return len({reply.passed for reply in self.replies}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFlips:
+    """The questions of a split that all runs asked; a question is in the split that the first run has it in.
+
+    Attributes:
+        split: of the data set.
+        questions: how many these are.
+        right: how many of them each run answered right.
+        flips: those that are right in one run and wrong in another.
+        differences: of each further run to the first in mean score over conversations.
+    """
+
+    split: SplitName
+    questions: int
+    right: tuple[int, ...]
+    flips: tuple[SharedQuestion, ...]
+    differences: tuple[Verdict, ...]
+
+
+def flips_of(runs: Sequence[Sequence[RunCase]]) -> list[SplitFlips]:
+    """Compare the champions of runs by question, test first."""
+    first, *others = ({case.key: case for case in cases if "champion" in case.replies} for cases in runs)
+    by_split: dict[SplitName, list[SharedQuestion]] = defaultdict(list)
+    for key, case in first.items():
+        cases = [case, *(other[key] for other in others if key in other)]
+        if len(cases) == len(runs):
+            by_split[case.split].append(SharedQuestion(case, tuple(run_case.replies["champion"] for run_case in cases)))
+    splits: tuple[SplitName, ...] = ("test", "validation", "train")
+    return [_compared(split, by_split[split], len(runs)) for split in splits if by_split[split]]
+
+
+def _compared(split: SplitName, questions: Sequence[SharedQuestion], runs: int) -> SplitFlips:
+    return SplitFlips(
+        split,
+        len(questions),
+        tuple(sum(question.replies[run].passed for question in questions) for run in range(runs)),
+        tuple(question for question in questions if question.flipped),
+        tuple(verdict_over(_deltas(questions, run), len(questions)) for run in range(1, runs)),
+    )
+
+
+def _deltas(questions: Sequence[SharedQuestion], run: int) -> list[float]:
+    """The difference of a run to the first in each conversation."""
+    by_conversation: dict[str, list[float]] = defaultdict(list)
+    for question in questions:
+        by_conversation[question.case.conversation].append(question.replies[run].score - question.replies[0].score)
+    return [fmean(differences) for differences in by_conversation.values()]

@@ -85,7 +85,7 @@ class Tracking(_Section):
 
 
 def _without_commas(names: object) -> object:
-    return [each.strip() for each in names.split(",") if each.strip()] if isinstance(names, str) else names
+    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
 
 
 class PromptSettings(_Section):
@@ -154,8 +154,8 @@ def _known_to(registry: PluginRegistry, name: str) -> str:
 
 
 def _with_commas(names: object) -> object:
-    listed = isinstance(names, list | tuple) and names and all(isinstance(each, str) for each in names)
-    return ",".join(names) if listed else names  # type: ignore[arg-type]
+    is_list = isinstance(names, list | tuple) and names and all(isinstance(name, str) for name in names)
+    return ",".join(names) if is_list else names  # type: ignore[arg-type]
 
 
 def _known_optimizers(names: str) -> str:

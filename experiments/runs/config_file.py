@@ -43,15 +43,15 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     label = "options"
     if source is not None:
         label, folder, values = _read(source)
-    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    options = {key: value for key, value in (overrides or {}).items() if value is not None}
     above: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in options.items():
         above = _merged(above, _nested(key, value))
     values = _without_keys(values, above)
     if smoke:
         values = _merged(values, _fitting(_read("smoke")[2], _merged(values, above)))
     values = _merged(values, above)
-    config = _with_modules(anchored(_validated(values, label, given), folder, besides=given), folder)
+    config = _with_modules(anchored(_validated(values, label, options), folder, besides=options), folder)
     return _complete(config, label)
 
 
@@ -77,11 +77,11 @@ def _without_keys(values: dict[str, Any], above: Mapping[str, Any]) -> dict[str,
     models, replaced = values.get("models"), above.get("models")
     if not isinstance(models, Mapping) or not isinstance(replaced, Mapping):
         return values
-    kept = dict(models)
+    safe = dict(models)
     for role, settings in replaced.items():
-        if isinstance(settings, Mapping) and "base_url" in settings and isinstance(kept.get(role), Mapping):
-            kept[role] = {key: value for key, value in kept[role].items() if key not in ("api_key", "api_key_env")}
-    return {**values, "models": kept}
+        if isinstance(settings, Mapping) and "base_url" in settings and isinstance(safe.get(role), Mapping):
+            safe[role] = {key: value for key, value in safe[role].items() if key not in ("api_key", "api_key_env")}
+    return {**values, "models": safe}
 
 
 def read_config(source: str) -> RunConfig:
@@ -104,16 +104,16 @@ def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
     if not any(map(is_object, parts)):
         return config
     folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
-    for each in folders:
-        look_in(each)
+    for modules in folders:
+        look_in(modules)
     return config.model_copy(update={"modules": folders})
 
 
-def _validated(values: Mapping[str, Any], label: str, given: Mapping[str, Any]) -> RunConfig:
+def _validated(values: Mapping[str, Any], label: str, options: Mapping[str, Any]) -> RunConfig:
     try:
         return RunConfig.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_explain(error, label, given)) from None
+        raise ConfigError(_explain(error, label, options)) from None
 
 
 def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
@@ -125,7 +125,7 @@ def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) 
     paths = {
         "data": config.data and folder / config.data,
         "prompts.start": config.prompts.start and folder / config.prompts.start,
-        "modules": [(folder / each).absolute() for each in config.modules],
+        "modules": [(folder / path).absolute() for path in config.modules],
         "tracking.uri": _anchored_store(config.tracking.uri, folder),
         "search.storage": _anchored_store(config.search.storage, folder),
         **{
@@ -146,8 +146,8 @@ _RELATIVE_STORE = re.compile(r"(?P<scheme>sqlite(\+\w+)?://)/(?P<path>(?!/|:memo
 
 def _anchored_store(uri: str | None, folder: Path) -> str | None:
     """The URI of a sqlite file with its absolute path; None if it is none, or has one."""
-    found = uri and _RELATIVE_STORE.match(uri)
-    return f"{found['scheme']}/{(folder / found['path']).absolute()}" if found else None
+    store = uri and _RELATIVE_STORE.match(uri)
+    return f"{store['scheme']}/{(folder / store['path']).absolute()}" if store else None
 
 
 def bundled_configs() -> list[str]:
@@ -217,21 +217,21 @@ class _StrictLoader(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            made = super().construct_object(node, deep)
-            if isinstance(made, int):
-                str(made)  # Python refuses to write a number of thousands of digits, which hexadecimal text can hold
+            value = super().construct_object(node, deep)
+            if isinstance(value, int):
+                str(value)  # Python refuses to write a number of thousands of digits, which hexadecimal text can hold
         except _CANNOT_CONSTRUCT:
             kind = node.tag.rpartition(":")[2]
             raise yaml.MarkedYAMLError(problem=f"no readable {kind}", problem_mark=node.start_mark) from None
-        return made
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
+        keys: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, str) and key in seen:
+            if isinstance(key, str) and key in keys:
                 raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
-            seen.add(key if isinstance(key, str) else id(key_node))
+            keys.add(key if isinstance(key, str) else id(key_node))
         return super().construct_mapping(node, deep)
 
 
@@ -280,16 +280,16 @@ _LONGEST_SHOWN = 200
 _CHOICE = re.compile(r"'([^']+)'")
 
 
-def _explain(error: ValidationError, label: str, given: Mapping[str, Any]) -> str:
+def _explain(error: ValidationError, label: str, options: Mapping[str, Any]) -> str:
     """Every unknown key, or else all other problems: a misspelt key is the cause of a missing one."""
     problems = error.errors()
     unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
-    first, *others = [_explained(problem, label, given) for problem in unknown or problems]
+    first, *others = [_explained(problem, label, options) for problem in unknown or problems]
     # The file is named once.
     return "; ".join([first, *(message.removeprefix(f"{label}: ") for message in others)])
 
 
-def _explained(problem: ErrorDetails, label: str, given: Mapping[str, Any]) -> str:
+def _explained(problem: ErrorDetails, label: str, options: Mapping[str, Any]) -> str:
     key = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
     if problem["type"] == "extra_forbidden":
@@ -301,7 +301,7 @@ def _explained(problem: ErrorDetails, label: str, given: Mapping[str, Any]) -> s
         near = did_you_mean(str(problem["input"]), _CHOICE.findall(problem.get("ctx", {}).get("expected", "")))
         message = f"{message[0].lower()}{message[1:]}{_instead(problem)}{near}; give it a value that fits"
     # The label of an option reads better than that of a file it did not come from.
-    if key in given and key in OPTIONS:
+    if key in options and key in OPTIONS:
         return f"{OPTIONS[key]}: {redact(message)}"
     return f"{label}: {redact(f'{key}: {message}')}"
 

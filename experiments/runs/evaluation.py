@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.runs.summary import SummaryScore
-from optimizer.evaluation.scores import Interval
+from optimizer.evaluation.scores import Interval, Score
 from optimizer.gating.verdict import VerdictName
 
 
@@ -18,7 +17,7 @@ class EvaluatedPrompts(_Part):
 
     prompts: str
     mean: float
-    scores: tuple[SummaryScore, ...]
+    scores: tuple[Score, ...]
 
 
 class EvaluationDifference(_Part):

@@ -35,9 +35,9 @@ def fingerprint(
     config: RunConfig,
     system: MemorySystem,
     splits: Splits,
-    seed: Candidate,
+    baseline: Candidate,
     identities: Mapping[str, str],
-    hand: Sequence[Proposal] = (),
+    rewrites: Sequence[Proposal] = (),
 ) -> dict[str, str]:
     """Everything a run's results depend on, as `key → value` (long values as their SHA-256)."""
     data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
@@ -45,8 +45,8 @@ def fingerprint(
         **{f"config.{key}": str(value) for key, value in lasting_params(config).items()},
         **{f"system.{key}": str(value) for key, value in _own_settings(system).items()},
         "data": digest(data),
-        **{f"prompts.{name}": digest(text) for name, text in seed.items()},
-        "candidates": digest([[each.prompt, each.text] for each in hand]),
+        **{f"prompts.{name}": digest(text) for name, text in baseline.items()},
+        "candidates": digest([[rewrite.prompt, rewrite.text] for rewrite in rewrites]),
         **{f"models.{role}": identity for role, identity in identities.items()},
         "memtune.version": memtune_version(),
         CODE: code_digest(),
@@ -81,9 +81,9 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     before = read_fingerprint(folder)
     changed = differing(before, now)
     if different := [key for key in changed if not _extended(key, before.get(key), now.get(key), folder)]:
-        told = ", ".join(_difference(key, before.get(key), now.get(key)) for key in different)
+        differences = ", ".join(_difference(key, before.get(key), now.get(key)) for key in different)
         raise RunError(
-            f"{folder.path}: not resumed, since it began otherwise: {told}; `{folder.resume_command}` alone "
+            f"{folder.path}: not resumed, since it began otherwise: {differences}; `{folder.resume_command}` alone "
             "takes the run's own settings; or start a new run (its calls are cached)"
         )
 
@@ -102,7 +102,7 @@ def _extended(key: str, before: str | None, now: str | None, folder: RunFolder) 
 
 def _rounds_made(folder: RunFolder) -> int:
     try:
-        return max((each.n for each in folder.summary().iterations), default=0)
+        return max((record.n for record in folder.summary().iterations), default=0)
     except RunError:
         return 0  # it did not get that far
 
@@ -120,13 +120,13 @@ def _difference(key: str, before: str | None, now: str | None) -> str:
         return f"the code of {name if kind == 'code' else 'memtune'} {_changed(before, now)}"
     if key in _DIGESTS:
         return _DIGESTS[key]
-    shown = {
+    label = {
         "config": name,
         "system": f"the system's {name}",
         "models": f"the {name} model",
         "memtune": f"memtune's {name}",
     }.get(kind, key)
-    return f"{shown}: {before or 'not set'} then, {now or 'not set'} now"
+    return f"{label}: {before or 'not set'} then, {now or 'not set'} now"
 
 
 def _changed(before: str | None, now: str | None) -> str:
@@ -147,13 +147,13 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def _own_settings(system: MemorySystem) -> Mapping[str, Any]:
     """The settings of a user's own system: those of an object may stand in no configuration."""
-    said = describe(system)
-    return {} if said.code is None else without_secrets(said.settings)
+    description = describe(system)
+    return {} if description.code is None else without_secrets(description.settings)
 
 
 def _own_code(config: RunConfig) -> dict[str, str]:
     """What identifies the source of each of the user's own parts."""
-    named = [
+    plugins = [
         (SYSTEMS, config.system),
         (ATTRIBUTORS, config.attribution),
         (MATCHERS, config.matcher),
@@ -163,8 +163,8 @@ def _own_code(config: RunConfig) -> dict[str, str]:
         (METRIC_PLUGINS, config.metric),
         (DATASETS, config.dataset),
     ]
-    found = {f"code.{name}": registry.code(name) for registry, name in named}
-    return {key: code for key, code in found.items() if code is not None}
+    code_by_key = {f"code.{name}": registry.code(name) for registry, name in plugins}
+    return {key: code for key, code in code_by_key.items() if code is not None}
 
 
 def code_digest() -> str:

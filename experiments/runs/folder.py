@@ -71,13 +71,13 @@ class RunFolder:
         try:
             if out is not None:
                 files = {**files, HOME: str(home.resolve())}
-                if _filled(out, files) if out.is_dir() else _made(out, files):
+                if _fill_folder(out, files) if out.is_dir() else _make_folder(out, files):
                     return cls(out)
                 raise RunError(f"{out}: the folder is not empty; give --out a new one")
             # Of `module:Object` no colon is left: to some file systems, and to scp, it is more than a letter.
-            named = re.sub(r"[^\w.-]", "-", system)
-            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{named}"):
-                if _made(place, files):
+            slug = re.sub(r"[^\w.-]", "-", system)
+            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{slug}"):
+                if _make_folder(place, files):
                     return cls(place)
         except OSError as error:
             raise RunError(
@@ -104,15 +104,16 @@ class RunFolder:
         runs = cls.all(home)
         if name == "latest" and runs:
             return _latest_finished(runs) if finished else runs[-1]
-        found = [run for run in runs if run.id == name] or [run for run in runs if run.id.startswith(name)]
-        if len(found) == 1:
-            return found[0]
-        if found:
+        matches = [run for run in runs if run.id == name] or [run for run in runs if run.id.startswith(name)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             raise RunError(
-                f"{name}: {len(found)} runs start like this ({found[0].id}, {found[1].id}, …); give more of the id"
+                f"{name}: {len(matches)} runs start like this ({matches[0].id}, {matches[1].id}, …); "
+                "give more of the id"
             )
-        near = did_you_mean(name, ["latest", *(run.id for run in runs)]) if runs else ""
-        raise RunError(f"{name}: no such run under {home / RUNS}{near}; `memtune runs` lists them")
+        suggestion = did_you_mean(name, ["latest", *(run.id for run in runs)]) if runs else ""
+        raise RunError(f"{name}: no such run under {home / RUNS}{suggestion}; `memtune runs` lists them")
 
     @classmethod
     def all(cls, home: Path) -> list[RunFolder]:
@@ -140,12 +141,12 @@ class RunFolder:
         """The home it was begun in; None if unknown or no longer there."""
         folder = self.path.resolve()
         try:
-            found = Path((folder / HOME).read_text(encoding="utf-8"))
+            home = Path((folder / HOME).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return folder.parents[1] if folder.parent.name == RUNS else None
         except (OSError, ValueError):
             return None
-        return found if found.is_dir() else None
+        return home if home.is_dir() else None
 
     def write(self, name: str, text: str) -> Path:
         """Write a file so that a reader sees the old one or the new one, never half of one.
@@ -164,8 +165,8 @@ class RunFolder:
 
     def write_summary(self, summary: Summary) -> Path:
         """Write `summary.json`."""
-        shown = Redaction().value(json.loads(summary.model_dump_json()))
-        return self.write(SUMMARY, json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
+        redacted = Redaction().value(summary.as_json())
+        return self.write(SUMMARY, json.dumps(redacted, indent=2, ensure_ascii=False) + "\n")
 
     @property
     def has_summary(self) -> bool:
@@ -180,7 +181,7 @@ class RunFolder:
         """
         path = self.path / SUMMARY
         try:
-            return Summary.model_validate_json(path.read_bytes())
+            return Summary.from_json(path.read_bytes())
         except OSError:
             raise RunError(f"{path}: no such file, the run did not get far; run it again") from None
         except ValidationError as error:
@@ -206,12 +207,12 @@ def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str
     Raises:
         RunError: a wanted prompt is missing, the folder has none, or one cannot be read.
     """
-    found = {path.stem: _text_of(path) for path in sorted(folder.glob("*.txt"))}
-    missing = sorted(set(names or ()) - set(found))
-    if missing or not found:
+    prompts = {path.stem: _text_of(path) for path in sorted(folder.glob("*.txt"))}
+    missing = sorted(set(names or ()) - set(prompts))
+    if missing or not prompts:
         what = f"{missing[0]}.txt is missing" if missing else "holds no prompts (*.txt)"
         raise RunError(f"{folder}: {what}; give the prompts folder of a run or of an export `--to text`")
-    return found if names is None else {name: found[name] for name in names}
+    return prompts if names is None else {name: prompts[name] for name in names}
 
 
 def _text_of(path: Path) -> str:
@@ -240,7 +241,7 @@ def _places(runs: Path, name: str) -> Iterator[Path]:
     yield from (runs / f"{name}-{number}" for number in range(2, 100))
 
 
-def _made(place: Path, files: Mapping[str, str]) -> bool:
+def _make_folder(place: Path, files: Mapping[str, str]) -> bool:
     """Make a folder that holds files; False if something is there."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=place.parent) as scratch:
@@ -256,7 +257,7 @@ def _made(place: Path, files: Mapping[str, str]) -> bool:
     return True
 
 
-def _filled(folder: Path, files: Mapping[str, str]) -> bool:
+def _fill_folder(folder: Path, files: Mapping[str, str]) -> bool:
     """Write files into an empty folder, which may be a link or a mount; False if something is there."""
     if any(folder.iterdir()):
         return False

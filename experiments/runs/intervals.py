@@ -27,7 +27,7 @@ def p_text(p_value: float | None) -> str:
     return "< 0.001" if p_value < LEAST_P else f"{p_value:.3f}"
 
 
-def p_told(p_value: float) -> str:
+def p_phrase(p_value: float) -> str:
     """The same in a sentence: `p 0.012`, `p < 0.001`."""
     return f"p {p_text(p_value)}"
 

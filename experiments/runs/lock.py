@@ -29,7 +29,7 @@ def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
         RunError: its folder cannot be written to.
     """
     try:
-        held = FileLock(path).acquire(timeout=wait_s)
+        lock = FileLock(path).acquire(timeout=wait_s)
     except Timeout:
         holder = path.read_text(errors="replace").strip() or "unknown"
         raise HeldError(
@@ -37,6 +37,6 @@ def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise RunError(f"{path}: cannot be written ({error.strerror}); make its folder writable") from None
-    with held:
+    with lock:
         path.write_text(str(os.getpid()))
         yield

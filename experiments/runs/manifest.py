@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from experiments.runs.config_file import read_config
@@ -20,8 +21,8 @@ def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
     Raises:
         RunError, ConfigError: the run's prompts or settings cannot be read.
     """
-    seed, champion = folder.prompts("seed"), folder.prompts("champion")
-    tuned = [name for name, text in champion.items() if text != seed.get(name)]
+    baseline, champion = folder.prompts("seed"), folder.prompts("champion")
+    tuned = [name for name, text in champion.items() if text != baseline.get(name)]
     return {
         "memtune": memtune_version(),
         "run_id": summary.run_id,
@@ -34,8 +35,8 @@ def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
         "baseline": {name: score.score for name, score in summary.baseline.items()},
         "champion": {name: score.score for name, score in summary.champion.items()},
         "tuned": tuned,
-        "settings": {name: each.model_dump() for name, each in summary.settings.items()},
-        "prompts_alone": summary.prompts_alone.model_dump() if summary.prompts_alone is not None else None,
+        "settings": {name: asdict(change) for name, change in summary.settings.items()},
+        "prompts_alone": asdict(summary.prompts_alone) if summary.prompts_alone is not None else None,
         "caveats": [*_of_result(summary, tuned), *_of_settings(summary), *_of_system(folder, summary)],
     }
 
@@ -57,13 +58,13 @@ def system_settings(folder: RunFolder, summary: Summary) -> dict[str, Any]:
     """The settings of a run's memory system with those that it tuned; without a configuration file these alone."""
     path = folder.path / CONFIG
     own = read_config(str(path)).system_settings if path.is_file() else {}
-    return {**own, **{name: each.after for name, each in summary.settings.items()}}
+    return {**own, **{name: change.after for name, change in summary.settings.items()}}
 
 
 def _of_settings(summary: Summary) -> list[str]:
-    if summary.settings_told is None:
+    if summary.settings_sentence is None:
         return []
-    return [f"{summary.settings_told} These prompts were measured with these settings: use both."]
+    return [f"{summary.settings_sentence} These prompts were measured with these settings: use both."]
 
 
 def _of_system(folder: RunFolder, summary: Summary) -> list[str]:

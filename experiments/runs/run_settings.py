@@ -88,7 +88,7 @@ def without_secrets(value: Any) -> Any:
     """A JSON value without what is named like a secret, passwords in URLs, and texts in the form of a credential."""
     if isinstance(value, Mapping):
         hides = Redaction().hides
-        return {key: without_secrets(each) for key, each in value.items() if not hides(key)}
+        return {key: without_secrets(item) for key, item in value.items() if not hides(key)}
     if isinstance(value, list):
-        return [without_secrets(each) for each in value]
+        return [without_secrets(item) for item in value]
     return redact(without_password(value)) if isinstance(value, str) else value

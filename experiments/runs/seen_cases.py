@@ -35,12 +35,12 @@ def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failu
     Cases of validation and test are attributed here for people to read: the optimizer does not see it. With a method
     that asks a model they stay unattributed, to avoid further calls.
     """
-    found: list[SeenCase] = []
+    cases: list[SeenCase] = []
     for split, conversations in splits.named().items():
         for outcome in evaluator.known(candidate, conversations):
             attributed = failures.known_attributions(outcome)
             trace = evaluator.trace_of(candidate, outcome.conversation)
-            found += [
+            cases += [
                 SeenCase(split, case, outcome.graph, attributed.get(case.question.id), trace) for case in outcome.cases
             ]
-    return found
+    return cases

@@ -58,11 +58,11 @@ def read_verdicts(folder: RunFolder) -> Verdicts:
         return {}
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from None
-    found: dict[tuple[str, str, str], float] = {}
+    scores: dict[tuple[str, str, str], float] = {}
     for number, line in enumerate(lines, start=1):
         try:
-            said = VerdictLine.model_validate_json(line)
+            verdict = VerdictLine.model_validate_json(line)
         except ValidationError as error:
             raise RunError(f"{path}:{number}: {first_problem(error)}; remove it to have words decide") from None
-        found[said.conversation, said.question_id, said.reply] = said.score
-    return found
+        scores[verdict.conversation, verdict.question_id, verdict.reply] = verdict.score
+    return scores

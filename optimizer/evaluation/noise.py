@@ -6,7 +6,9 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -20,20 +22,23 @@ class NoiseFloor:
     """The variation of a score over repetitions.
 
     Attributes:
-        scores: mean score of each repetition, in order.
-        mean: their mean.
-        deviation: the standard deviation of a score, from how each conversation's varies; they vary independently.
         noise: difference up to which two scores on these conversations may be noise, 95 %.
+        deviation: the standard deviation of a score, from how each conversation's varies; they vary independently.
         changed: questions whose score was not the same every time.
         questions: how many there are.
+        scores: mean score of each repetition, in order; a run's summary has them not.
     """
 
-    scores: tuple[float, ...]
-    mean: float
-    deviation: float
     noise: float
+    deviation: float
     changed: int
     questions: int
+    scores: Annotated[tuple[float, ...], Field(exclude=True)] = ()
+
+    @property
+    def mean(self) -> float:
+        """The mean of `scores`."""
+        return statistics.fmean(self.scores)
 
 
 def noise_floor(repetitions: Sequence[Sequence[Outcome]]) -> NoiseFloor:
@@ -55,10 +60,9 @@ def noise_floor(repetitions: Sequence[Sequence[Outcome]]) -> NoiseFloor:
     spreads = [statistics.stdev(own) for own in zip(*([o.score for o in each] for each in repetitions), strict=True)]
     deviation = math.hypot(*(count * own for count, own in zip(asked, spreads, strict=True))) / sum(asked)
     return NoiseFloor(
-        scores=scores,
-        mean=statistics.fmean(scores),
-        deviation=deviation,
         noise=DEVIATIONS * deviation,
+        deviation=deviation,
         changed=sum(len(set(each)) > 1 for each in zip(*judged, strict=True)),
         questions=len(judged[0]),
+        scores=scores,
     )

@@ -1,7 +1,8 @@
-"""What a candidate scores, and on which conversations."""
+"""What a candidate scores, on which conversations and under which settings of the system."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,10 @@ SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 Interval = tuple[float, float]
 """Lower and upper bound."""
+
+Setting = bool | int | float | str
+Settings = Mapping[str, Setting]
+"""Values of a system's settings, by name."""
 
 
 @dataclass(frozen=True, slots=True)

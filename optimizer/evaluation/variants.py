@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from optimizer.evaluation.memories import digest
+from optimizer.evaluation.scores import Setting as Setting
+from optimizer.evaluation.scores import Settings as Settings
 from tracing.systems.description import describe
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.executor import Executor
     from tracing.systems.protocol import MemorySystem
-
-Setting = bool | int | float | str
-Settings = Mapping[str, Setting]
-"""Values of a system's settings, by name."""
 
 Opened = Callable[[Settings], "tuple[MemorySystem, Executor | None]"]
 """Opens the system with these settings beside its others; the executor is None for threads."""

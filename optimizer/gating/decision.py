@@ -25,6 +25,7 @@ class GateOutcome(StrEnum):
     DECLINED = "declined by hand"
     UNCONFIRMED = "not ahead again with fresh replies"
     OUT_OF_BUDGET = "the budget ended before its validation"
+    OTHER = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,21 @@ class GateDecision:
     regressed_anchors: int = 0
     about: str = ""
     overruled: GateDecision | None = None
+
+    @classmethod
+    def read(cls, sentence: str) -> GateDecision:
+        """The decision whose sentence this is, such as that of a file; figures stay in its `detail`."""
+        text, _, overruled = sentence.partition(", though ")
+        lower = cls.read(overruled) if overruled else None
+        for outcome in filter(None, GateOutcome):
+            about, _, detail = f"{text}: ".partition(f"{outcome}: ")
+            for decision in (
+                cls(outcome, detail.removesuffix(": "), about=about.removesuffix(": "), overruled=lower),
+                cls(outcome, text.removesuffix(f"{outcome}").removesuffix(", "), overruled=lower),
+            ):
+                if str(decision) == sentence:
+                    return decision
+        return cls(GateOutcome.OTHER, sentence)
 
     @property
     def accepted(self) -> bool:

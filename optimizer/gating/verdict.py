@@ -30,10 +30,8 @@ WANTED_POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Difference:
     """The champion against the baseline on the held-out conversations.
-
-    If the search changed settings of the system, the champion has them and the baseline has the run's own.
 
     Attributes:
         verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
@@ -41,6 +39,21 @@ class Verdict:
         delta_ci: 95 % interval of `delta` (`optimizer.evaluation.intervals`); None for a single conversation, and if
             the champion is the baseline, so that there is no difference to estimate.
         p_value: of that test.
+    """
+
+    verdict: VerdictName
+    delta: float
+    delta_ci: Interval | None
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Difference):
+    """The difference that a run is judged by, and what is known about it.
+
+    If the search changed settings of the system, the champion has them and the seed has the run's own.
+
+    Attributes:
         power: chance that the test finds an effect of the observed size with this many conversations.
         noise: how much the score of the same prompts varies on these conversations; None for a task model that does
             not sample, or if it could not be measured.
@@ -48,13 +61,9 @@ class Verdict:
             setting was changed, or if it could not be measured.
     """
 
-    verdict: VerdictName
-    delta: float
-    delta_ci: Interval | None
-    p_value: float
     power: float
     noise: NoiseFloor | None = None
-    prompts_alone: Verdict | None = None
+    prompts_alone: Difference | None = None
 
 
 NO_CHANGE = Verdict("inconclusive", 0.0, None, 1.0, 0.0)

@@ -47,16 +47,13 @@ class Alignment:
         correlation: Spearman's rank correlation over texts and conversations, -1 to 1; None if it is not defined.
         ci: its 95 % bootstrap interval over conversations; None if it is not defined, or they are too few for one.
         pairs: number of pairs of a text and a conversation that were measured both ways.
+        misleads: whether the objective is shown not to predict the answers.
     """
 
     correlation: float | None
     ci: Interval | None
     pairs: int
-
-    @property
-    def misleads(self) -> bool:
-        """Whether the objective is shown not to predict the answers."""
-        return self.pairs >= FEWEST_PAIRS and self.ci is not None and self.ci[1] < LEAST
+    misleads: bool = False
 
 
 def alignment_of(pairs: Sequence[Pair], *, seed: int = 0) -> Alignment:
@@ -72,7 +69,9 @@ def alignment_of(pairs: Sequence[Pair], *, seed: int = 0) -> Alignment:
     drawn, units = random.Random(seed), list(groups.values())  # noqa: S311 (statistics, not secrets)
     resampled = (list(chain.from_iterable(drawn.choices(units, k=len(units)))) for _ in range(RESAMPLES))
     values = sorted(value for each in resampled if (value := _rank_correlation(each)) is not None)
-    return Alignment(found, middle(values) if values else None, len(pairs))
+    interval = middle(values) if values else None
+    misleads = len(pairs) >= FEWEST_PAIRS and interval is not None and interval[1] < LEAST
+    return Alignment(found, interval, len(pairs), misleads)
 
 
 def _rank_correlation(pairs: Sequence[Pair]) -> float | None:

@@ -1,18 +1,23 @@
 """What an optimization run takes, reports along the way, and returns: plain data without the loop's behaviour.
 
-Splits are named `train`, `validation` and `test` wherever they are written down (summary, metrics, report).
+Splits are named `train`, `validation` and `test` wherever they are written down (summary, metrics, report). What
+`RunFigures` holds is written to a run's `summary.json` as it stands here: its fields are keys of that file.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from optimizer.evaluation.noise import NoiseFloor
-from optimizer.evaluation.scores import Interval, Score, SplitName
+from optimizer.evaluation.scores import Interval, Score, Setting, Settings, SplitName
 from optimizer.gating.decision import GateDecision
-from optimizer.gating.verdict import Verdict, VerdictName
+from optimizer.gating.verdict import Difference, Verdict, VerdictName
+from optimizer.objectives.alignment import Alignment
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.studies import Studies
 from optimizer.tuning.accepted_edit import AcceptedEdit
@@ -22,10 +27,13 @@ from tracing.systems.prompts import Candidate
 if TYPE_CHECKING:
     from attribution.signals import Signal
     from attribution.survival.matching.matcher import MatcherFactory
-    from optimizer.evaluation.variants import Setting, Settings
-    from optimizer.objectives.alignment import Alignment
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.proposals import Proposal
+
+_UNWRITTEN = Field(exclude=True)
+"""Marks what a summary leaves out."""
+_AS_SENTENCE = PlainSerializer(lambda decision: None if decision is None else str(decision))
+_READ = BeforeValidator(lambda value: GateDecision.read(value) if isinstance(value, str) else value)
 
 Selector = Literal["blame", "round-robin", "uniform", "all", "random"]
 """How a round chooses the prompts that it rewrites (`optimizer.search.selection.shares_of`)."""
@@ -126,7 +134,7 @@ class SettingsAttempt:
     recall: float | None
     context_tokens: float | None
     gain: float | None
-    gate: GateDecision | None
+    gate: Annotated[GateDecision | None, _AS_SENTENCE, _READ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,28 +176,28 @@ class IterationRecord:
     calls_made: int
     calls_cached: int
     tokens: int
-    champion: Candidate | None = None
-    attempts: tuple[Attempt, ...] = ()
+    champion: Annotated[Candidate | None, _UNWRITTEN] = None
+    attempts: Annotated[tuple[Attempt, ...], _UNWRITTEN] = ()
     alignment: Mapping[str, Alignment] = field(default_factory=dict)
     edit: AcceptedEdit | None = None
     settings: tuple[SettingsAttempt, ...] = ()
     changed: Mapping[str, SettingChange] = field(default_factory=dict)
     search_calls: int | None = None
     optimizer: str | None = None
-    validation_ci: Interval | None = None
+    validation_ci: Annotated[Interval | None, _UNWRITTEN] = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchCost:
     """What a search cost, without baselines and test: calls made, their tokens in and out, and seconds.
 
-    Equal searches take different times, so `seconds` are not compared. `by_optimizer` has each one's part, where there
-    are several.
+    Equal searches take different times, so `seconds` are not compared, nor kept in a summary: read from one, they are
+    not a number. `by_optimizer` has each one's part, where there are several.
     """
 
     calls: int
     tokens: int
-    seconds: float = field(compare=False)
+    seconds: Annotated[float, _UNWRITTEN] = field(default=math.nan, compare=False)
     by_optimizer: Mapping[str, SearchCost] = field(default_factory=dict)
 
 
@@ -213,17 +221,14 @@ def counted_money(spent: float) -> float | None:
     return round(spent, 6) or None
 
 
-@dataclass(frozen=True, slots=True)
-class LoopResult:
-    """The result of a run, even of one that a budget stopped.
+@dataclass(frozen=True, kw_only=True)
+class RunFigures:
+    """What a run came to, even one that a budget stopped, as its summary keeps it.
 
     Attributes:
         baseline, champion: scores by split, as far as they were measured.
-        verdict … power: of the test conversations; None if the run stopped before the test;
-            `delta_ci` also if there was only one.
-        stopped: why the loop ended.
-        tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
-            its memory included; empty if not measured.
+        verdict … p_value: of the test conversations; None if the run stopped before the test; `delta_ci` also if there
+            was only one.
         noise: as of the verdict.
         settings: name → setting of the champion that is not the run's own.
         prompts_alone: as of the verdict.
@@ -232,20 +237,34 @@ class LoopResult:
 
     baseline: Mapping[SplitName, Score]
     champion: Mapping[SplitName, Score]
-    champion_candidate: Candidate
     verdict: VerdictName | None
     delta: float | None
     delta_ci: Interval | None
     p_value: float | None
-    power: float | None
-    iterations: Sequence[IterationRecord]
-    stopped: Stopped
+    iterations: tuple[IterationRecord, ...]
     calls: CallCounts
-    tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
     noise: NoiseFloor | None = None
     settings: Mapping[str, SettingChange] = field(default_factory=dict)
-    prompts_alone: Verdict | None = None
+    prompts_alone: Difference | None = None
     search: SearchCost | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopResult(RunFigures):
+    """The result of a run, with what is not in its summary.
+
+    Attributes:
+        champion_candidate: the champion's prompts.
+        power: of the test; None if the run stopped before it.
+        stopped: why the search ended.
+        tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
+            its memory included; empty if not measured.
+    """
+
+    champion_candidate: Candidate
+    power: float | None
+    stopped: Stopped
+    tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
 
 
 class Observer(Protocol):

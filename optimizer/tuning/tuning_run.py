@@ -109,7 +109,7 @@ class TuningRun(Tuning):
             delta_ci=verdict.delta_ci if verdict else None,
             p_value=verdict.p_value if verdict else None,
             power=verdict.power if verdict else None,
-            iterations=self._round_log.records,
+            iterations=tuple(self._round_log.records),
             stopped=stopped,
             calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},

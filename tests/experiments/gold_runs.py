@@ -134,7 +134,7 @@ def _until(happened: Callable[[], bool]) -> None:
 
 def outcome(folder: RunFolder) -> dict[str, Any]:
     """What a run ended with, without names and places."""
-    found = folder.summary().model_dump(mode="json")
+    found = folder.summary().as_json()
     attempts = folder.path / "attempts.jsonl"
     return {
         **{key: value for key, value in found.items() if key not in ("run_id", "mlflow", "report", "prompts_dir")},

@@ -3,9 +3,8 @@
 from datetime import datetime
 from pathlib import Path
 
-from experiments.running.summarizing import RunFacts, summarize
 from experiments.runs.folder import FINGERPRINT, RunFolder
-from experiments.runs.summary import SplitSize, Summary, SummaryMlflow
+from experiments.runs.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
 from optimizer.evaluation.scores import Score
 from optimizer.tuning.results import BlameShare, CallCounts, IterationRecord, LoopResult
 from optimizer.tuning.stopped import Stopped

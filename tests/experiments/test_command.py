@@ -192,7 +192,7 @@ def test_runs_and_compare_show_names_and_figures_whole_at_80_columns(
     folders = []
     for second in (1, 2):
         folder = RunFolder.create(home, system="fact-memory", now=datetime(2026, 11, 21, 22, 57, second), files=FILES)
-        folder.write_summary(summary(run_id=folder.id).model_copy(update={**named, "verdict": "inconclusive"}))
+        folder.write_summary(replace(summary(run_id=folder.id), **named, verdict="inconclusive"))
         folder.write_prompts("champion", TUNED)
         folders.append(folder)
     ids = [folder.id for folder in folders]

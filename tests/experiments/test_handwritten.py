@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.running.handwritten import handwritten, kept_files
+from experiments.running.tunable import read_rewrites, rewrite_files
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
 
@@ -27,32 +27,32 @@ def test_a_folder_gives_all_its_rewrites_and_a_file_one(tmp_path: Path) -> None:
         sub__answer=TEXT,
         answer_seed=Rag.prompts["answer"].text,
     )
-    found = handwritten(tmp_path, Rag.prompts)
+    found = read_rewrites(tmp_path, Rag.prompts)
     assert [(each.prompt, each.text, each.source) for each in found] == [
         ("answer", f"Very short. {TEXT}", "hand"),
         ("answer", TEXT, "hand"),
     ]
     assert found[0].reason == "written by hand: answer.short.txt"
-    (one,) = handwritten(tmp_path / "answer.txt", Rag.prompts)
+    (one,) = read_rewrites(tmp_path / "answer.txt", Rag.prompts)
     assert one.text == TEXT
 
 
 def test_what_a_run_keeps_of_them_is_found_again_in_the_same_order(tmp_path: Path) -> None:
     write(tmp_path / "mine", b__answer=TEXT, a__answer_mine=f"Very short. {TEXT}", c__answer=f"Shorter. {TEXT}")
-    found = handwritten(tmp_path / "mine", Rag.prompts)
-    for name, text in kept_files(found).items():
+    found = read_rewrites(tmp_path / "mine", Rag.prompts)
+    for name, text in rewrite_files(found).items():
         path = tmp_path / "kept" / name
         path.parent.mkdir(parents=True)
         path.write_text(text)
-    assert handwritten(tmp_path / "kept", Rag.prompts) == found
+    assert read_rewrites(tmp_path / "kept", Rag.prompts) == found
 
 
 def test_what_cannot_be_tried_is_refused_with_the_file(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match=r"answer\.txt: the placeholder \{context\} is missing"):
-        handwritten(write(tmp_path / "a", answer="{question}"), Rag.prompts)
+        read_rewrites(write(tmp_path / "a", answer="{question}"), Rag.prompts)
     with pytest.raises(RunError, match=r"'anwser'; did you mean 'answer'\?; name the file for one of answer"):
-        handwritten(write(tmp_path / "b", anwser=TEXT), Rag.prompts)
+        read_rewrites(write(tmp_path / "b", anwser=TEXT), Rag.prompts)
     with pytest.raises(RunError, match="holds no rewrite"):
-        handwritten(write(tmp_path / "c", answer=Rag.prompts["answer"].text), Rag.prompts)
+        read_rewrites(write(tmp_path / "c", answer=Rag.prompts["answer"].text), Rag.prompts)
     with pytest.raises(RunError, match="cannot be read"):
-        handwritten(tmp_path / "answer.txt", Rag.prompts)
+        read_rewrites(tmp_path / "answer.txt", Rag.prompts)

@@ -97,7 +97,7 @@ def test_a_name_in_a_chart_is_drawn_as_it_is(name: str) -> None:
 
 
 def test_a_name_of_any_length_leaves_the_chart_its_room() -> None:
-    (chart,) = {run_charts.blame(summary().iterations[0].model_copy(update={"blame": _shares("x" * 5000)}))}
+    (chart,) = {run_charts.blame(replace(summary().iterations[0], blame=_shares("x" * 5000)))}
     assert chart is not None
     assert "x" * 50 not in chart
     assert len(chart) < 20_000
@@ -110,7 +110,7 @@ def _shares(name: str) -> dict[str, object]:
 def test_a_runs_report_shows_hostile_names_and_texts_as_they_are() -> None:
     shares = {name: BlameShare(1 / len(NAMES), (0.0, 0.1)) for name in NAMES}
     result = replace(loop_result(), iterations=tuple(replace(record(n, accepted=False), blame=shares) for n in (1, 2)))
-    told = summary(result).model_copy(update={"model": TEXT, "dataset": TEXT, "run_id": TEXT, "stopped": TEXT})
+    told = replace(summary(result), model=TEXT, dataset=TEXT, run_id=TEXT, stopped=TEXT)
     prompts = {f"p{n} {name}": name for n, name in enumerate(NAMES)}
     uses = ("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "seconds")
     page = render_report(
@@ -149,7 +149,7 @@ def test_a_comparison_of_runs_shows_hostile_names_and_texts_as_they_are_and_link
     folders = [RunFolder(tmp_path / f"{name} {TEXT.replace('/', ' ').replace(chr(0), '')}") for name in "ab"]
     for folder, passed in zip(folders, (True, False), strict=True):
         folder.write_prompts("champion", {"answer": "text"})
-        folder.write_summary(summary().model_copy(update={"model": TEXT, "stopped": TEXT}))
+        folder.write_summary(replace(summary(), model=TEXT, stopped=TEXT))
         folder.write("traces/k/page.html", "")
         write_cases(folder, [asked(name, passed=passed, page="traces/k/page.html") for name in NAMES])
     html = render_comparison(folders, compare(*folders), tmp_path)

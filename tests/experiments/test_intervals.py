@@ -14,11 +14,10 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, score
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.tables import result_table, run_view, verdict_lines
 from experiments.reports.run_report import ReportInput, render_report
-from experiments.running.summarizing import summarize
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import p_told
-from experiments.runs.summary import SplitSize, Summary
+from experiments.runs.intervals import p_phrase
+from experiments.runs.summary import SplitSize, Summary, summarize
 from optimizer.evaluation.evaluator import score_of
 from optimizer.evaluation.scores import Score
 from optimizer.search.screening import SCREENED
@@ -135,4 +134,4 @@ def test_a_score_with_an_interval_shows_it(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_p_value_is_never_told_as_nothing() -> None:
-    assert [p_told(p) for p in (1.0, 0.0123, 0.001, 0.00004)] == ["p 1.000", "p 0.012", "p 0.001", "p < 0.001"]
+    assert [p_phrase(p) for p in (1.0, 0.0123, 0.001, 0.00004)] == ["p 1.000", "p 0.012", "p 0.001", "p < 0.001"]

@@ -1,24 +1,28 @@
 """The last screen of a run: blame, what was accepted with what it fixed and broke, and the kind of gain."""
 
+from dataclasses import replace
+
 import pytest
 from run_shapes import summary
 
 from experiments.display.changes import change_lines
-from experiments.runs.summary import Summary, SummaryCase, SummaryEdit, SummaryScore
+from experiments.runs.summary import Summary
+from optimizer.evaluation.scores import Score
+from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
 
 
-def with_edit(edit: SummaryEdit | None) -> Summary:
+def with_edit(edit: AcceptedEdit | None) -> Summary:
     done = summary()
     first, second = done.iterations
-    return done.model_copy(update={"iterations": (first.model_copy(update={"edit": edit}), second)})
+    return replace(done, iterations=(replace(first, edit=edit), second))
 
 
-def case(question: str, before: str, after: str) -> SummaryCase:
-    return SummaryCase(conversation="c", question="q", asked=question, before=before, after=after)
+def case(question: str, before: str, after: str) -> ChangedCase:
+    return ChangedCase(conversation="c", question="q", asked=question, before=before, after=after)
 
 
 def test_blame_the_accepted_diff_and_what_it_fixed_and_broke_are_told() -> None:
-    edit = SummaryEdit(
+    edit = AcceptedEdit(
         diffs={"answer": "--- before\n+++ after\n@@ -1 +1,2 @@\n Memories:\n+Reply with only the value."},
         compared=40,
         fixed=(case("What is the parrot called?", "It is called Zibbel.", "Zibbel"),),
@@ -43,10 +47,10 @@ def test_where_nothing_was_accepted_blame_alone_is_told() -> None:
 )
 def test_a_gain_of_form_is_called_one(contained: tuple[float, float], told: str) -> None:
     before, after = (
-        SummaryScore(score=0.4 + step, em=0.1 + step, f1=0.4 + step, contains=contains, n=40, ci=(0.3, 0.7))
+        Score(score=0.4 + step, em=0.1 + step, f1=0.4 + step, contains=contains, n=40, ci=(0.3, 0.7))
         for step, contains in zip((0.0, 0.2), contained, strict=True)
     )
-    done = summary().model_copy(update={"metric": "f1", "baseline": {"test": before}, "champion": {"test": after}})
-    assert told in str(done.gain_told)
-    assert f"{contained[1]:.3f} of the replies, from {contained[0]:.3f}" in str(done.gain_told)
-    assert done.model_copy(update={"verdict": "inconclusive"}).gain_told is None
+    done = replace(summary(), metric="f1", baseline={"test": before}, champion={"test": after})
+    assert told in str(done.gain_sentence)
+    assert f"{contained[1]:.3f} of the replies, from {contained[0]:.3f}" in str(done.gain_sentence)
+    assert replace(done, verdict="inconclusive").gain_sentence is None

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,8 @@ from scripted_server import Reply, ScriptedServer
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset
+from experiments.running.parts import home_folder
 from experiments.running.run import run_experiment
-from experiments.running.wiring import home_folder
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import ATTEMPTS, CASES, FINGERPRINT, LEDGER, LOCK, REPORT, RunFolder
 from experiments.runs.lock import locked
@@ -239,7 +240,7 @@ def test_a_resumed_run_that_stops_before_it_is_back_where_it_was_keeps_what_it_h
     config = load_config("run.yaml")
     with pytest.raises(type(error)):
         run_experiment(config, load_dataset(config), home_folder(), resume=folder, observers=[Stopped(error)])
-    assert folder.summary() == before.model_copy(update={"stopped": stopped})
+    assert folder.summary() == replace(before, stopped=stopped)
     assert {path: path.read_bytes() for path in kept} == kept
     assert before.mlflow is not None
     tracked = MlflowClient(before.mlflow.tracking_uri).get_run(before.mlflow.run_id)

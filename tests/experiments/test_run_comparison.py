@@ -11,7 +11,7 @@ from memtune_command import Command, MemtuneCommand
 from run_shapes import run_folder
 
 from experiments.runs.cases_file import CaseBlame, CaseReply, RunCase, read_cases, write_cases
-from experiments.runs.flips import flips_of
+from experiments.runs.comparison import flips_of
 from experiments.runs.folder import RunFolder
 from optimizer.evaluation.scores import SplitName
 from tracing.errors import RunError
@@ -56,10 +56,10 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
 def test_flips_are_the_questions_asked_by_all_that_not_all_answer_alike(folders: list[RunFolder]) -> None:
     test, train = flips_of([read_cases(folder) for folder in folders[:2]])
-    assert (test.split, test.asked, test.right) == ("test", 2, (1, 2))
+    assert (test.split, test.questions, test.right) == ("test", 2, (1, 2))
     assert [one.case.question_id for one in test.flips] == ["q2"]
     assert [verdict.delta for verdict in test.differences] == [0.5]
-    assert (train.split, train.asked, train.right) == ("train", 1, (1, 0))
+    assert (train.split, train.questions, train.right) == ("train", 1, (1, 0))
     (of_three,) = flips_of([read_cases(folder) for folder in folders])
     assert [one.case.question_id for one in of_three.flips] == ["q1", "q2"]
     assert [verdict.delta for verdict in of_three.differences] == [0.5, 0.0]

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import shutil
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folde
 
 import memtune
 from experiments.command import main
-from experiments.running.journal import RunJournal
+from experiments.running.observers import RunJournal
 from experiments.runs.cases_file import RunCase, read_cases, write_cases
 from experiments.runs.comparison import compare, list_runs
 from experiments.runs.folder import CASES, CONFIG, LOCK, SUMMARY, RunFolder, read_prompts
@@ -77,6 +78,17 @@ def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_pat
     assert {item.name for item in folder.path.iterdir()} == {SUMMARY, *FILES}
 
 
+def test_a_summary_of_an_earlier_version_reads_and_is_written_as_it_was(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
+    earlier = Path(__file__).with_name("earlier_summary.json")
+    (folder.path / SUMMARY).write_bytes(earlier.read_bytes())
+    found = folder.summary()
+    assert found.iterations[0].alignment["answer"].misleads
+    assert found.search is not None
+    assert list(found.search.by_optimizer) == ["local-search", "random"]
+    assert folder.write_summary(found).read_bytes() == earlier.read_bytes()
+
+
 def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
     folder.write_summary(summary(loop_result(verdict=None, stopped="budget: 10 calls")))
@@ -122,10 +134,10 @@ def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(
     ]
     for step in steps:
         step()
-        assert folder.summary() == before.model_copy(update={"stopped": "running"})
+        assert folder.summary() == replace(before, stopped="running")
         assert (folder.prompts("champion"), read_cases(folder)) == (TUNED, [tried])
     assert journal.leave(Stopped("interrupted"))
-    assert folder.summary() == before.model_copy(update={"stopped": "interrupted"})
+    assert folder.summary() == replace(before, stopped="interrupted")
     journal.iteration(record(3, accepted=False, champion=SEED))
     assert not journal.leave(Stopped("interrupted"))
     assert (len(folder.summary().iterations), folder.prompts("champion")) == (3, SEED)
@@ -309,7 +321,7 @@ def test_a_comparison_says_where_two_runs_cannot_be_compared(tmp_path: Path) -> 
     assert alike.differences == ()
     assert alike.prompts == {"answer": True}
     assert compare(first, second).prompts == {"answer": False}
-    other = second.summary().model_copy(update={"dataset": "locomo", "model": "m2"})
+    other = replace(second.summary(), dataset="locomo", model="m2")
     second.write_summary(other)
     assert compare(first, second).differences == ("dataset", "model")
     rows = {name: (ours, theirs) for name, ours, theirs in compare(first, second).rows}
@@ -320,7 +332,7 @@ def test_a_comparison_lists_the_methods_of_both_runs_and_a_summary_from_before_t
     tmp_path: Path,
 ) -> None:
     first, second = run_folder(tmp_path, 1), run_folder(tmp_path, 2)
-    second.write_summary(second.summary().model_copy(update={"attribution": "agent", "optimizer": "random"}))
+    second.write_summary(replace(second.summary(), attribution="agent", optimizer="random"))
     rows = {name: (ours, theirs) for name, ours, theirs in compare(first, second).rows}
     assert (rows["attribution"], rows["optimizer"]) == (("survival", "agent"), ("closed-loop", "random"))
     assert compare(first, second).differences == ()

@@ -10,8 +10,8 @@ from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, summ
 
 from experiments.display.tables import verdict_lines
 from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
-from experiments.running.summarizing import summarize
 from experiments.runs.comparison import compare
+from experiments.runs.summary import summarize
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.tuning.accepted_edit import ChangedCase, accepted_edit
@@ -118,12 +118,12 @@ def test_an_accepted_edit_is_shown_with_its_difference_and_what_it_fixed_and_bro
 def test_noise_is_told_in_report_and_terminal_and_a_gain_below_it_is_called_so(
     samples: bool, noise: float | None, told: str
 ) -> None:
-    floor = NoiseFloor((0.4, 0.42), 0.41, 0.02, noise, 3, 20) if noise is not None else None
+    floor = NoiseFloor(noise, 0.02, 3, 20, (0.4, 0.42)) if noise is not None else None
     found = summarize(replace(facts(), samples=samples), replace(loop_result(), noise=floor))
     assert told in Page(render_report(ReportInput(summary=found, seed=SEED, champion=TUNED))).text
     assert any(told in line.plain for line in verdict_lines(found, None))
-    assert (noise == 0.12) is ("is within noise" in (found.noise_told or ""))
-    assert summary(loop_result(verdict=None)).noise_told is None
+    assert (noise == 0.12) is ("is within noise" in (found.noise_sentence or ""))
+    assert summary(loop_result(verdict=None)).noise_sentence is None
 
 
 def test_a_run_cut_short_before_anything_was_scored_has_a_report() -> None:
@@ -151,7 +151,7 @@ def test_text_of_prompts_and_operations_is_shown_not_executed() -> None:
     ],
 )
 def test_a_reply_schema_that_the_system_alone_would_not_have_is_told(settings: dict[str, str], told: bool) -> None:
-    of_mem0 = summary(loop_result()).model_copy(update={"system": "mem0"})
+    of_mem0 = replace(summary(loop_result()), system="mem0")
     page = Page(render_report(ReportInput(summary=of_mem0, seed=SEED, champion=SEED, settings=settings)))
     assert ("were constrained to a JSON schema" in page.text) == told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from scripted_server import ScriptedServer, prompt_of
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import store_uri
-from experiments.running.settings_choice import check_settings
-from experiments.running.wiring import ready_system
+from experiments.running.parts import configured_system, ready_system
+from experiments.running.tunable import check_settings
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
@@ -117,7 +118,7 @@ def test_the_configuration_on_the_settings_page_is_accepted() -> None:
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     config = RunConfig.model_validate(yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0]))
     assert set(config.search.settings) == {"top_k", "chunk_tokens"}
-    check_settings(config, ready_system(config))
+    check_settings(config, ready_system(config), partial(configured_system, config))
 
 
 def test_a_setting_whose_own_value_is_no_plain_value_is_refused(command: Command, tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     assert found.prompts_alone is not None
     assert found.prompts_alone.delta == 0
     assert found.champion["test"].score > found.baseline["test"].score
-    told = found.settings_told
+    told = found.settings_sentence
     assert told is not None
     assert "top_k 1 → 60" in told
     assert told in out

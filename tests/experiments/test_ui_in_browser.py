@@ -97,7 +97,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run.cases(seed, champion, CHAMPION, metric="short_contains", method="survival", most=500)
     run.finish(result)
     assert run.problems == []
-    folder.write_summary(folder.summary().model_copy(update={"mlflow": run.link}))
+    folder.write_summary(replace(folder.summary(), mlflow=run.link))
     return home
 
 

@@ -30,7 +30,7 @@ from experiments.data.reading import Reading
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
-from experiments.running.handwritten import handwritten
+from experiments.running.tunable import read_rewrites
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import check_fingerprint
@@ -223,7 +223,7 @@ def _read_prompts(path: Path) -> bool:
 
 
 def _read_candidate(path: Path) -> bool:
-    return bool(handwritten(path, FactMemory.prompts))
+    return bool(read_rewrites(path, FactMemory.prompts))
 
 
 def _ledgers() -> list[bytes]:

@@ -96,7 +96,7 @@ def faulty(script: Script, kind: str, rate: float) -> Script:
 
 def without_costs(result: LoopResult) -> LoopResult:
     """The result but for what failed calls cost."""
-    iterations = [replace(record, calls_made=0, tokens=0) for record in result.iterations]
+    iterations = tuple(replace(record, calls_made=0, tokens=0) for record in result.iterations)
     return replace(result, iterations=iterations, calls=replace(result.calls, made=0, cached=0, without_reuse=0))
 
 

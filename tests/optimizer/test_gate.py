@@ -187,3 +187,20 @@ def test_looking_several_times_accepts_a_null_challenger_no_more_often_than_the_
         assert said is not None
         accepted += said.accepted
     assert 0.01 < accepted / 250 <= GATE_LEVEL + 0.05
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        GateDecision(GateOutcome.ACCEPTED, "+0.100 over 8 conversations, one-sided p 0.004"),
+        GateDecision(GateOutcome.DECLINED, overruled=GateDecision(GateOutcome.ACCEPTED, "+0.100")),
+        GateDecision(GateOutcome.NOT_BETTER, "+0.000", about="answer and extract together"),
+        GateDecision(GateOutcome.INCOMPARABLE, "champion could not be scored on c1: no reply"),
+        GateDecision(GateOutcome.NOT_BEST, "0.400 on validation"),
+        GateDecision(GateOutcome.UNCOMPARED),
+        GateDecision(GateOutcome.OTHER, "words of an earlier version"),
+    ],
+    ids=str,
+)
+def test_a_decision_is_read_from_its_sentence(decision: GateDecision) -> None:
+    assert GateDecision.read(str(decision)) == decision

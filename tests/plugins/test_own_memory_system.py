@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +135,8 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     champion = folder.prompts("champion")
     assert Path("text/answer.txt").read_text() == champion["answer"] != folder.prompts("seed")["answer"]
     assert json.loads(Path("own/prompts.json").read_text()) == champion
-    assert folder.summary().model_dump(exclude={"calls", "iterations"}) == summary.model_dump(
-        exclude={"calls", "iterations"}
-    )
+    same = {"calls": summary.calls, "iterations": summary.iterations}
+    assert replace(folder.summary(), **same) == summary  # type: ignore[arg-type]
 
 
 def test_the_example_and_its_exporter_keep_their_contracts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,6 +225,8 @@ def problems_of(error: ValidationError, model: type[BaseModel] | None = None) ->
             continue  # only because what is in it is invalid
         key = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+        if problem["type"] == "unexpected_keyword_argument":  # as a dataclass calls what a file has too much
+            message = "Extra inputs are not permitted"
         if model is not None and problem["type"] == "extra_forbidden":
             message = unknown_key(problem["loc"], model)
         described.append(f"{key}: {message}" if key else message)

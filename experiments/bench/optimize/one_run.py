@@ -15,8 +15,8 @@ from experiments.bench.optimize.contenders import Contender
 from experiments.bench.optimize.figures import Point, RunFigures
 from experiments.data.loaders import Dataset
 from experiments.running.judging import calibrate_judge
+from experiments.running.parts import open_evaluator
 from experiments.running.run import Finished, run_experiment
-from experiments.running.wiring import open_parts
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import CODE, code_digest, read_fingerprint
 from experiments.runs.folder import RunFolder
@@ -150,11 +150,9 @@ def _held_out(config: RunConfig, dataset: Dataset, place: RunPlace, observer: Ob
     """The champion's outcomes on the test conversations, which the run has cached."""
     splits = dataset.splits
     seed, champion = place.folder.prompts("seed"), place.folder.prompts("champion")
-    with open_parts(config, place.home) as parts:
-        calibrate_judge(
-            parts.evaluator, seed, splits.train, progress=partial(observer.progress, "calibration of the judge")
-        )
-        return parts.evaluator.evaluate(champion, splits.test, progress=partial(observer.progress, "held out"))
+    with open_evaluator(config, place.home) as evaluator:
+        calibrate_judge(evaluator, seed, splits.train, progress=partial(observer.progress, "calibration of the judge"))
+        return evaluator.evaluate(champion, splits.test, progress=partial(observer.progress, "held out"))
 
 
 def _leave_other_code(place: RunPlace) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from experiments.bench.optimize.contenders import OURS, SEED
 from experiments.bench.optimize.figures import ContenderComparison, ContenderFigures, OptimizeFigures, SystemFigures
 from experiments.display.markdown_text import literal
-from experiments.runs.intervals import interval_text, p_told
+from experiments.runs.intervals import interval_text, p_phrase
 
 _TIE = 1e-9
 
@@ -130,7 +130,7 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> s
 
 def _told(found: ContenderComparison) -> str:
     interval = f"95 % {_between(found)}, " if found.ci is not None else ""
-    return f"{found.delta:+.3f} ({interval}{p_told(found.p_value)}): {found.conclusion}"
+    return f"{found.delta:+.3f} ({interval}{p_phrase(found.p_value)}): {found.conclusion}"
 
 
 def _between(found: ContenderComparison) -> str:

@@ -84,7 +84,7 @@ def attribution(
     from experiments.data.published.memtracebench import NAME, fetched
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
-    from experiments.running.wiring import home_folder, open_access
+    from experiments.running.parts import home_folder, open_access
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else list(IN_PROCESS)

@@ -40,7 +40,7 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
     from experiments.data.published.memtracebench import NAME, fetched
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view
-    from experiments.running.wiring import home_folder, open_access
+    from experiments.running.parts import home_folder, open_access
     from experiments.runs.config_file import load_config
 
     with run_view() as view:

@@ -56,7 +56,7 @@ def exploring(count: int, steps: int, seed: int, target: Path | None, home: Path
     from experiments.data.loaders import load_dataset
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
-    from experiments.running.wiring import home_folder, open_access
+    from experiments.running.parts import home_folder, open_access
     from tracing.errors import DataError
 
     config = config_from(None, given)

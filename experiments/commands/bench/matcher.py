@@ -68,7 +68,7 @@ def matcher(
     from experiments.bench.matching.measuring import measure_matcher
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
-    from experiments.running.wiring import home_folder, model_access
+    from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError
 
     chosen = matchers or (WORDS, MEANING, *((LLM,) if model else ()))

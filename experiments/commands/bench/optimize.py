@@ -101,7 +101,7 @@ def optimize(
     from experiments.data.loaders import load_dataset
     from experiments.display.tables import run_view
     from experiments.running.estimate import test_notes
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
 
     settings = config_from(config, given)
     if settings.limits.conversations is None:

@@ -66,7 +66,7 @@ def triage(
     from experiments.bench.triage import measure
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
-    from experiments.running.wiring import home_folder, open_access
+    from experiments.running.parts import home_folder, open_access
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else list(IN_PROCESS)

@@ -109,7 +109,7 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.judging import calibrate_judge
-    from experiments.running.wiring import home_folder, open_parts
+    from experiments.running.parts import home_folder, open_evaluator
     from experiments.runs.intervals import interval_text
     from experiments.runs.ladder_file import ladder_json
     from optimizer.evaluation.ladder import attainable
@@ -119,11 +119,11 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     splits = dataset_from(settings).splits
     known = {"train": splits.train, "validation": splits.validation, "test": splits.test}
     conversations = known.get(split) or (*splits.train, *splits.validation, *splits.test)
-    with open_parts(settings, home_folder(home)) as parts, run_view() as view:
-        parts.access.check()
-        calibrate_judge(parts.evaluator, seed_candidate(parts.system.prompts), conversations)
+    with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
+        evaluator.access.check()
+        calibrate_judge(evaluator, seed_candidate(evaluator.system.prompts), conversations)
         rungs = climb(
-            parts.evaluator,
+            evaluator,
             conversations,
             progress=partial(view.progress, "seed pipeline"),
         )

@@ -36,7 +36,7 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
     from experiments.data.homes import files_of, way_out
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.progress import progress_on
-    from experiments.running.wiring import home_folder
+    from experiments.running.parts import home_folder
     from tracing.errors import ConfigError, DataError
 
     DATASETS.check(name)

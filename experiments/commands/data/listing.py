@@ -32,7 +32,7 @@ def list_(home: Path | None) -> None:
     from experiments.data.datasets import DATASETS, card_of
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.terminal import one_line, say
-    from experiments.running.wiring import home_path
+    from experiments.running.parts import home_path
     from tracing.errors import MemtuneError
 
     where = home_path(home) / "data"

@@ -1,48 +1,52 @@
-"""From a configuration to the parts of a run."""
+"""From a configuration to the parts that it names: for a run, its dry run, and what evaluates or asks a model."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from attribution.attributor import AttributorFactory, open_attributor
 from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
+from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
+from experiments.running.tunable import check_settings, check_tuned, read_rewrites
 from experiments.runs.config import RunConfig
-from experiments.runs.config_file import load_config
-from experiments.runs.folder import PROMPTS, RunFolder, read_prompts
+from experiments.runs.config_file import anchored, load_config
+from experiments.runs.fingerprint import fingerprint, read_fingerprint
+from experiments.runs.folder import BY_HAND, PROMPTS, RunFolder, read_prompts
 from experiments.runs.run_settings import check_secrets
 from tracing.errors import ConfigError
+from tracing.systems.prompts import Candidate, check_candidate, seed_candidate
 from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
 from tracing.systems.seeding import with_seeds
 
 if TYPE_CHECKING:
+    from experiments.data.loaders import Dataset
+    from optimizer.cluster.ray_executor import RayExecutor
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.executor import Executor
+    from optimizer.evaluation.variants import Settings, Variants
+    from optimizer.objectives.objectives import ObjectiveFactory
+    from optimizer.proposers.proposals import Proposal, ProposerFactory
     from optimizer.racing.studies import StudyServer
+    from optimizer.search.optimizers import Optimizer
     from tracing.llm.access import ModelAccess
 
 HOME_VARIABLE = "MEMTUNE_HOME"
 DEFAULT_HOME = Path(".memtune")
 
 
-@dataclass(frozen=True, slots=True)
-class RunParts:
-    """What a run works with."""
-
-    system: MemorySystem
-    access: ModelAccess
-    evaluator: Evaluator
-
-
 def home_path(option: Path | None = None) -> Path:
     """The folder of runs, MLflow store and caches: `option`, else `$MEMTUNE_HOME`, else `.memtune` here."""
-    named = os.environ.get(HOME_VARIABLE)
-    return (option or (Path(named).expanduser() if named else DEFAULT_HOME)).resolve()
+    variable = os.environ.get(HOME_VARIABLE)
+    return (option or (Path(variable).expanduser() if variable else DEFAULT_HOME)).resolve()
 
 
 def home_folder(option: Path | None = None) -> Path:
@@ -106,17 +110,17 @@ def model_access(
     Raises:
         ConfigError, WeightsError: as `open_access`.
     """
-    named = model or RunConfig().models.task.model
-    asked: dict[str, object] = {"models.task.model": named, "models.task.base_url": base_url, "budget.calls": calls}
+    name = model or RunConfig().models.task.model
+    overrides: dict[str, object] = {"models.task.model": name, "models.task.base_url": base_url, "budget.calls": calls}
     if timeout is not None:
-        asked |= {"models.task.timeout_s": timeout, "models.task.retries": 1}
-    with open_access(load_config(None, overrides=asked), home, surely=surely) as access:
+        overrides |= {"models.task.timeout_s": timeout, "models.task.retries": 1}
+    with open_access(load_config(None, overrides=overrides), home, surely=surely) as access:
         yield access
 
 
 @contextmanager
-def open_parts(config: RunConfig, home: Path) -> Iterator[RunParts]:
-    """The system, the model access and the evaluator of `config`; closed at the end.
+def open_evaluator(config: RunConfig, home: Path) -> Iterator[Evaluator]:
+    """The evaluator of `config`, with its system and models; closed at the end.
 
     Raises:
         ConfigError: the system's library is not installed; and as `open_access` and `open_executor`.
@@ -124,7 +128,7 @@ def open_parts(config: RunConfig, home: Path) -> Iterator[RunParts]:
     """
     system = ready_system(config)
     with open_access(config, home) as access, open_executor(config, system, access) as executor:
-        yield RunParts(system, access, evaluator_of(config, system, access, home, executor=executor))
+        yield evaluator_of(config, system, access, home, executor=executor)
 
 
 def study_server(config: RunConfig) -> StudyServer | None:
@@ -158,11 +162,12 @@ def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = No
     return system if start is None else with_seeds(system, read_prompts(start, system.prompts))
 
 
-def going_on(config: RunConfig, run: RunFolder | None) -> RunConfig:
-    """The configuration of a resumed run: it keeps the seed prompts that it began with; unchanged for a new run."""
-    if run is None or config.prompts.start is None or not (run.path / PROMPTS / "seed").is_dir():
+def config_of_run(config: RunConfig, resume: RunFolder | None) -> RunConfig:
+    """The configuration with absolute paths; a resumed run keeps the prompts that it began with."""
+    config = anchored(config, Path.cwd())
+    if resume is None or config.prompts.start is None or not (resume.path / PROMPTS / "seed").is_dir():
         return config
-    own = config.prompts.model_copy(update={"start": run.path.absolute() / PROMPTS / "seed"})
+    own = config.prompts.model_copy(update={"start": resume.path.absolute() / PROMPTS / "seed"})
     return config.model_copy(update={"prompts": own})
 
 
@@ -232,4 +237,96 @@ def evaluator_of(
         traces=traces,
         model_judge=LlmJudge(access.judge) if judged_by_model else None,
         executor=executor,
+    )
+
+
+def variants_of(config: RunConfig, evaluator: Evaluator) -> Variants | None:
+    """The system of `evaluator` under the settings that may be tuned; None if there are none."""
+    from optimizer.evaluation.variants import Variants
+
+    if not config.search.settings:
+        return None
+
+    def system_under(settings: Settings) -> tuple[MemorySystem, Executor | None]:
+        system = configured_system(config, settings)
+        return system, _executor_under(config, settings, system, evaluator.executor)
+
+    return Variants(evaluator, config.search.settings, system_under)
+
+
+def _executor_under(
+    config: RunConfig, settings: Settings, system: MemorySystem, executor: Executor | None
+) -> Executor | None:
+    if config.executor.kind != "ray":
+        return executor
+    from optimizer.cluster.worker_setup import WorkerSetup
+
+    own = {**config.system_settings, **settings}
+    return cast("RayExecutor", executor).of(WorkerSetup.of(config.system, own, config.modules, system))
+
+
+@dataclass(frozen=True, slots=True)
+class RunParts:
+    """The parts that a configuration names, and the fingerprint of the run with them.
+
+    `server` keeps the studies; None if the run's own folder does.
+    """
+
+    system: MemorySystem
+    attributor: AttributorFactory
+    matcher: MatcherFactory | None
+    optimizer: Optimizer
+    proposers: Sequence[ProposerFactory]
+    objectives: Mapping[str, ObjectiveFactory]
+    access: ModelAccess
+    baseline: Candidate
+    rewrites: tuple[Proposal, ...]
+    fingerprint: Mapping[str, str]
+    server: StudyServer | None
+
+
+def open_parts(
+    config: RunConfig,
+    dataset: Dataset,
+    home: Path,
+    stack: contextlib.ExitStack,
+    *,
+    resume: RunFolder | None,
+    by_hand: Path | None,
+) -> RunParts:
+    """Open everything that `config` names; no model is called and nothing but the cache of `home` is written.
+
+    Args:
+        stack: closes the models.
+        resume: the run that is continued, whose embedding model is used.
+        by_hand: file or folder of rewrites by hand; by default those that a resumed run began with.
+
+    Raises:
+        MemtuneError: a part does not exist, cannot be imported or does not fit.
+    """
+    from optimizer.objectives.objectives import open_objectives
+    from optimizer.proposers.proposals import open_proposers
+    from optimizer.search.optimizers import open_optimizer
+
+    system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)
+    matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
+    check_settings(config, system, partial(configured_system, config))
+    objectives = open_objectives(config.search.objectives, system.prompts)
+    optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
+    server = study_server(config)
+    access = stack.enter_context(open_access(config, home))
+    if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
+        by_hand = resume.path / BY_HAND
+    rewrites = read_rewrites(by_hand, system.prompts) if by_hand is not None else ()
+    baseline = seed_candidate(system.prompts)
+    check_candidate(system.prompts, baseline)
+    config.prompts.limits().check(system.prompts)
+    check_tuned(config, system.prompts, rewrites)
+    if resume is not None:
+        for settings in config.models.roles().values():
+            settings.key()  # which the run's folder has not kept
+        access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
+    depends_on = fingerprint(config, system, dataset.splits, baseline, access.identities(), rewrites)
+    return RunParts(
+        system, attributor, matcher, optimizer, proposers, objectives, access, baseline, rewrites, depends_on, server
     )
