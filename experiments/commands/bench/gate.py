@@ -41,9 +41,8 @@ Examples:
 def gate(recorded: Path | None, conversations: int, test: int, trials: int, seed: int, file: Path | None) -> None:
     """Simulate how often a challenger with a known effect becomes champion and is found improved on the test.
 
-    The design before it (two screening conversations, then one decision) meets the same challengers. Each is made of
-    answers to two sets of prompts, so the figures depend on how many answers an edit changes; they are given for each
-    of the recorded prompts too.
+    A challenger is made of answers to two sets of prompts, so the figures depend on how many answers an edit changes;
+    they are given for each of the recorded prompts too.
     """
     from experiments.bench.gate import EFFECTS, measure_gate
     from experiments.bench.recorded_answers import BUNDLED, read_recorded
@@ -66,8 +65,8 @@ def gate(recorded: Path | None, conversations: int, test: int, trials: int, seed
             name,
             f"{rates.changed:.3f}",
             f"{rates.null_rate:.3f}",
-            *(f"{share:.3f} ({rates.power_before[effect]:.3f})" for effect, share in rates.power.items()),
-            f"{rates.calls:.1f} ({rates.calls_before:.1f})",
+            *(f"{share:.3f}" for share in rates.power.values()),
+            f"{rates.calls:.1f}",
         )
     LiteralConsole().print(table)
-    say("shares found improved, by true effect, and conversations a challenger met; in parentheses, the earlier design")
+    say("shares found improved, by true effect, and conversations a challenger met")
