@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attribution.attributor import ATTRIBUTORS, SURVIVAL, Attributor, bound, open_attributor
-from attribution.benchmark.baselines import Constant, Random
+from attribution.attributor import Attributor
 from attribution.benchmark.metrics import score
-from attribution.benchmark.suites import load_suite, run
-from attribution.cases import Attribution, Case
+from attribution.benchmark.suites import load_suite
 from attribution.judging.words import by_words, judge_reply
-from attribution.labelled import LabelledCase, Suite, as_complaints
+from attribution.labelled import LabelledCase, Suite
 from attribution.recordings import Recording
 from attribution.replay.method import Replay
 from attribution.survival.matching.matcher import WORDS
+from experiments.bench import attribution
+from experiments.bench.attribution import Make, Progress, complaints_in, remarks_on
 from experiments.bench.injected_faults.hard import hardened
 from experiments.bench.injected_faults.injector import Injected, Injector
 from experiments.bench.injected_faults.kinds import KINDS
@@ -38,7 +37,7 @@ INJECTED, HARD = "injected", "injected-hard"
 IN_PROCESS = ("rag", "long-context", "fact-memory", "evermemos", "trace-memory")
 """The systems to inject faults into where none is named: those that need no further library or environment."""
 
-CONTROLS = ("replay", "majority", "random")
+CONTROLS = ("replay", *attribution.CONTROLS)
 """Measured in addition to the attribution methods: an upper and two lower bounds."""
 
 SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
@@ -49,8 +48,6 @@ SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "mem0@2": {"reply_schema": "always"},
 }
 
-Progress = Callable[[str, int, int], None]
-Make = Callable[[Recording], Attributor]
 Models = Callable[[], AbstractContextManager[ModelAccess]]
 
 
@@ -74,10 +71,7 @@ class Bench:
 
     def as_complaints(self) -> Bench:
         """The same with cases of which only question and reply are known; no system is run again for them."""
-        suite = replace(
-            self.suite, name=f"{self.suite.name}, as complaints", cases=tuple(as_complaints(self.suite.cases))
-        )
-        return replace(self, suite=suite, replay=None)
+        return replace(self, suite=complaints_in(self.suite), replay=None)
 
 
 @contextmanager
@@ -108,8 +102,7 @@ def open_bench(
     """
     if suite not in (INJECTED, HARD):
         loaded = load_suite(Path(suite))
-        notes = (*(f"skipped: {line}" for line in loaded.skipped), *(f"doubtful: {line}" for line in loaded.doubts))
-        yield Bench(loaded, {}, None, None, notes)
+        yield Bench(loaded, {}, None, None, remarks_on(loaded))
         return
     splits = load_dataset(config).splits
     conversations = [*splits.train, *splits.validation, *splits.test]
@@ -145,79 +138,35 @@ def open_bench(
         yield _hardened(bench, seed) if suite == HARD else bench
 
 
-def needs_models(method: str) -> bool:
-    """Whether a method may ask a model.
-
-    Raises:
-        ConfigError: there is no such method.
-    """
-    if method in CONTROLS:
-        return False
-    try:
-        ATTRIBUTORS.check(method)
-    except ConfigError as error:
-        raise ConfigError(f"--method: {error}; or a control: {', '.join(CONTROLS)}") from None
-    return method != SURVIVAL
-
-
 def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: int, matcher: str = WORDS) -> Make:
     """What sets a method up for a recording; `helper` has the models that it may ask.
 
     Raises:
         ConfigError: there is no such method, or it is not for this suite.
     """
-    if method not in CONTROLS:
-        return bound(open_attributor(method, matcher=matcher), helper or bench.access)
-    if method == "replay":
-        if bench.replay is None:
-            raise ConfigError(
-                "--method replay: the systems of this suite cannot be run again; take --suite injected, "
-                "or --method survival"
-            )
-        return bench.replay
-    if method == "majority":
-        types = Counter(labelled.error_type for labelled in bench.suite.cases)
-        return lambda recording: Constant(recording, types.most_common(1)[0][0])
-    return lambda recording: Random(recording, seed)
+    if method != "replay":
+        return attribution.attributor(method, bench.suite, helper or bench.access, seed=seed, matcher=matcher)
+    if bench.replay is None:
+        raise ConfigError(
+            "--method replay: the systems of this suite cannot be run again; take --suite injected, "
+            "or --method survival"
+        )
+    return bench.replay
 
 
 def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, progress: Progress) -> dict[str, Any]:
-    """Attribute every case of the suite and score it: the keys of `metrics.score`, and beside them
+    """Attribute every case of the suite and score it: the keys of `attribution.measure`, of which are filled in
 
     by_system: n, eta, oia and by_fault for each system with injected faults. by_nature: the same sums for faults that
-    remove the content, alter it, or leave it to be ignored. calls_per_case: model calls made, cached ones left out.
+    remove the content, alter it, or leave it to be ignored.
     """
-    total = len(bench.suite.cases)
-    done = iter(range(1, total + 1))
-    access = helper or bench.access
-    before = _calls(access)
-    predictions = run(
-        bench.suite,
-        lambda recording: Announced(make(recording), lambda: progress("attribution", next(done), total)),
-        access,
-    )
-    result = score(predictions, bench.suite, seed=seed)
-    result["calls_per_case"] = (_calls(access) - before) / total
-    result["by_nature"] = _by_nature(result["by_fault"])
-    result["by_system"] = {}
+    predictions, figures = attribution.measure(bench.suite, make, helper or bench.access, seed=seed, progress=progress)
+    figures["by_nature"] = _by_nature(figures["by_fault"])
     for name, part in bench.systems.items():
         own = score(predictions[part], Suite(name, bench.suite.cases[part]), seed=seed)
         kept = {key: own[key] for key in ("n", "eta", "eta_ci", "oia", "oia_n", "oia_ci", "by_fault", "by_condition")}
-        result["by_system"][name] = {**kept, "by_nature": _by_nature(own["by_fault"])}
-    return result
-
-
-class Announced:
-    """A method that reports when it has finished a case."""
-
-    def __init__(self, method: Attributor, tell: Callable[[], None]) -> None:
-        self._method, self._tell = method, tell
-
-    def attribute(self, case: Case) -> Attribution:
-        try:
-            return self._method.attribute(case)
-        finally:
-            self._tell()
+        figures["by_system"][name] = {**kept, "by_nature": _by_nature(own["by_fault"])}
+    return figures
 
 
 @contextmanager
@@ -273,10 +222,6 @@ def replay_of(injector: Injector, injected: Injected, recording: Recording) -> R
     """What replays the cases of a recording with an injected fault; the fault stays, whatever is repaired."""
     system, conversation = injected.systems[recording], recording.conversation
     return Replay(system, injector.candidate, injector.access, conversation, injector.judged, graph=recording.graph)
-
-
-def _calls(access: ModelAccess | None) -> float:
-    return access.meter.totals()["calls_made"] if access is not None else 0
 
 
 def _by_nature(by_fault: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

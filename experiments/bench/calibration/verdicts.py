@@ -13,7 +13,8 @@ from attribution.labelled import LabelledCase, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.grounds import Grounds
 from attribution.survival.method import Survival
-from experiments.bench.attributing import HARD, INJECTED, Progress, open_bench
+from experiments.bench.attributing import HARD, INJECTED, open_bench
+from experiments.bench.attribution import Progress
 from experiments.bench.gold_answers.suite import annotated_cases, part_of
 from experiments.runs.config import RunConfig
 from tracing.systems.conversations import Conversation

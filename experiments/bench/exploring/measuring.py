@@ -10,7 +10,8 @@ from attribution.agent.exploration import Exploration
 from attribution.agent.method import Agent
 from attribution.bootstrap import clustered_interval
 from attribution.recordings import operations_of
-from experiments.bench.attributing import SCRIPTED_SETTINGS, Progress, scripted_access
+from experiments.bench.attributing import SCRIPTED_SETTINGS, scripted_access
+from experiments.bench.attribution import Progress
 from experiments.bench.exploring.planted import Planted, ToolUse, planted
 from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph

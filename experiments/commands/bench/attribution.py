@@ -80,7 +80,9 @@ def attribution(
     import json
 
     from attribution.survival.matching.matcher import WORDS
-    from experiments.bench.attributing import IN_PROCESS, attributor, measure, needs_models, open_bench
+    from experiments.bench.attributing import CONTROLS, IN_PROCESS, attributor, measure, open_bench
+    from experiments.bench.attribution import needs_models
+    from experiments.bench.attribution_table import summary
     from experiments.data.published.memtracebench import NAME, fetched
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
@@ -88,7 +90,7 @@ def attribution(
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else list(IN_PROCESS)
-    asks = needs_models(method)
+    asks = needs_models(method, CONTROLS)
     helped = asks or matcher != WORDS
 
     def models() -> AbstractContextManager[ModelAccess]:
@@ -114,62 +116,25 @@ def attribution(
         write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
     console = LiteralConsole()
     console.print(_table(result, bench.suite.name, method))
-    for line in (*bench.notes, *_summary(result)):
+    for line in (*bench.notes, *summary(result)):
         console.print(line, soft_wrap=True)
 
 
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:
     """Accuracy by system, kind of fault and condition, if faults were injected, and by error type."""
+    from experiments.bench.attribution_table import accuracy_cells, accuracy_table, add_error_types
     from experiments.bench.injected_faults.kinds import KINDS
-    from experiments.display.tables import plain_table
 
-    table = plain_table(f"{method} on {suite}", gap=2)
-    for name in ("", "content", "n", "error type", "operation", "precision"):
-        table.add_column(name, justify="left" if name in ("", "content") else "right", no_wrap=True)
+    table = accuracy_table(f"{method} on {suite}")
     for system, own in result["by_system"].items():
         for fault in [fault for fault in KINDS if fault in own["by_fault"]]:
-            table.add_row(fault, KINDS[fault].nature, *_cells(own["by_fault"][fault]))
+            table.add_row(fault, KINDS[fault].nature, *accuracy_cells(own["by_fault"][fault]))
         for nature, row in own["by_nature"].items():
-            table.add_row(f"{system}, all", nature, *_cells(row), style="italic")
-        table.add_row(f"{system}, all", "", *_cells(own), style="bold", end_section=True)
+            table.add_row(f"{system}, all", nature, *accuracy_cells(row), style="italic")
+        table.add_row(f"{system}, all", "", *accuracy_cells(own), style="bold", end_section=True)
     for condition, row in result["by_condition"].items():
-        table.add_row(condition, "", *_cells(row))
+        table.add_row(condition, "", *accuracy_cells(row))
     if result["by_condition"]:
         table.add_section()
-    for error_type, row in result["by_type"].items():
-        table.add_row(error_type, "", *_cells(row), _share(row["precision"]))
-    table.add_row("all", "", *_cells(result), style="bold")
+    add_error_types(table, result)
     return table
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """n, error type accuracy and operation accuracy, with the intervals where they are known."""
-
-    def part(key: str) -> str:
-        low, high = row.get(f"{key}_ci") or (None, None)
-        return _share(row[key]) if low is None or row[key] is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"
-
-    return str(row["n"]), part("eta"), part("oia")
-
-
-def _summary(result: dict[str, Any]) -> list[str]:
-    def figure(key: str, form: str = ".3f") -> str:
-        return "–" if result[key] is None else format(result[key], form)
-
-    failed = result["failed"]
-    lost = f"warning: the method or its model failed on {failed:,} of {result['n']:,} cases, which count as they ended"
-    return [
-        *([lost] if failed else []),
-        f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
-        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')} "
-        f"({figure('ece_cross_fitted')} cross-fitted)",
-        f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
-        f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
-        f"distance {figure('distance', '.2f')}",
-        f"cost of a case: {figure('ms_per_case', '.1f')} ms, {figure('calls_per_case', '.2f')} model calls, "
-        f"{figure('tokens_per_case', '.0f')} tokens",
-    ]
