@@ -1,7 +1,7 @@
 """How likely a gold answer is wrong, given evidence of a kind: from how often it was found in spoiled and sound ones.
 
-Counted on the development conversations of `memtune bench gold-answers` (LoCoMo's conv-41, conv-43 and conv-47, and
-half of the bundled sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are
+Counted on the development conversations of `python -m benchmarks gold-answers` (LoCoMo's conv-41, conv-43 and conv-47,
+and half of the bundled sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are
 wrong were left out. All are English conversations of two people.
 """
 

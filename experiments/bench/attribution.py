@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from attribution.attributor import ATTRIBUTORS, SURVIVAL, Attributor, bound, open_attributor
 from attribution.benchmark.baselines import Constant, Random
 from attribution.benchmark.metrics import Prediction, score
-from attribution.benchmark.suites import run
+from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Case
 from attribution.labelled import Suite, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.matching.matcher import WORDS
+from experiments.data.published.memtracebench import NAME, fetched
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 
@@ -23,6 +25,15 @@ CONTROLS = ("majority", "random")
 
 Progress = Callable[[str, int, int], None]
 Make = Callable[[Recording], Attributor]
+
+
+def read_suite(suite: str, home: Path, progress: Progress) -> Suite:
+    """The suite at a path, or the public one, which is downloaded into the home once.
+
+    Raises:
+        TraceError, DataError: it cannot be read or fetched, or holds no labelled case.
+    """
+    return load_suite(fetched(home, progress) if suite == NAME else Path(suite))
 
 
 def needs_models(method: str, controls: Sequence[str] = CONTROLS) -> bool:

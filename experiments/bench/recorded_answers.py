@@ -13,9 +13,6 @@ from tracing.errors import DataError
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
 
-BUNDLED = Path(__file__).with_name("recorded_answers.json")
-"""Answers of the fact memory with Qwen2.5-Coder 0.5B to the learning conversations of the bundled sample."""
-
 SEED = "seed"
 """Names the system's own prompts, with which the others are compared."""
 

@@ -56,14 +56,10 @@ def data_options(command: Command) -> Command:
     )
 
 
-def setup_options(command: Command) -> Command:
-    """The options for what to run: system, data and how much of it, and model."""
+def task_model_options(command: Command) -> Command:
+    """The options for the task model."""
     return _with(
         command,
-        click.option(
-            "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
-        ),
-        data_options,
         click.option(
             "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
         ),
@@ -76,6 +72,18 @@ def setup_options(command: Command) -> Command:
             metavar="N",
             help="Concurrent requests to one endpoint [default: 8].",
         ),
+    )
+
+
+def setup_options(command: Command) -> Command:
+    """The options for what to run: system, data and how much of it, and model."""
+    return _with(
+        command,
+        click.option(
+            "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
+        ),
+        data_options,
+        task_model_options,
     )
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
 from attribution.survival.calibration import SURVIVAL, confidence_of, is_calibrated, signs_of
 from attribution.survival.grounds import Grounds
-from experiments.bench.calibration.fitting import fit, measure
-from experiments.bench.calibration.verdicts import KnownVerdict, Source
+from benchmarks.calibration.fitting import fit, measure
+from benchmarks.calibration.verdicts import KnownVerdict, Source
 
 CLEAR = Grounds(
     error_type="ExtractionError",

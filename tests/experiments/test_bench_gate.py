@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.bench.gate import measure_gate
-from experiments.bench.recorded_answers import BUNDLED, Recorded, by_prompts, read_recorded
+from experiments.bench.recorded_answers import Recorded, by_prompts, read_recorded
 from experiments.command import main
 from tracing.errors import DataError
 
@@ -61,12 +61,6 @@ def test_what_an_edit_changes_decides_how_much_is_found() -> None:
 def test_few_test_conversations_never_find_anything() -> None:
     figures = measure_gate(made(0.4), conversations=24, test=5, trials=20)
     assert set(figures.power.values()) == {0.0}
-
-
-def test_the_bundled_answers_can_be_drawn_from() -> None:
-    recorded = read_recorded(BUNDLED)
-    assert len(recorded["seed"]) == 24
-    assert {len(rows) for rows in by_prompts(recorded).values()} == {24}
 
 
 def test_prompts_without_a_conversation_of_the_seed_are_left_out(tmp_path: Path) -> None:
