@@ -14,7 +14,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from attribution.attributor import open_attributor
-from benchmarks.attributing import SCRIPTED_SETTINGS
+from benchmarks.attribution_suites import SCRIPTED_SETTINGS
 from benchmarks.plain_run import Met, NotingEvaluator, PlainTuning
 from benchmarks.scripted_model import serve
 from benchmarks.weak_model import Traffic, WeakModel

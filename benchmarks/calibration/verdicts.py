@@ -13,7 +13,7 @@ from attribution.labelled import LabelledCase, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.grounds import Grounds
 from attribution.survival.method import Survival
-from benchmarks.attributing import HARD, INJECTED, open_injected
+from benchmarks.attribution_suites import HARD, INJECTED, open_injected
 from benchmarks.gold_answers.suite import annotated_cases, part_of
 from experiments.bench.attribution import Progress
 from experiments.runs.config import RunConfig

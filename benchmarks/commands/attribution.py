@@ -71,7 +71,7 @@ def attribution(
     import json
 
     from attribution.survival.matching.matcher import WORDS
-    from benchmarks.attributing import CONTROLS, IN_PROCESS, attributor, measure, open_bench
+    from benchmarks.attribution_suites import CONTROLS, IN_PROCESS, attributor, measure, open_bench
     from experiments.bench.attribution import needs_models
     from experiments.bench.attribution_table import summary
     from experiments.display.literal_console import LiteralConsole

@@ -62,7 +62,7 @@ def triage(
     import json
 
     from attribution.attributor import SURVIVAL
-    from benchmarks.attributing import IN_PROCESS, attributor, open_bench
+    from benchmarks.attribution_suites import IN_PROCESS, attributor, open_bench
     from benchmarks.triage import measure
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view

@@ -10,7 +10,7 @@ from attribution.agent.exploration import Exploration
 from attribution.agent.method import Agent
 from attribution.bootstrap import clustered_interval
 from attribution.recordings import operations_of
-from benchmarks.attributing import SCRIPTED_SETTINGS, scripted_access
+from benchmarks.attribution_suites import SCRIPTED_SETTINGS, scripted_access
 from benchmarks.exploring.planted import Planted, ToolUse, planted
 from experiments.bench.attribution import Progress
 from tracing.errors import BudgetExceededError

@@ -16,7 +16,7 @@ from scripted_server import ScriptedServer, prompt_of
 from attribution.judging.words import judge
 from attribution.replay.method import Replay
 from benchmarks.__main__ import main
-from benchmarks.attributing import HARD, replay_of
+from benchmarks.attribution_suites import HARD, replay_of
 from benchmarks.injected_faults.hard import CONDITIONS
 from benchmarks.injected_faults.injector import Injected, Injector
 from benchmarks.injected_faults.kinds import KINDS

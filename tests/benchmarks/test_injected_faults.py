@@ -10,7 +10,7 @@ from light_environment import make_light
 
 from attribution.judging.words import judge
 from attribution.labelled import LabelledCase
-from benchmarks.attributing import SCRIPTED_SETTINGS
+from benchmarks.attribution_suites import SCRIPTED_SETTINGS
 from benchmarks.injected_faults.building_faults import CorruptedValue, CutShort, MergedAway, WrongPronoun
 from benchmarks.injected_faults.faults import target_of
 from benchmarks.injected_faults.foreign import as_foreign
