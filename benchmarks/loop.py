@@ -18,7 +18,7 @@ from benchmarks.attribution_suites import SCRIPTED_SETTINGS
 from benchmarks.plain_run import Met, NotingEvaluator, PlainTuning
 from benchmarks.scripted_model import serve
 from benchmarks.weak_model import Traffic, WeakModel
-from experiments.bench.phases import Phases, Shown
+from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import limit_conversations, load_dataset
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
@@ -76,7 +76,7 @@ class Ran:
     result: LoopResult
 
 
-def measure_loop(config: RunConfig, conversations: int, *, progress: Shown) -> LoopFigures:
+def measure_loop(config: RunConfig, conversations: int, *, progress: Progress) -> LoopFigures:
     """Run the optimizer of `config` on its data with a scripted model, both ways, and a round of answer prompts.
 
     Args:

@@ -10,7 +10,8 @@ from attribution.agent.triage import better
 from attribution.benchmark.metrics import Prediction, score
 from attribution.benchmark.suites import run
 from attribution.labelled import Suite
-from experiments.bench.attribution import Announced, Make, Progress
+from experiments.bench.attribution import Announced, Make
+from experiments.bench.phases import Progress
 from tracing.llm.accounting.budget import Spending
 from tracing.llm.booking import price
 

@@ -95,5 +95,5 @@ def _complaints(shares: dict[str, Any]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    found = "–" if row["found"] is None else f"{row['found']:.2f} of {row['possible']:.2f}"
-    return str(row["n"]), *(f"{row[key]:.3f}" for key in ("right", "said", "ece", "stated_ece")), found
+    share = "–" if row["found"] is None else f"{row['found']:.2f} of {row['possible']:.2f}"
+    return str(row["n"]), *(f"{row[key]:.3f}" for key in ("right", "said", "ece", "stated_ece")), share

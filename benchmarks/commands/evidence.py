@@ -44,7 +44,7 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
 
     with run_view() as view:
         loaded = read_suite(suite, home_folder(home), view.progress)
-    annotated = sum(bool(one.case.question.evidence) for one in loaded.cases)
+    annotated = sum(bool(labelled.case.question.evidence) for labelled in loaded.cases)
     errors = LiteralConsole(stderr=True)
     with nullcontext() if words else open_access(load_config(None), home_folder(home)) as access:
         tables = {"words": recall_at(loaded)}
@@ -54,11 +54,11 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
                 tables["both"] = recall_at(loaded, ranking="both", embedding=access.embedding)
     if target is not None:
         write_output(target, json.dumps({"n": annotated, "recall": tables}, indent=2) + "\n", "--json")
-    shown = plain_table(f"recall of the evidence of {annotated} cases", gap=2)
+    overview = plain_table(f"recall of the evidence of {annotated} cases", gap=2)
     for name in ("ranked by", "searched with", "first 1", "first 3", "first 5", "first 8"):
-        shown.add_column(name, justify="right" if name.startswith("first") else "left", no_wrap=True)
+        overview.add_column(name, justify="right" if name.startswith("first") else "left", no_wrap=True)
     for ranking, table in tables.items():
         for query, recalls in table.items():
-            said = "question" if query == "question" else f"question + {query}"
-            shown.add_row(ranking, said, *(f"{recall:.3f}" for recall in recalls.values()))
-    LiteralConsole().print(shown)
+            searched_with = "question" if query == "question" else f"question + {query}"
+            overview.add_row(ranking, searched_with, *(f"{recall:.3f}" for recall in recalls.values()))
+    LiteralConsole().print(overview)

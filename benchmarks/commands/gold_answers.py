@@ -52,7 +52,7 @@ def gold_answers(data: Path | None, dataset: str | None, part: str, seed: int, t
         conversations_to_spoil(data, dataset), "development" if part == "development" else "held-out"
     )
     cases = annotated_cases(conversations, seed=seed)
-    if not any(one.spoiling for one in cases) or all(one.spoiling for one in cases):
+    if not any(case.spoiling for case in cases) or all(case.spoiling for case in cases):
         raise DataError(
             f"--part {part}: {len(conversations)} conversations give no gold answer to spoil beside a sound one; give "
             "questions with `answers` and `evidence`"
@@ -65,7 +65,7 @@ def gold_answers(data: Path | None, dataset: str | None, part: str, seed: int, t
     result: dict[str, Any] = {
         "part": part,
         "seed": seed,
-        "conversations": [one.id for one in conversations],
+        "conversations": [case.id for case in conversations],
         "methods": {name: measure(accuse, cases, seed=seed) for name, accuse in methods.items()},
     }
     if target is not None:

@@ -76,59 +76,59 @@ def matcher(
         raise ConfigError("--matcher llm: asks a model; name it with --model, and its --base-url")
     factories = {name: open_matcher(name) for name in chosen}
     surely = model is not None
-    opened = (
+    models = (
         model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls, surely=surely)
         if any(name != WORDS for name in chosen)
         else nullcontext()
     )
-    with opened as access, run_view() as view:
+    with models as access, run_view() as view:
 
         def measured(name: str) -> dict[str, Any]:
             def progress(what: str, done: int, total: int) -> None:
                 view.progress(f"{name}: {what}", done, total)
 
-            def made(conversation: Conversation) -> Matcher:
+            def make(conversation: Conversation) -> Matcher:
                 # The matcher by words does without models.
                 return factories[name](conversation, access)  # type: ignore[arg-type]
 
-            return measure_matcher(made, part, progress)
+            return measure_matcher(make, part, progress)
 
-        found = {name: measured(name) for name in factories}
+        figures = {name: measured(name) for name in factories}
     if target is not None:
-        write_output(target, json.dumps({"part": part, "matchers": found}, indent=2) + "\n", "--json")
+        write_output(target, json.dumps({"part": part, "matchers": figures}, indent=2) + "\n", "--json")
     console = LiteralConsole()
-    console.print(_pairs(found))
-    console.print(_replies(found))
-    for name, result in found.items():
+    console.print(_pairs(figures))
+    console.print(_replies(figures))
+    for name, result in figures.items():
         console.print(
             f"{name}: balanced accuracy {result['balanced']:.3f}; "
             f"{result['ms_per_pair']:.1f} ms a pair, {result['ms_per_reply']:.1f} ms a reply"
         )
 
 
-def _pairs(found: Mapping[str, Mapping[str, Any]]) -> Table:
+def _pairs(figures: Mapping[str, Mapping[str, Any]]) -> Table:
     from benchmarks.matching.pairs import LANGUAGES
     from experiments.display.tables import plain_table
 
     table = plain_table("verdicts on pairs that are right", gap=2)
     for name in ("", "matcher", "n", "all", *LANGUAGES):
         table.add_column(name, justify="left" if name in ("", "matcher") else "right", no_wrap=True)
-    for kind in next(iter(found.values()))["pairs"]:
-        for name, result in found.items():
+    for kind in next(iter(figures.values()))["pairs"]:
+        for name, result in figures.items():
             row = result["pairs"][kind]
             shares = (f"{row[language]['right']:.2f}" if language in row else "–" for language in ("all", *LANGUAGES))
             table.add_row(kind, name, str(row["all"]["n"]), *shares)
     return table
 
 
-def _replies(found: Mapping[str, Mapping[str, Any]]) -> Table:
+def _replies(figures: Mapping[str, Mapping[str, Any]]) -> Table:
     from experiments.display.tables import plain_table
 
     table = plain_table("replies in other words", gap=2)
     for name in ("", "matcher", "n", "right: told", "only in form", "wrong", "false pardons"):
         table.add_column(name, justify="left" if name in ("", "matcher") else "right", no_wrap=True)
-    for kind in next(iter(found.values()))["replies"]:
-        for name, result in found.items():
+    for kind in next(iter(figures.values()))["replies"]:
+        for name, result in figures.items():
             row = result["replies"][kind]
             table.add_row(
                 kind,

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.options import Command, home_option, setup_options
+from experiments.commands.options import Command, home_option, setup_options, with_options
 
 
 def suite_options(command: Command) -> Command:
     """What to make the cases with and how many, the seed, and where the figures go."""
-    options = (
+    return with_options(
+        command,
         setup_options,
         click.option(
             "--cases",
@@ -30,6 +31,3 @@ def suite_options(command: Command) -> Command:
         ),
         home_option,
     )
-    for option in reversed(options):
-        command = option(command)
-    return command

@@ -61,9 +61,13 @@ def trace_memory(events: int, store: str | None, file: Path | None) -> None:
     for title in ("recall", "precision", "recall of evidence", "tokens", "fewer"):
         table.add_column(title, justify="left" if title == "recall" else "right")
     for name in ("filtered", "worded", "semantic", "semantic_as_many"):
-        one = getattr(quality, name)
+        recall = getattr(quality, name)
         table.add_row(
-            name.replace("_", " "), f"{one.precision:.2f}", f"{one.recall:.2f}", f"{one.tokens:.0f}", f"{one.fewer:.0%}"
+            name.replace("_", " "),
+            f"{recall.precision:.2f}",
+            f"{recall.recall:.2f}",
+            f"{recall.tokens:.0f}",
+            f"{recall.fewer:.0%}",
         )
     console.print(table)
     console.print(

@@ -26,7 +26,7 @@ Examples:
     "--suite",
     required=True,
     metavar="PATH|injected|injected-hard|memtracebench",
-    help="An annotated graph or a folder of them, or passed cases with injected faults.",
+    help="An annotated graph or a folder of them, passed cases with injected faults, or the public suite.",
 )
 @click.option(
     "--second",
@@ -84,8 +84,8 @@ def triage(
             progress=view.progress,
         ) as bench,
     ):
-        first, asked = (attributor(method, bench, helper, seed=seed) for method in (SURVIVAL, second))
-        result = measure(bench.suite, first, asked, helper, below=below, seed=seed, progress=view.progress)
+        first, helped = (attributor(method, bench, helper, seed=seed) for method in (SURVIVAL, second))
+        result = measure(bench.suite, first, helped, helper, below=below, seed=seed, progress=view.progress)
     if target is not None:
         write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
     console = LiteralConsole()

@@ -12,7 +12,7 @@ from attribution.bootstrap import clustered_interval
 from attribution.recordings import operations_of
 from benchmarks.attribution_suites import SCRIPTED_SETTINGS, scripted_access
 from benchmarks.exploring.planted import Planted, ToolUse, planted
-from experiments.bench.attribution import Progress
+from experiments.bench.phases import Progress
 from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.recorder import trace

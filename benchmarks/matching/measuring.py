@@ -14,13 +14,13 @@ from attribution.survival.verdicts.other_words import said_right
 from attribution.text.content import content_of
 from benchmarks.matching.pairs import LANGUAGES, conversation_of, pairs_of
 from benchmarks.matching.replies import Part, replies_of
-from experiments.bench.phases import Shown
+from experiments.bench.phases import Progress
 from tracing.systems.conversations import Conversation, Question
 
 Make = Callable[[Conversation], Matcher]
 
 
-def measure_matcher(make: Make, part: Part, progress: Shown) -> dict[str, Any]:
+def measure_matcher(make: Make, part: Part, progress: Progress) -> dict[str, Any]:
     """How a matcher does on the pairs and on the replies of a part.
 
     Args:
@@ -63,7 +63,7 @@ def measure_matcher(make: Make, part: Part, progress: Shown) -> dict[str, Any]:
     }
 
 
-def _measure_replies(matcher: Matcher, part: Part, progress: Shown) -> dict[str, Any]:
+def _measure_replies(matcher: Matcher, part: Part, progress: Progress) -> dict[str, Any]:
     rows: dict[str, dict[bool, list[tuple[bool, bool]]]] = defaultdict(lambda: {True: [], False: []})
     replies = replies_of(part)
     started = time.perf_counter()

@@ -16,6 +16,7 @@ from attribution.cases import Attribution, Case
 from attribution.labelled import Suite, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.matching.matcher import WORDS
+from experiments.bench.phases import Progress
 from experiments.data.published.memtracebench import NAME, fetched
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
@@ -23,7 +24,6 @@ from tracing.llm.access import ModelAccess
 CONTROLS = ("majority", "random")
 """Measured in addition to the attribution methods: two lower bounds."""
 
-Progress = Callable[[str, int, int], None]
 Make = Callable[[Recording], Attributor]
 
 
@@ -83,11 +83,11 @@ def measure(
     calls_per_case: model calls made, cached ones left out. by_nature, by_system: of injected faults, so empty here.
     """
     total = len(suite.cases)
-    done = iter(range(1, total + 1))
+    numbers = iter(range(1, total + 1))
     before = _calls(access)
     predictions = run(
         suite,
-        lambda recording: Announced(make(recording), lambda: progress("attribution", next(done), total)),
+        lambda recording: Announced(make(recording), lambda: progress("attribution", next(numbers), total)),
         access,
     )
     figures = score(predictions, suite, seed=seed)

@@ -81,14 +81,14 @@ def measure_gate(
         tried: dict[float, list[Trial]] = {}
         for effect in (0.0, *EFFECTS):
             tried[effect] = []
-            for done in range(trials):
+            for number in range(trials):
                 pool, held_out = (
                     [_challenged(drawn.choice(rows), effect / wrong, drawn) for _ in range(count)]
                     for count in (conversations, test)
                 )
                 tried[effect].append(_trial(pool, held_out))
                 if progress is not None:
-                    progress(f"{whose}, effect {effect:+.2f}", done + 1, trials)
+                    progress(f"{whose}, effect {effect:+.2f}", number + 1, trials)
         return _rates(tried, _changed(rows))
 
     every = by_prompts(recorded)
@@ -132,10 +132,10 @@ def paired(rows: Sequence[Row]) -> Paired:
 
 
 def _trial(pool: Sequence[Row], held_out: Sequence[Row]) -> Trial:
-    for met in looks(len(pool)):
-        decision = judged_so_far(paired(pool[:met]), len(pool))
+    for count in looks(len(pool)):
+        decision = judged_so_far(paired(pool[:count]), len(pool))
         if decision is not None:
-            return Trial(decision.accepted, met, _improved(held_out))
+            return Trial(decision.accepted, count, _improved(held_out))
     raise AssertionError("the last look decides")
 
 
@@ -150,5 +150,5 @@ def _challenged(row: Row, mended: float, drawn: random.Random) -> Row:
     return champion, "".join("+" if mark == "-" and drawn.random() < mended else mark for mark in challenger)
 
 
-def _share(held: Sequence[bool]) -> float:
-    return sum(held) / len(held)
+def _share(outcomes: Sequence[bool]) -> float:
+    return sum(outcomes) / len(outcomes)

@@ -44,7 +44,7 @@ case_timeout_option = click.option(
 
 def data_options(command: Command) -> Command:
     """The options for the data set and how much of it."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--dataset", metavar="NAME", help="Data set, of `memtune data list`, or your own as module:function."
@@ -58,7 +58,7 @@ def data_options(command: Command) -> Command:
 
 def task_model_options(command: Command) -> Command:
     """The options for the task model."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
@@ -77,7 +77,7 @@ def task_model_options(command: Command) -> Command:
 
 def setup_options(command: Command) -> Command:
     """The options for what to run: system, data and how much of it, and model."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
@@ -89,7 +89,7 @@ def setup_options(command: Command) -> Command:
 
 def executor_options(command: Command) -> Command:
     """The options for where the system runs."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--executor",
@@ -104,7 +104,7 @@ def executor_options(command: Command) -> Command:
 
 def model_options(command: Command) -> Command:
     """The options for which model to ask about traces, and how often."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--model",
@@ -118,7 +118,8 @@ def model_options(command: Command) -> Command:
     )
 
 
-def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """The command with these options, in the order of its help."""
     for option in reversed(options):
         command = option(command)
     return command

@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from experiments.commands.options import Command
+from experiments.commands.options import Command, with_options
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
 
 def gate_options(command: Command) -> Command:
     """How much is simulated, and where the figures go."""
-    options = (
+    return with_options(
+        command,
         click.option(
             "--conversations",
             type=click.IntRange(min=4),
@@ -37,9 +38,6 @@ def gate_options(command: Command) -> Command:
         click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws."),
         click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @click.command(
