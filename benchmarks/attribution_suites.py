@@ -129,7 +129,7 @@ def open_injected(
     metric = by_words(config.metric)
     with ExitStack() as stack:
         access = stack.enter_context(models() if models is not None else scripted_access(conversations))
-        made: dict[str, tuple[Injector, Injected]] = {}
+        injections: dict[str, tuple[Injector, Injected]] = {}
         for name in systems:
             settings = SCRIPTED_SETTINGS.get(name, {}) if models is None else {}
             if name == config.system:
@@ -153,8 +153,8 @@ def open_injected(
                     f"--system {name}: none of {injected.asked} questions was answered right, since the scripted model "
                     "does not know its prompts; name one with --model and --base-url"
                 )
-            made[name] = injector, injected
-        bench = _bench(made, access)
+            injections[name] = injector, injected
+        bench = _bench(injections, access)
         yield _hardened(bench, seed) if suite == HARD else bench
 
 
@@ -184,8 +184,10 @@ def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, 
     figures["by_nature"] = _by_nature(figures["by_fault"])
     for name, part in bench.systems.items():
         own = score(predictions[part], Suite(name, bench.suite.cases[part]), seed=seed)
-        kept = {key: own[key] for key in ("n", "eta", "eta_ci", "oia", "oia_n", "oia_ci", "by_fault", "by_condition")}
-        figures["by_system"][name] = {**kept, "by_nature": _by_nature(own["by_fault"])}
+        figures_of_system = {
+            key: own[key] for key in ("n", "eta", "eta_ci", "oia", "oia_n", "oia_ci", "by_fault", "by_condition")
+        }
+        figures["by_system"][name] = {**figures_of_system, "by_nature": _by_nature(own["by_fault"])}
     return figures
 
 
@@ -201,14 +203,14 @@ def scripted_access(conversations: Sequence[Conversation]) -> Iterator[ModelAcce
         yield access
 
 
-def _bench(made: Mapping[str, tuple[Injector, Injected]], access: ModelAccess) -> Bench:
-    cases = [case for _, injected in made.values() for case in injected.cases]
+def _bench(injections: Mapping[str, tuple[Injector, Injected]], access: ModelAccess) -> Bench:
+    cases = [case for _, injected in injections.values() for case in injected.cases]
     if not cases:
         raise DataError("no fault made an answer wrong; give more conversations, or a model that answers some of them")
-    owners = {recording: (injector, one) for injector, one in made.values() for recording in one.systems}
+    owners = {recording: (injector, one) for injector, one in injections.values() for recording in one.systems}
     systems: dict[str, slice] = {}
     notes: list[str] = []
-    for name, (_, injected) in made.items():
+    for name, (_, injected) in injections.items():
         start = sum(part.stop - part.start for part in systems.values())
         systems[name] = slice(start, start + len(injected.cases))
         harmless = sum(injected.harmless.values())
@@ -230,11 +232,11 @@ def _hardened(bench: Bench, seed: int) -> Bench:
     cases: list[LabelledCase] = []
     systems: dict[str, slice] = {}
     for name, part in bench.systems.items():
-        found = hardened(bench.suite.cases[part], seed)
-        systems[name] = slice(len(cases), len(cases) + len(found))
-        cases += found
-    left = len(bench.suite.cases) - len(cases)
-    notes = (*bench.notes, *([f"{left} cases cannot be told as a foreign trace"] if left else []))
+        hard_cases = hardened(bench.suite.cases[part], seed)
+        systems[name] = slice(len(cases), len(cases) + len(hard_cases))
+        cases += hard_cases
+    lost = len(bench.suite.cases) - len(cases)
+    notes = (*bench.notes, *([f"{lost} cases cannot be told as a foreign trace"] if lost else []))
     return Bench(Suite(HARD, tuple(cases)), systems, None, None, notes)
 
 

@@ -124,4 +124,4 @@ def typical_microseconds(work: Work, times: int) -> float:
 
 def medians(measured: Sequence[dict[str, float]]) -> dict[str, float]:
     """Key by key."""
-    return {key: median(one[key] for one in measured) for key in measured[0]}
+    return {key: median(figures[key] for figures in measured) for key in measured[0]}

@@ -46,17 +46,17 @@ def measure(
         ValueError: no cases.
     """
     firsts = run(suite, first)
-    unsure = [place for place, made in enumerate(firsts) if _said(made) < below]
+    unsure = [place for place, prediction in enumerate(firsts) if _confidence(prediction) < below]
     costs: _Costs = {}
 
     def watched(recording: Recording) -> Attributor:
         counted = _Watched(second(recording), access, costs)
         return Announced(counted, lambda: progress("second opinions", len(costs), len(unsure)))
 
-    asked = Suite(suite.name, tuple(suite.cases[place] for place in unsure))
-    seconds = dict(zip(unsure, run(asked, watched), strict=True)) if unsure else {}
+    unsure_cases = Suite(suite.name, tuple(suite.cases[place] for place in unsure))
+    seconds = dict(zip(unsure, run(unsure_cases, watched), strict=True)) if unsure else {}
     cost = {place: costs.get(id(suite.cases[place].case), Spending()) for place in unsure}
-    thresholds = _thresholds([_said(firsts[place]) for place in unsure], below)
+    thresholds = _thresholds([_confidence(firsts[place]) for place in unsure], below)
     rows = [_row(threshold, suite, firsts, seconds, cost, seed) for threshold in thresholds]
     return {
         "n": len(suite.cases),
@@ -66,11 +66,11 @@ def measure(
     }
 
 
-def _thresholds(said: Sequence[float], below: float) -> list[float]:
+def _thresholds(confidences: Sequence[float], below: float) -> list[float]:
     """From 0 to `below`, each one of the confidences that occur."""
-    known = sorted(said)
-    between = [known[len(known) * n // ROWS] for n in range(1, ROWS)] if known else []
-    return sorted({0.0, below, *(one for one in between if one > known[0])})
+    ordered = sorted(confidences)
+    between = [ordered[len(ordered) * n // ROWS] for n in range(1, ROWS)] if ordered else []
+    return sorted({0.0, below, *(confidence for confidence in between if confidence > ordered[0])})
 
 
 class _Watched:
@@ -88,9 +88,9 @@ class _Watched:
                 self._costs[id(case)] = replace(spent, calls=watch.calls)
 
 
-def _said(made: Prediction) -> float:
+def _confidence(prediction: Prediction) -> float:
     """The confidence of a verdict; 0 for an abstention."""
-    return made.attribution.main.confidence if made.attribution.main is not None else 0.0
+    return prediction.attribution.main.confidence if prediction.attribution.main is not None else 0.0
 
 
 def _row(
@@ -101,26 +101,31 @@ def _row(
     cost: dict[int, Spending],
     seed: int,
 ) -> dict[str, Any]:
-    asked = [place for place in seconds if _said(firsts[place]) < threshold]
-    taken = list(firsts)
-    for place in asked:
-        taken[place] = replace(firsts[place], attribution=better(firsts[place].attribution, seconds[place].attribution))
-    before, after = _right(suite, firsts), _right(suite, taken)
-    figures = score(taken, suite, seed=seed)
+    reconsidered = [place for place in seconds if _confidence(firsts[place]) < threshold]
+    combined = list(firsts)
+    for place in reconsidered:
+        combined[place] = replace(
+            firsts[place], attribution=better(firsts[place].attribution, seconds[place].attribution)
+        )
+    before, after = _right(suite, firsts), _right(suite, combined)
+    figures = score(combined, suite, seed=seed)
     total = len(suite.cases)
     return {
         "below": threshold,
-        "asked": len(asked) / total,
+        "asked": len(reconsidered) / total,
         **{key: figures[key] for key in ("eta", "eta_ci", "oia", "oia_ci")},
         "helped": sum(not was and is_ for was, is_ in zip(before, after, strict=True)),
         "hurt": sum(was and not is_ for was, is_ in zip(before, after, strict=True)),
-        **{key: sum(getattr(cost[place], key) for place in asked) / total for key in ("calls", "tokens", "money")},
+        **{
+            key: sum(getattr(cost[place], key) for place in reconsidered) / total
+            for key in ("calls", "tokens", "money")
+        },
     }
 
 
-def _right(suite: Suite, made: Sequence[Prediction]) -> list[bool]:
-    pairs = zip(suite.cases, made, strict=True)
-    return [_type(one.attribution) == labelled.error_type for labelled, one in pairs]
+def _right(suite: Suite, predictions: Sequence[Prediction]) -> list[bool]:
+    pairs = zip(suite.cases, predictions, strict=True)
+    return [_type(prediction.attribution) == labelled.error_type for labelled, prediction in pairs]
 
 
 def _type(attribution: Attribution) -> str | None:
@@ -131,16 +136,16 @@ def _hurt(suite: Suite, firsts: Sequence[Prediction], seconds: dict[int, Predict
     rows = []
     for place, second in seconds.items():
         labelled, first = suite.cases[place], firsts[place].attribution
-        taken = better(first, second.attribution)
-        if _type(first) == labelled.error_type != _type(taken):
+        combined = better(first, second.attribution)
+        if _type(first) == labelled.error_type != _type(combined):
             rows.append(
                 {
                     "question": labelled.case.question.question,
                     "truth": labelled.error_type,
                     "first": _type(first),
-                    "first_confidence": _said(firsts[place]),
+                    "first_confidence": _confidence(firsts[place]),
                     "second": _type(second.attribution),
-                    "second_confidence": _said(second),
+                    "second_confidence": _confidence(second),
                 }
             )
     return rows

@@ -36,15 +36,19 @@ def fit(verdicts: Sequence[KnownVerdict]) -> Calibration:
     except ImportError:
         raise ConfigError("fitting needs scikit-learn, which MLflow brings: pip install 'memtune[track]'") from None
 
-    used = [one for one in verdicts if one.grounds.answered and one.grounds.error_type not in OUTSIDE_THE_SYSTEM]
-    counts = Counter(str(one.source) for one in used)
-    signs = [signs_of(one.grounds) for one in used]
-    weights = [len(used) / len(counts) / counts[one.source] for one in used]
+    used = [
+        verdict
+        for verdict in verdicts
+        if verdict.grounds.answered and verdict.grounds.error_type not in OUTSIDE_THE_SYSTEM
+    ]
+    counts = Counter(str(verdict.source) for verdict in used)
+    signs = [signs_of(verdict.grounds) for verdict in used]
+    weights = [len(used) / len(counts) / counts[verdict.source] for verdict in used]
     model = LogisticRegression(C=STRENGTH, max_iter=_ITERATIONS)
-    model.fit([list(one.values()) for one in signs], [one.right for one in used], sample_weight=weights)
+    model.fit([list(row.values()) for row in signs], [verdict.right for verdict in used], sample_weight=weights)
     fitted = dict(zip(signs[0], map(float, model.coef_[0]), strict=True))
     return Calibration(
-        round(float(model.intercept_[0]), 3), {sign: round(one, 3) for sign, one in fitted.items()}, dict(counts)
+        round(float(model.intercept_[0]), 3), {sign: round(weight, 3) for sign, weight in fitted.items()}, dict(counts)
     )
 
 
@@ -64,57 +68,65 @@ def measure(verdicts: Sequence[KnownVerdict]) -> dict[str, Any]:
         ConfigError: as of `fit`.
         ValueError: fewer than two sources, or a fit on which all verdicts are right or wrong.
     """
-    complaints = [one for one in verdicts if not one.grounds.answered]
-    verdicts = [one for one in verdicts if one.grounds.answered]
-    sources = list(dict.fromkeys(one.source for one in verdicts))
+    complaints = [verdict for verdict in verdicts if not verdict.grounds.answered]
+    verdicts = [verdict for verdict in verdicts if verdict.grounds.answered]
+    sources = list(dict.fromkeys(verdict.source for verdict in verdicts))
     if len(sources) < 2:
         raise ValueError("leaving a source out needs two sources")
-    made: list[tuple[KnownVerdict, float]] = []
+    confidences: list[tuple[KnownVerdict, float]] = []
     for source in sources:
-        without = fit([one for one in verdicts if one.source != source])
-        made += [(one, confidence_of(one.grounds, without)) for one in verdicts if one.source == source]
-    rows = {source: _figures([one for one in made if one[0].source == source]) for source in sources}
+        without = fit([verdict for verdict in verdicts if verdict.source != source])
+        confidences += [
+            (verdict, confidence_of(verdict.grounds, without)) for verdict in verdicts if verdict.source == source
+        ]
+    rows = {source: _figures([pair for pair in confidences if pair[0].source == source]) for source in sources}
     for source, row in rows.items():
-        parts = _parts([one for one in verdicts if one.source == source])
+        parts = _parts([verdict for verdict in verdicts if verdict.source == source])
         row["parts"] = {
-            part: _figures([one for one in made if one[0].source == source and one[0].part == part]) for part in parts
+            part: _figures([pair for pair in confidences if pair[0].source == source and pair[0].part == part])
+            for part in parts
         }
     return {
         "fitted": asdict(fit(verdicts)),
         "sources": rows,
-        "all": _figures(made),
+        "all": _figures(confidences),
         "complaints": {
-            **{part: _share([one for one in complaints if one.part == part]) for part in _parts(complaints)},
+            **{
+                part: _share([verdict for verdict in complaints if verdict.part == part]) for part in _parts(complaints)
+            },
             "all": _share(complaints),
         },
     }
 
 
 def _parts(verdicts: Sequence[KnownVerdict]) -> list[str]:
-    return list(dict.fromkeys(one.part for one in verdicts))
+    return list(dict.fromkeys(verdict.part for verdict in verdicts))
 
 
 def _share(verdicts: Sequence[KnownVerdict]) -> dict[str, Any]:
-    return {"n": len(verdicts), "right": sum(one.right for one in verdicts) / len(verdicts) if verdicts else None}
+    return {
+        "n": len(verdicts),
+        "right": sum(verdict.right for verdict in verdicts) / len(verdicts) if verdicts else None,
+    }
 
 
-def _figures(made: Sequence[tuple[KnownVerdict, float]]) -> dict[str, Any]:
-    right = [one.right for one, _ in made]
-    sure = [confidence for _, confidence in made]
-    looked = max(1.0, LEAST_SURE * len(made))
+def _figures(confidences: Sequence[tuple[KnownVerdict, float]]) -> dict[str, Any]:
+    right = [verdict.right for verdict, _ in confidences]
+    sure = [confidence for _, confidence in confidences]
+    looked = max(1.0, LEAST_SURE * len(confidences))
     wrong = right.count(False)
     return {
-        "n": len(made),
-        "right": sum(right) / len(made),
-        "said": sum(sure) / len(made),
+        "n": len(confidences),
+        "right": sum(right) / len(confidences),
+        "said": sum(sure) / len(confidences),
         "ece": calibration_error(list(zip(sure, right, strict=True))),
-        "stated_ece": calibration_error([(stated_of(one.grounds), one.right) for one, _ in made]),
-        "found": _found(sure, right, looked) / wrong if wrong else None,
+        "stated_ece": calibration_error([(stated_of(verdict.grounds), verdict.right) for verdict, _ in confidences]),
+        "found": _share_found(sure, right, looked) / wrong if wrong else None,
         "possible": min(1.0, looked / wrong) if wrong else None,
     }
 
 
-def _found(sure: Sequence[float], right: Sequence[bool], looked: float) -> float:
+def _share_found(sure: Sequence[float], right: Sequence[bool], looked: float) -> float:
     """How many wrong verdicts are among the `looked` least sure ones; of equally sure ones, the expected number."""
     groups: dict[float, list[bool]] = {}
     for confidence, is_right in zip(sure, right, strict=True):

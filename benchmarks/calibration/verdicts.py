@@ -24,7 +24,7 @@ Source = Literal["labelled", "injected", "spoiled"]
 SYSTEMS = ("rag", "long-context", "fact-memory", "evermemos")
 """Where faults are injected."""
 
-_Known = tuple[Case, Recording, ErrorType]
+_Labelled = tuple[Case, Recording, ErrorType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def on_labelled(path: Path) -> list[KnownVerdict]:
     """
     suite = load_suite(path)
     return [
-        *_judged("labelled", suite.name, _known(suite.cases)),
-        *_judged("labelled", suite.name, _known(as_complaints(suite.cases))),
+        *_judged("labelled", suite.name, _labelled(suite.cases)),
+        *_judged("labelled", suite.name, _labelled(as_complaints(suite.cases))),
     ]
 
 
@@ -62,14 +62,15 @@ def on_spoiled(conversations: Sequence[Conversation], part: str, seeds: Iterable
 
     An answer to a sound question is made wrong from a context that holds what it needs: a response error.
     """
-    found: list[KnownVerdict] = []
+    verdicts: list[KnownVerdict] = []
     for seed in seeds:
         cases = annotated_cases(part_of(conversations, "development"), seed=seed)
-        known: Iterator[_Known] = (
-            (one.case, one.recording, "AnnotationError" if one.spoiling else "ResponseError") for one in cases
+        labelled: Iterator[_Labelled] = (
+            (annotated.case, annotated.recording, "AnnotationError" if annotated.spoiling else "ResponseError")
+            for annotated in cases
         )
-        found += _judged("spoiled", part, known)
-    return found
+        verdicts += _judged("spoiled", part, labelled)
+    return verdicts
 
 
 def on_injected(config: RunConfig, count: int, seed: int, progress: Progress) -> list[KnownVerdict]:
@@ -80,32 +81,32 @@ def on_injected(config: RunConfig, count: int, seed: int, progress: Progress) ->
     Raises:
         DataError, ConfigError, ModelError: as of `open_injected`.
     """
-    found: list[KnownVerdict] = []
+    verdicts: list[KnownVerdict] = []
     for suite in (INJECTED, HARD):
         for system in SYSTEMS:
             with open_injected(
                 suite, config, [system], models=None, count=count, seed=seed, progress=progress
             ) as bench:
                 part, cases = f"{system}, {suite}", bench.suite.cases
-                found += _judged("injected", part, _known(cases))
+                verdicts += _judged("injected", part, _labelled(cases))
                 if suite == INJECTED:
-                    found += _judged("injected", part, _known(as_complaints(cases)))
-    return found
+                    verdicts += _judged("injected", part, _labelled(as_complaints(cases)))
+    return verdicts
 
 
-def _known(cases: Sequence[LabelledCase]) -> list[_Known]:
-    return [(one.case, one.recording, one.error_type) for one in cases]
+def _labelled(cases: Sequence[LabelledCase]) -> list[_Labelled]:
+    return [(case.case, case.recording, case.error_type) for case in cases]
 
 
-def _judged(source: Source, part: str, cases: Iterable[_Known]) -> Iterator[KnownVerdict]:
+def _judged(source: Source, part: str, cases: Iterable[_Labelled]) -> Iterator[KnownVerdict]:
     """The main verdict on each case; those on which survival says nothing are left out."""
-    made: dict[int, Survival] = {}
+    methods: dict[int, Survival] = {}
     for case, recording, truth in cases:
         # Complaints have recordings of their own, of the same graph.
         key = id(recording.graph)
-        if key not in made:
-            made[key] = Survival(recording.graph, recording.conversation, recording.operations)
-        found = made[key].verdicts(case)
-        if not isinstance(found, str):
-            blame, grounds = found[0]
+        if key not in methods:
+            methods[key] = Survival(recording.graph, recording.conversation, recording.operations)
+        verdicts = methods[key].verdicts(case)
+        if not isinstance(verdicts, str):
+            blame, grounds = verdicts[0]
             yield KnownVerdict(source, part, grounds, blame.error_type == truth)

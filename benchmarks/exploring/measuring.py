@@ -76,26 +76,28 @@ def measure(
     stopped = None
     explorations = {id(graph): Exploration(graph) for graph in graphs}
     places = {id(graph): place for place, graph in enumerate(graphs)}
-    for done, one in enumerate(questions):
+    for done, question in enumerate(questions):
         progress("planted questions", done, len(questions))
-        exploration = explorations[id(one.graph)]
+        exploration = explorations[id(question.graph)]
         row: dict[str, Any] = {
-            "kind": one.kind,
-            "graph": places[id(one.graph)],
-            "question": one.text,
-            "answers": sorted(one.answers),
-            "reachable": _reachable(one, exploration),
-            "search": _searched(one, exploration),
+            "kind": question.kind,
+            "graph": places[id(question.graph)],
+            "question": question.text,
+            "answers": sorted(question.answers),
+            "reachable": _reachable(question, exploration),
+            "search": _searched(question, exploration),
         }
         if model is not None and stopped is None:
             try:
-                said = Agent(one.graph, model.task, operations=operations_of(one.graph), steps=steps).ask(one.text)
+                said = Agent(question.graph, model.task, operations=operations_of(question.graph), steps=steps).ask(
+                    question.text
+                )
             except BudgetExceededError as error:
                 stopped = str(error)
             else:
                 cited = list(said.evidence)
                 row |= {
-                    "agent": len(cited) <= MOST_CITED and not one.answers.isdisjoint(cited),
+                    "agent": len(cited) <= MOST_CITED and not question.answers.isdisjoint(cited),
                     "answered": said.answer is not None,
                     "cited": cited,
                     "said": said.answer or said.abstained,
@@ -127,22 +129,22 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _reachable(one: Planted, exploration: Exploration) -> bool:
+def _reachable(question: Planted, exploration: Exploration) -> bool:
     """Whether each step of the recipe starts from what was shown before, and the last shows an answer."""
     shown = ""
-    for step in one.recipe:
+    for step in question.recipe:
         target = _handle(step, exploration)
         if step.tool != "search" and not _has(shown, target):
             return False
         shown += "\n" + exploration.use(step.tool, target, step.text)
-    return any(_has(shown, handle) for handle in _handles(one, exploration))
+    return any(_has(shown, handle) for handle in _handles(question, exploration))
 
 
-def _searched(one: Planted, exploration: Exploration) -> bool:
+def _searched(question: Planted, exploration: Exploration) -> bool:
     """Whether the first texts that are found for the quotation have the answer."""
-    quoted = one.text.partition("“")[2].partition("”")[0]
+    quoted = question.text.partition("“")[2].partition("”")[0]
     first = exploration.use("search", "", quoted).splitlines()[:MOST_CITED]
-    return any(_has(line.partition(" ")[0], handle) for line in first for handle in _handles(one, exploration))
+    return any(_has(line.partition(" ")[0], handle) for line in first for handle in _handles(question, exploration))
 
 
 def _handle(step: ToolUse, exploration: Exploration) -> str:
@@ -152,11 +154,11 @@ def _handle(step: ToolUse, exploration: Exploration) -> str:
     return handles.operation(step.target) if step.tool == "operation" else handles.variable(step.target)
 
 
-def _handles(one: Planted, exploration: Exploration) -> list[str]:
+def _handles(question: Planted, exploration: Exploration) -> list[str]:
     handles = exploration.handles
     return [
-        handles.variable(answer) if answer in one.graph.variables else handles.operation(answer)
-        for answer in sorted(one.answers)
+        handles.variable(answer) if answer in question.graph.variables else handles.operation(answer)
+        for answer in sorted(question.answers)
     ]
 
 

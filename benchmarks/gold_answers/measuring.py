@@ -24,25 +24,25 @@ _WORD = re.compile(r"\w{4,}|\d+")
 
 def by_attribution(make: Callable[[Recording], Attributor]) -> Accuser:
     """A method of attribution: it accuses the gold answer where its main blame is an AnnotationError."""
-    made: dict[Recording, Attributor] = {}
+    attributors: dict[Recording, Attributor] = {}
 
-    def accuse(one: AnnotatedCase) -> float | None:
-        if one.recording not in made:
-            made[one.recording] = make(one.recording)
-        main = made[one.recording].attribute(one.case).main
+    def accuse(annotated: AnnotatedCase) -> float | None:
+        if annotated.recording not in attributors:
+            attributors[annotated.recording] = make(annotated.recording)
+        main = attributors[annotated.recording].attribute(annotated.case).main
         return main.confidence if main is not None and main.error_type == "AnnotationError" else None
 
     return accuse
 
 
-def not_in_evidence(one: AnnotatedCase) -> float | None:
+def not_in_evidence(annotated: AnnotatedCase) -> float | None:
     """Baseline: no longer word of the gold answer is in the cited turns."""
-    return _unsaid(one, set(one.case.question.evidence))
+    return _unsaid(annotated, set(annotated.case.question.evidence))
 
 
-def not_in_conversation(one: AnnotatedCase) -> float | None:
+def not_in_conversation(annotated: AnnotatedCase) -> float | None:
     """Baseline: no longer word of the gold answer is anywhere in the conversation."""
-    return _unsaid(one, {turn.id for turn in one.recording.conversation.turns()})
+    return _unsaid(annotated, {turn.id for turn in annotated.recording.conversation.turns()})
 
 
 def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> dict[str, Any]:
@@ -65,20 +65,20 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
     first: list[float] = []
     later: list[float] = []
     seen: set[Recording] = set()
-    for one in cases:
+    for annotated in cases:
         begun = time.process_time()
-        confidences.append(accuse(one))
-        (later if one.recording in seen else first).append((time.process_time() - begun) * 1000)
-        seen.add(one.recording)
+        confidences.append(accuse(annotated))
+        (later if annotated.recording in seen else first).append((time.process_time() - begun) * 1000)
+        seen.add(annotated.recording)
     verdicts = list(zip(cases, confidences, strict=True))
     kinds: dict[str, list[bool]] = defaultdict(list)
-    for one, sure in verdicts:
-        if one.spoiling is not None:
-            kinds[one.spoiling].append(sure is not None)
-    found = [(one, sure is not None) for one, sure in verdicts if one.spoiling is not None]
-    accused = [(one, sure is not None) for one, sure in verdicts if one.spoiling is None]
-    precise = [(one, one.spoiling is not None) for one, sure in verdicts if sure is not None]
-    said = [(sure, one.spoiling is not None) for one, sure in verdicts if sure is not None]
+    for annotated, sure in verdicts:
+        if annotated.spoiling is not None:
+            kinds[annotated.spoiling].append(sure is not None)
+    found = [(annotated, sure is not None) for annotated, sure in verdicts if annotated.spoiling is not None]
+    accused = [(annotated, sure is not None) for annotated, sure in verdicts if annotated.spoiling is None]
+    precise = [(annotated, annotated.spoiling is not None) for annotated, sure in verdicts if sure is not None]
+    said = [(sure, annotated.spoiling is not None) for annotated, sure in verdicts if sure is not None]
     wrong = [sure for sure, right in said if not right]
     if not found or not accused:
         raise ValueError("figures need spoiled gold answers and sound ones")
@@ -91,9 +91,13 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
         **_share("accused", accused, seed),
         "accused_n": sum(hit for _, hit in accused),
         "accused_questions": [
-            {"conversation": one.recording.conversation.id, "question": one.case.question.id, "confidence": sure}
-            for one, sure in verdicts
-            if one.spoiling is None and sure is not None
+            {
+                "conversation": annotated.recording.conversation.id,
+                "question": annotated.case.question.id,
+                "confidence": sure,
+            }
+            for annotated, sure in verdicts
+            if annotated.spoiling is None and sure is not None
         ],
         "by_spoiling": {
             kind: {"n": len(kinds[kind]), "found": _mean(kinds[kind])} for kind in SPOILINGS if kinds[kind]
@@ -105,10 +109,10 @@ def measure(accuse: Accuser, cases: Sequence[AnnotatedCase], *, seed: int) -> di
     }
 
 
-def _unsaid(one: AnnotatedCase, turns: set[str]) -> float | None:
-    conversation: Conversation = one.recording.conversation
+def _unsaid(annotated: AnnotatedCase, turns: set[str]) -> float | None:
+    conversation: Conversation = annotated.recording.conversation
     said = "\n".join(turn.text for turn in conversation.turns() if turn.id in turns).casefold()
-    words = _WORD.findall(one.case.question.answers[0].casefold())
+    words = _WORD.findall(annotated.case.question.answers[0].casefold())
     return 0.5 if words and not any(word in said for word in words) else None
 
 
@@ -120,6 +124,6 @@ def _share(key: str, hits: Sequence[tuple[AnnotatedCase, bool]], seed: int) -> d
     """The share of hits and its interval; both None of no cases."""
     if not hits:
         return {key: None, f"{key}_ci": None}
-    values, conversations = [hit for _, hit in hits], [one.recording.conversation.id for one, _ in hits]
+    values, conversations = [hit for _, hit in hits], [annotated.recording.conversation.id for annotated, _ in hits]
     interval = clustered_interval(values, conversations, seed=seed)
     return {key: _mean(values), f"{key}_ci": list(interval)}

@@ -44,9 +44,9 @@ def measure_matcher(make: Make, part: Part, progress: Progress) -> dict[str, Any
     }
     started = time.perf_counter()
     for done, pair in enumerate(pairs, start=1):
-        asked = Question(id="q", question=pair.question, answers=(pair.answer,), evidence=())
+        question = Question(id="q", question=pair.question, answers=(pair.answer,), evidence=())
         need = Need((content_of(pair.answer),), (), pair.answer)
-        (grade,) = matchers[pair.language].grades(Claim(asked, need), [Passage(pair.text, traced=True)])
+        (grade,) = matchers[pair.language].grades(Claim(question, need), [Passage(pair.text, traced=True)])
         for language in (pair.language, "all"):
             verdicts[pair.kind, language].append(grade.carries == pair.carries)
         carried[pair.carries].append(grade.carries == pair.carries)
@@ -67,12 +67,12 @@ def _measure_replies(matcher: Matcher, part: Part, progress: Progress) -> dict[s
     rows: dict[str, dict[bool, list[tuple[bool, bool]]]] = defaultdict(lambda: {True: [], False: []})
     replies = replies_of(part)
     started = time.perf_counter()
-    for done, one in enumerate(replies, start=1):
-        asked = Question(id="q", question=one.question, answers=(one.answer,), evidence=())
-        right = said_right(asked, one.reply, matcher if isinstance(matcher, JudgesReplies) else None)
-        in_form = judge(one.reply, asked.answers).contains == 1
-        for kind in (one.kind, "all"):
-            rows[kind][one.right].append((right, in_form))
+    for done, reply in enumerate(replies, start=1):
+        question = Question(id="q", question=reply.question, answers=(reply.answer,), evidence=())
+        right = said_right(question, reply.reply, matcher if isinstance(matcher, JudgesReplies) else None)
+        in_form = judge(reply.reply, question.answers).contains == 1
+        for kind in (reply.kind, "all"):
+            rows[kind][reply.right].append((right, in_form))
         progress("replies", done, len(replies))
     spent = time.perf_counter() - started
     return {"replies": {kind: _row(both) for kind, both in rows.items()}, "ms_per_reply": spent * 1000 / len(replies)}
