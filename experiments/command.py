@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import shlex
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from experiments.commands.whole_summaries import WholeSummaries
+from experiments.commands.whole_summaries import LazyCommands
 from experiments.display.terminal import brief, say, say_all_that_is_told
 from experiments.interrupts import INTERRUPTED, interruptible, own_process
 from tracing.errors import MemtuneError
@@ -55,21 +54,13 @@ FAILED = 2
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
-class _Subcommands(WholeSummaries):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        module, _, name = SUBCOMMANDS[cmd_name].partition(":")
-        found = getattr(importlib.import_module(f"experiments.commands.{module}"), name)
-        assert isinstance(found, click.Command)  # noqa: S101 (the table above is ours)
-        return found
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
 @click.group(
-    cls=_Subcommands,
+    cls=LazyCommands,
+    package="experiments.commands",
+    places=SUBCOMMANDS,
     epilog="""\b
 Examples:
   memtune model pull                fetch the embedded model
@@ -77,14 +68,14 @@ Examples:
   memtune ui                        look at the curves
   memtune export latest --to text --out tuned/
 """,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings=HELP,
 )
 @click.version_option(package_name="memtune", prog_name="memtune")
 def cli() -> None:
     """Tune the prompts of an LLM memory system where its answers go wrong."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, *, command: click.Command = cli, program: str = "memtune") -> None:
     """Run the command and exit: 0 success, 1 a negative result that the command's help explains (a score below
     --min-score, traces that differ, a case that failed), 2 an error reported in one line, 130 interrupted."""
     for name, value in OFFLINE.items():
@@ -92,23 +83,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     say_all_that_is_told()
     try:
         with interruptible():
-            code = cli.main(args=arguments, prog_name="memtune", standalone_mode=False)
+            code = command.main(args=arguments, prog_name=program, standalone_mode=False)
     except click.ClickException as error:
         if isinstance(error, NoArgsIsHelpError):
             error.show()
         else:
             context = getattr(error, "ctx", None)
             help_line = f"; see `{context.command_path} --help`" if context else ""
-            say(f"memtune: {brief(error.format_message()).rstrip('.')}{help_line}", err=True)
+            say(f"{program}: {brief(error.format_message()).rstrip('.')}{help_line}", err=True)
         sys.exit(error.exit_code)
     except MemtuneError as error:
-        say(f"memtune: {brief(str(error))}", err=True)
+        say(f"{program}: {brief(str(error))}", err=True)
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as error:
         # click turns an interrupt into its own Abort.
         folder = getattr(error.__cause__ or error, "folder", None)
         saved = f"; saved in {folder}; go on with: memtune run --resume {shlex.quote(str(folder))}" if folder else ""
-        say(f"memtune: interrupted{saved}", err=True)
+        say(f"{program}: interrupted{saved}", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output is gone; there is nobody to report to.
@@ -118,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if error.errno not in _NO_ROOM:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        say(f"memtune: {where}cannot be written ({error.strerror}); free disk space and start it again", err=True)
+        say(f"{program}: {where}cannot be written ({error.strerror}); free disk space and start it again", err=True)
         sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from scripted_server import ScriptedServer, prompt_of
 
-from experiments.bench.scripted_model import ScriptedModel, vector_of
+from benchmarks.scripted_model import ScriptedModel, vector_of
 from tracing.systems.conversations import Conversation
 
 Mistake = Callable[[str, str], str]

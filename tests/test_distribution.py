@@ -1,4 +1,4 @@
-"""What is published holds all that memtune needs to run and no tests, and the command starts from it alone."""
+"""What is published holds all that memtune needs to run, no tests, no benchmarks, and starts from that alone."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(built: Path
 
 
 @pytest.mark.slow
-def test_the_source_distribution_holds_the_same_and_the_licence_and_no_tests(built: Path) -> None:
+def test_the_source_distribution_holds_the_same_and_the_licence_and_no_tests_or_benchmarks(built: Path) -> None:
     (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
     assert sources() | {"LICENSE", "README.md", "pyproject.toml"} <= names
-    assert not [name for name in names if name.startswith("tests")]
+    assert not [name for name in names if name.startswith(("tests", "benchmarks"))]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from attribution.attributor import Attributor
 
 UNSURE = 0.8
-"""Below it are about a tenth of survival's verdicts, sources of `memtune bench calibration` counting alike."""
+"""Below it are about a tenth of survival's verdicts, sources of `python -m benchmarks calibration` counting alike."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A suspicion: what in the conversation speaks against a gold answer, and how likely that means that it is wrong.
 
 How likely comes from how often such evidence was found in spoiled and in sound answers: counted on the development
-conversations of `memtune bench gold-answers` (LoCoMo's conv-41, conv-43 and conv-47, and half of the bundled sample),
-with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are wrong were left out. All are
+conversations of `python -m benchmarks gold-answers` (conv-41, conv-43 and conv-47 of LoCoMo, and half of the bundled
+sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are wrong were left out. All are
 English conversations of two people.
 """
 

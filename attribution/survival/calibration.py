@@ -2,7 +2,7 @@
 
 A logistic regression of being right on the signs of a verdict's grounds. Sources count alike, however many cases they
 have. Labelled are one real run's failures, injected those of faults in runs with a scripted model, spoiled those with
-wrong gold answers among sound ones. `memtune bench calibration` fits it, and measures it on sources left out.
+wrong gold answers among sound ones. `python -m benchmarks calibration` fits it, and measures it on sources left out.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ SURVIVAL = Calibration(
     },
     {"labelled": 79, "spoiled": 1151, "injected": 1440},
 )
-"""Of verdicts by survival that blame an operation, as `memtune bench calibration` printed it.
+"""Of verdicts by survival that blame an operation, as `python -m benchmarks calibration` printed it.
 
 Labelled: a Mem0 run on LoCoMo's conv-26. Spoiled: development halves of the sample and LoCoMo. Injected: seed 3.
 On these its figures are in-sample.

@@ -15,24 +15,19 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments.bench.recorded_answers import Recorded, Row, by_prompts
 from optimizer.evaluation.statistics import sign_flip_p
-from optimizer.gating.gate import GATE_LEVEL, Comparison, look_schedule
+from optimizer.gating.gate import Comparison, look_schedule
 from optimizer.gating.verdict import SIGNIFICANCE
 
 EFFECTS = (0.05, 0.10, 0.15)
 """True gains in mean score that the power is simulated for."""
-
-SCREENED_BEFORE = 2
-"""Conversations on which the earlier design screened a challenger."""
 
 
 class Rates(BaseModel):
     """Shares of trials in which a challenger becomes champion and the test finds it improved, by its true effect.
 
     `null_rate` is that of a challenger without an effect, and `null_accepted` the share of those that become champion.
-    `power_before` is the same for screening on two conversations and one decision on the others, with the anchors rule
-    of that design, over the same conversations. `calls` and `calls_before` are mean evaluations of a conversation in
-    the search for one challenger, over all effects. `changed` is the share of the recorded answers that were right on
-    one side alone.
+    `calls` are mean evaluations of a conversation in the search for one challenger, over all effects. `changed` is the
+    share of the recorded answers that were right on one side alone.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,9 +35,7 @@ class Rates(BaseModel):
     null_rate: float
     null_accepted: float
     power: dict[str, float]
-    power_before: dict[str, float]
     calls: float
-    calls_before: float
     changed: float
 
 
@@ -55,11 +48,12 @@ class GateFigures(Rates):
     trials: int
 
 
-class Screened(NamedTuple):
-    """Whether a challenger becomes champion, after how many conversations."""
+class Trial(NamedTuple):
+    """Whether a challenger becomes champion, after how many conversations, and whether the test finds it improved."""
 
     accepted: bool
-    met: int
+    conversations: int
+    improved: bool
 
 
 def measure_gate(
@@ -84,18 +78,18 @@ def measure_gate(
     def rates(rows: Sequence[Row], whose: str) -> Rates:
         drawn = random.Random(seed)  # noqa: S311 (a simulation, not a secret)
         wrong = sum(side.count("-") for row in rows for side in row) / sum(len(side) for row in rows for side in row)
-        found: dict[float, list[tuple[Screened, Screened, bool]]] = {}
+        tried: dict[float, list[Trial]] = {}
         for effect in (0.0, *EFFECTS):
-            found[effect] = []
-            for done in range(trials):
+            tried[effect] = []
+            for number in range(trials):
                 pool, held_out = (
                     [_challenged(drawn.choice(rows), effect / wrong, drawn) for _ in range(count)]
                     for count in (conversations, test)
                 )
-                found[effect].append((_decided(pool), decided_before(pool), _improved(held_out)))
+                tried[effect].append(_trial(pool, held_out))
                 if progress is not None:
-                    progress(f"{whose}, effect {effect:+.2f}", done + 1, trials)
-        return _rates(found, _changed(rows))
+                    progress(f"{whose}, effect {effect:+.2f}", number + 1, trials)
+        return _rates(tried, _changed(rows))
 
     every = by_prompts(recorded)
     return GateFigures(
@@ -107,22 +101,17 @@ def measure_gate(
     )
 
 
-def _rates(found: Mapping[float, Sequence[tuple[Screened, Screened, bool]]], changed: float) -> Rates:
-    """The rates in trials, each what our design and the earlier one decided and whether the test finds it improved."""
-    every = [trial for tried in found.values() for trial in tried]
+def _rates(trials: Mapping[float, Sequence[Trial]], changed: float) -> Rates:
+    """The rates in the trials of each effect."""
+    every = [trial for tried in trials.values() for trial in tried]
     return Rates(
-        null_rate=_share([ours.accepted and improved for ours, _, improved in found[0.0]]),
-        null_accepted=_share([ours.accepted for ours, _, _ in found[0.0]]),
+        null_rate=_share([trial.accepted and trial.improved for trial in trials[0.0]]),
+        null_accepted=_share([trial.accepted for trial in trials[0.0]]),
         power={
-            f"{effect:.2f}": _share([ours.accepted and improved for ours, _, improved in found[effect]])
+            f"{effect:.2f}": _share([trial.accepted and trial.improved for trial in trials[effect]])
             for effect in EFFECTS
         },
-        power_before={
-            f"{effect:.2f}": _share([before.accepted and improved for _, before, improved in found[effect]])
-            for effect in EFFECTS
-        },
-        calls=sum(ours.met for ours, _, _ in every) / len(every),
-        calls_before=sum(before.met for _, before, _ in every) / len(every),
+        calls=sum(trial.conversations for trial in every) / len(every),
         changed=changed,
     )
 
@@ -142,31 +131,12 @@ def paired(rows: Sequence[Row]) -> Comparison:
     )
 
 
-def decided_before(rows: Sequence[Row]) -> Screened:
-    """The earlier design: a challenger must not be behind on the first screened conversation, and ahead on both.
-
-    The others decide at once, at `GATE_LEVEL`, with a stop at half of them; and two questions must be gained for each
-    anchor that is lost.
-    """
-    screened, others = rows[:SCREENED_BEFORE], rows[SCREENED_BEFORE:]
-    if paired(screened[:1]).delta < 0:
-        return Screened(False, 1)
-    if paired(screened).delta <= 0:
-        return Screened(False, SCREENED_BEFORE)
-    half = others[: len(others) // 2]
-    if half and paired(half).delta <= 0:
-        return Screened(False, SCREENED_BEFORE + len(half))
-    whole = paired(others)
-    sure = whole.delta > 0 and sign_flip_p(whole.deltas, "greater") <= GATE_LEVEL
-    return Screened(sure and 2 * whole.lost <= whole.gained, len(rows))
-
-
-def _decided(rows: Sequence[Row]) -> Screened:
-    schedule = look_schedule(len(rows))
-    for met in schedule.counts:
-        decision = schedule.decision(paired(rows[:met]))
+def _trial(pool: Sequence[Row], held_out: Sequence[Row]) -> Trial:
+    schedule = look_schedule(len(pool))
+    for count in schedule.counts:
+        decision = schedule.decision(paired(pool[:count]))
         if decision is not None:
-            return Screened(decision.accepted, met)
+            return Trial(decision.accepted, count, _improved(held_out))
     raise AssertionError("the last look decides")
 
 
@@ -181,5 +151,5 @@ def _challenged(row: Row, mended: float, drawn: random.Random) -> Row:
     return champion, "".join("+" if mark == "-" and drawn.random() < mended else mark for mark in challenger)
 
 
-def _share(held: Sequence[bool]) -> float:
-    return sum(held) / len(held)
+def _share(outcomes: Sequence[bool]) -> float:
+    return sum(outcomes) / len(outcomes)

@@ -10,7 +10,7 @@ from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import IterationRecord
 
-Shown = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 """Called with a phase, what is done of it and its total."""
 
 
@@ -18,7 +18,7 @@ Shown = Callable[[str, int, int], None]
 class Phases:
     """An observer that passes progress on, under the name of the run."""
 
-    shown: Shown
+    report: Progress
     name: str
 
     def baseline(self, split: SplitName, score: Score) -> None:
@@ -34,4 +34,4 @@ class Phases:
         """Not shown."""
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
-        self.shown(f"{self.name}: {phase}", done, total)
+        self.report(f"{self.name}: {phase}", done, total)

@@ -13,9 +13,6 @@ from tracing.errors import DataError
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
 
-BUNDLED = Path(__file__).with_name("recorded_answers.json")
-"""Answers of the fact memory with Qwen2.5-Coder 0.5B to the learning conversations of the bundled sample."""
-
 SEED = "seed"
 """Names the system's own prompts, with which the others are compared."""
 
@@ -33,18 +30,22 @@ def read_answers(path: Path) -> Recorded:
         DataError: it cannot be read, or holds something else.
     """
     try:
-        found = TypeAdapter(dict[str, dict[str, str]]).validate_json(path.read_bytes())
+        recorded = TypeAdapter(dict[str, dict[str, str]]).validate_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"])) or "the whole file"
         raise DataError(f'{path}: {where}: {problem["msg"]}; give {{"seed": {{"CONVERSATION": "+-+"}}, …}}') from None
-    for name, answers in found.items():
+    for name, answers in recorded.items():
         for conversation, marks in answers.items():
-            if not marks or set(marks) - {"+", "-"} or len(marks) != len(found.get(SEED, {}).get(conversation, marks)):
+            if (
+                not marks
+                or set(marks) - {"+", "-"}
+                or len(marks) != len(recorded.get(SEED, {}).get(conversation, marks))
+            ):
                 raise DataError(f"{path}: {name}.{conversation}: a + or - for each question, as many as of {SEED!r}")
-    return found
+    return recorded
 
 
 def read_recorded(path: Path) -> Recorded:
@@ -53,34 +54,34 @@ def read_recorded(path: Path) -> Recorded:
     Raises:
         DataError: as `read_answers`, or there is nothing to compare.
     """
-    found = read_answers(path)
-    compared = by_prompts(found)
+    recorded = read_answers(path)
+    compared = by_prompts(recorded)
     if not compared:
         raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
     for name, rows in compared.items():
         if not any("-" in side for row in rows for side in row):
             raise DataError(f"{path}: {name}: no answer is wrong (-), so nothing could be better; record some that are")
-    return found
+    return recorded
 
 
 def by_prompts(recorded: Recorded) -> dict[str, list[Row]]:
     """The seed's answers beside those of each other prompts, by conversation; prompts that have none are left out."""
     seed = recorded.get(SEED, {})
-    found = {
-        name: [(seed[each], marks) for each, marks in answers.items() if each in seed]
+    rows_by_prompts = {
+        name: [(seed[conversation], marks) for conversation, marks in answers.items() if conversation in seed]
         for name, answers in recorded.items()
         if name != SEED
     }
-    return {name: rows for name, rows in found.items() if rows}
+    return {name: rows for name, rows in rows_by_prompts.items() if rows}
 
 
-def with_outcomes(recorded: Recorded, found: Mapping[str, Sequence[Outcome]]) -> dict[str, dict[str, str]]:
+def with_outcomes(recorded: Recorded, evaluated: Mapping[str, Sequence[Outcome]]) -> dict[str, dict[str, str]]:
     """The recorded answers and those of these outcomes by prompts; tainted outcomes are left out."""
     joined = {name: dict(answers) for name, answers in recorded.items()}
-    for name, outcomes in found.items():
+    for name, outcomes in evaluated.items():
         joined.setdefault(name, {}).update(
-            (each.conversation.id, "".join("+" if case.passed else "-" for case in each.cases))
-            for each in outcomes
-            if each.tainted is None
+            (outcome.conversation.id, "".join("+" if case.passed else "-" for case in outcome.cases))
+            for outcome in outcomes
+            if outcome.tainted is None
         )
     return joined

@@ -44,7 +44,7 @@ case_timeout_option = click.option(
 
 def data_options(command: Command) -> Command:
     """The options for the data set and how much of it."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--dataset", metavar="NAME", help="Data set, of `memtune data list`, or your own as module:function."
@@ -56,14 +56,10 @@ def data_options(command: Command) -> Command:
     )
 
 
-def setup_options(command: Command) -> Command:
-    """The options for what to run: system, data and how much of it, and model."""
-    return _with(
+def task_model_options(command: Command) -> Command:
+    """The options for the task model."""
+    return with_options(
         command,
-        click.option(
-            "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
-        ),
-        data_options,
         click.option(
             "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
         ),
@@ -79,9 +75,21 @@ def setup_options(command: Command) -> Command:
     )
 
 
+def setup_options(command: Command) -> Command:
+    """The options for what to run: system, data and how much of it, and model."""
+    return with_options(
+        command,
+        click.option(
+            "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
+        ),
+        data_options,
+        task_model_options,
+    )
+
+
 def executor_options(command: Command) -> Command:
     """The options for where the system runs."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--executor",
@@ -96,7 +104,7 @@ def executor_options(command: Command) -> Command:
 
 def model_options(command: Command) -> Command:
     """The options for which model to ask about traces, and how often."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--model",
@@ -110,7 +118,8 @@ def model_options(command: Command) -> Command:
     )
 
 
-def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """The command with these options, in the order of its help."""
     for option in reversed(options):
         command = option(command)
     return command

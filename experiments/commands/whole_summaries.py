@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from tracing.suggestions import did_you_mean
@@ -32,3 +36,27 @@ class WholeSummaries(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"No such command {name!r}{did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
+
+
+class LazyCommands(WholeSummaries):
+    """A group whose commands are imported when they are used.
+
+    Args:
+        package: of the commands' modules.
+        places: name → `module:function` in the package, in the order of --help.
+    """
+
+    def __init__(self, *args: Any, package: str, places: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._package, self._places = package, places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._places:
+            return None
+        module, _, name = self._places[cmd_name].partition(":")
+        command = getattr(importlib.import_module(f"{self._package}.{module}"), name)
+        assert isinstance(command, click.Command)  # noqa: S101 (the places are ours)
+        return command

@@ -83,8 +83,8 @@ class Summary(RunFigures, RunFacts):
     """A run's settings and results.
 
     `stopped` says why the run ended. `judge` is null if no model judged, `noise` if the task model does not sample or
-    it could not be measured. `settings` are those that the search changed: the champion has them, and `delta` is measured
-    with them; `prompts_alone` is then the prompts' part of it, null if it could not be measured.
+    it could not be measured. `settings` are those that the search changed: the champion has them, and `delta` is
+    measured with them; `prompts_alone` is then the prompts' part of it, null if it could not be measured.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

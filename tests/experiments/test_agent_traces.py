@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.bench.trace_memory.quality import stored_project
+from benchmarks.trace_memory.quality import stored_project
 from experiments.data.agent_traces import agent_traces, read_projects
 from experiments.data.conformance import DatasetConformance
 from experiments.data.datasets import DatasetLoader, conversations_of

@@ -64,6 +64,17 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["frobnicate"], "No such command"),
         (["rnu"], "No such command 'rnu'; did you mean 'run'?"),
         (["bench", "gat"], "No such command 'gat'; did you mean 'gate'?"),
+        (["bench", "tracing", "--json", "x.json"], "bench tracing: measures memtune itself; from a clone"),
+        (["bench", "gold-answers"], "run: python -m benchmarks gold-answers"),
+        (
+            ["bench", "attribution", "--suite", "injected", "--method", "survival"],
+            "run: python -m benchmarks attribution --suite injected",
+        ),
+        (
+            ["bench", "attribution", "--suite", "graph.json", "--method", "replay"],
+            "run: python -m benchmarks attribution --suite injected --method replay",
+        ),
+        (["bench", "gate"], "Missing option '--recorded'"),
         (["run", "--system", "fact-memry"], "--system: unknown: 'fact-memry'; did you mean 'fact-memory'?"),
         (["run", "--dataset", "sampel"], "did you mean 'sample'?"),
         (["run", "--selector", "blmae"], "did you mean 'blame'?"),
@@ -100,7 +111,7 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, name, "--help")
     assert code == 0
     nested = {
-        "bench": ["gold-answers", "attribution", "evidence", "tracing"],
+        "bench": ["attribution", "gate", "optimize"],
         "data": ["audit", "fetch", "list", "show", "validate"],
         "mlflow": ["send"],
         "model": ["list", "pull", "serve"],

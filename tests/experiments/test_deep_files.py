@@ -18,7 +18,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
         (("data", "show", "--dataset", "locomo", "--data"), "deep.json", DEEP),
         (("data", "show", "--dataset", "jsonl", "--data"), "deep.jsonl", DEEP),
         (("data", "show"), "deep.yaml", f"system: {DEEP}"),
-        (("bench", "evidence", "--words", "--suite"), "deep.json", DEEP),
+        (("bench", "attribution", "--method", "survival", "--suite"), "deep.json", DEEP),
         (("trace", "import", "--from", "mlflow", "--out", "out.jsonl"), "deep.json", DEEP),
         (("trace", "show"), "deep.jsonl", DEEP),
         (("report",), "deep.jsonl", DEEP),

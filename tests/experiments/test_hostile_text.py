@@ -20,10 +20,12 @@ import pytest
 from hostile_world import MARKUP, PAYLOADS, TEXT, shown, write_world
 from scripted_server import ScriptedServer, prompt_of
 
+from benchmarks.__main__ import benchmarks
+from benchmarks.__main__ import main as main_of_benchmarks
+from benchmarks.gold_answers.suite import conversations_to_spoil
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import Assessment, CaseId
 from experiments.attributing.case_sources import Source
-from experiments.bench.gold_answers.suite import conversations_to_spoil
 from experiments.command import cli, main
 from experiments.mlflow_tracking.tracking import store_uri
 from tracing.llm.serving.weights import CATALOGUE, stored_path
@@ -77,7 +79,7 @@ def run(*arguments: str) -> Said:
     """What a command that runs here says."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
-        main(arguments)
+        main(arguments) if arguments[0] != "benchmarks" else main_of_benchmarks(arguments[1:])
     return int(ended.value.code or 0), out.getvalue(), err.getvalue()
 
 
@@ -205,52 +207,55 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("data", "audit", "config.yaml"), EVERYTHING),
         (("data", "audit", "config.yaml", "--gold"), []),
     ],
-    "bench gold-answers": [
-        (("bench", "gold-answers", "--data", "data.jsonl"), []),
-        (("bench", "gold-answers", "--data", ARGUMENT), GIVEN),
+    "benchmarks gold-answers": [
+        (("benchmarks", "gold-answers", "--data", "data.jsonl"), []),
+        (("benchmarks", "gold-answers", "--data", ARGUMENT), GIVEN),
     ],
     "bench attribution": [
         (("bench", "attribution", "--suite", "annotated.json", "--method", "survival"), []),
         (("bench", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
-    "bench calibration": [
-        (("bench", "calibration", "--labelled", "annotated.json", "--cases", "20"), []),
-        (("bench", "calibration", "--labelled", ARGUMENT, "--cases", "20"), GIVEN),
+    "benchmarks calibration": [
+        (("benchmarks", "calibration", "--labelled", "annotated.json", "--cases", "20"), []),
+        (("benchmarks", "calibration", "--labelled", ARGUMENT, "--cases", "20"), GIVEN),
     ],
-    "bench evidence": [
-        (("bench", "evidence", "--suite", "annotated.json", "--words"), []),
-        (("bench", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
+    "benchmarks evidence": [
+        (("benchmarks", "evidence", "--suite", "annotated.json", "--words"), []),
+        (("benchmarks", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
     ],
-    "bench exploring": [
-        (("bench", "exploring", "--dataset", "jsonl", "--data", "data.jsonl"), []),
-        (("bench", "exploring", "--dataset", "jsonl", "--data", ARGUMENT), GIVEN),
+    "benchmarks exploring": [
+        (("benchmarks", "exploring", "--dataset", "jsonl", "--data", "data.jsonl"), []),
+        (("benchmarks", "exploring", "--dataset", "jsonl", "--data", ARGUMENT), GIVEN),
     ],
     "bench gate": [
-        (("bench", "gate", "--trials", "1", "--json", f"{OUT}.json"), []),
         (("bench", "gate", "--recorded", ARGUMENT), GIVEN),
     ],
-    "bench loop": [
-        (("bench", "loop", "--optimizer", "closed-loop", "--system", "rag", "--conversations", "3"), []),
-        (("bench", "loop", "--system", ARGUMENT), []),
+    "benchmarks attribution": [
+        (("benchmarks", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
-    "bench matcher": [
-        (("bench", "matcher", "--matcher", "words", "--json", f"{OUT}.json"), []),
-        (("bench", "matcher", "--matcher", ARGUMENT), []),
+    "benchmarks gate": [(("benchmarks", "gate", "--trials", "1", "--json", f"{OUT}.json"), [])],
+    "benchmarks loop": [
+        (("benchmarks", "loop", "--optimizer", "closed-loop", "--system", "rag", "--conversations", "3"), []),
+        (("benchmarks", "loop", "--system", ARGUMENT), []),
+    ],
+    "benchmarks matcher": [
+        (("benchmarks", "matcher", "--matcher", "words", "--json", f"{OUT}.json"), []),
+        (("benchmarks", "matcher", "--matcher", ARGUMENT), []),
     ],
     "bench optimize": [
         (("bench", "optimize", "--optimizer", ARGUMENT), ["[/INST]"]),
         (("bench", "optimize", ARGUMENT), GIVEN),
     ],
-    "bench throughput": [
-        (("bench", "throughput", "--calls", "20", "--latency", "0.01", "--json", f"{OUT}.json"), []),
-        (("bench", "throughput", ARGUMENT), GIVEN),
+    "benchmarks throughput": [
+        (("benchmarks", "throughput", "--calls", "20", "--latency", "0.01", "--json", f"{OUT}.json"), []),
+        (("benchmarks", "throughput", ARGUMENT), GIVEN),
     ],
-    "bench trace-memory": [(("bench", "trace-memory", "--store", ARGUMENT), GIVEN)],
-    "bench triage": [
-        (("bench", "triage", "--suite", "annotated.json", "--model", "m", "--base-url", "URL"), []),
-        (("bench", "triage", "--suite", ARGUMENT, "--model", "m", "--base-url", "URL"), GIVEN),
+    "benchmarks trace-memory": [(("benchmarks", "trace-memory", "--store", ARGUMENT), GIVEN)],
+    "benchmarks triage": [
+        (("benchmarks", "triage", "--suite", "annotated.json", "--model", "m", "--base-url", "URL"), []),
+        (("benchmarks", "triage", "--suite", ARGUMENT, "--model", "m", "--base-url", "URL"), GIVEN),
     ],
-    "bench tracing": [(("bench", "tracing", "--json", "b.json", ARGUMENT), GIVEN)],
+    "benchmarks tracing": [(("benchmarks", "tracing", "--json", "b.json", ARGUMENT), GIVEN)],
     "model list": [(("model", "list"), [])],
     "model pull": [
         (("model", "pull", ARGUMENT), GIVEN),
@@ -263,7 +268,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "system remove": [(("system", "remove", ARGUMENT), MARKUP)],
     "gateway": [(("gateway", ARGUMENT), GIVEN)],
 }
-"""Every command → ways to run it over hostile data, each with what is to be read in what it says."""
+"""Every command and benchmark → ways to run it over hostile data, each with what is to be read in what it says."""
+
+
+CALIBRATION = "benchmarks calibration"
 
 
 def commands(group: click.Group, before: str = "") -> Iterator[str]:
@@ -277,7 +285,7 @@ def commands(group: click.Group, before: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_among_those_that_are_run() -> None:
-    assert set(COMMANDS) == set(commands(cli))
+    assert set(COMMANDS) == {*commands(cli), *commands(benchmarks, "benchmarks ")}
 
 
 def steering(text: str) -> set[str]:
@@ -297,7 +305,7 @@ def check(said: Said, wanted: list[str] | tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["piped", "terminal"])
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "bench calibration" else name for name in COMMANDS]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == CALIBRATION else name for name in COMMANDS]
 )
 def test_data_is_neither_markup_nor_steers_the_terminal(
     name: str, terminal: bool, world: World, monkeypatch: pytest.MonkeyPatch
@@ -308,10 +316,10 @@ def test_data_is_neither_markup_nor_steers_the_terminal(
     monkeypatch.setenv("COLUMNS", "3000")
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
-    if name == "bench calibration":  # what it measures beside the hostile file takes minutes
+    if name == CALIBRATION:  # what it measures beside the hostile file takes minutes
         few = conversations_to_spoil(None, None)[::8]
-        monkeypatch.setattr("experiments.bench.gold_answers.suite.conversations_to_spoil", lambda *_: few)
-        monkeypatch.setattr("experiments.bench.calibration.verdicts.SYSTEMS", ("rag",))
+        monkeypatch.setattr("benchmarks.gold_answers.suite.conversations_to_spoil", lambda *_: few)
+        monkeypatch.setattr("benchmarks.calibration.verdicts.SYSTEMS", ("rag",))
     for arguments, wanted in COMMANDS[name]:
         for made in world.folder.glob("*"):
             if made.name.startswith("out ") or made.name in ("m.json", "s.json"):

@@ -8,12 +8,12 @@ from annotated_traces import USUAL, write_trace
 
 from attribution.benchmark.suites import load_suite
 from attribution.cases import ErrorType
+from benchmarks.calibration.verdicts import on_labelled
 from experiments.annotating.export import export
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import Assessment, CaseId
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
-from experiments.bench.calibration.verdicts import on_labelled
 from experiments.command import main
 from tracing.files.loading import load_trace
 from tracing.files.saving import save_trace

@@ -5,7 +5,8 @@ are compared with those of other turns of the conversation, in two ways: how nea
 how much nearer the answer brings it than the question alone does. What a text says of the contrary, of another
 person's relation, of a plan, or with two people's parts exchanged, is no match however near it is.
 
-The limits were chosen on the development pairs of `memtune bench matcher` and on turns of one LoCoMo conversation.
+The limits were chosen on the development pairs of `python -m benchmarks matcher` and on turns of one LoCoMo
+conversation.
 """
 
 from __future__ import annotations

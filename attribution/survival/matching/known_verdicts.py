@@ -1,6 +1,6 @@
 """Claims and replies whose verdict is known: rules are developed on them, and a model is tried on them.
 
-None of them is among those that matchers are measured on (`memtune bench matcher`).
+None of them is among those that matchers are measured on (`python -m benchmarks matcher`).
 """
 
 from __future__ import annotations

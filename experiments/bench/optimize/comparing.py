@@ -45,27 +45,31 @@ def _system(name: str, runs: Sequence[RunFigures]) -> SystemFigures:
     for run in runs:
         by_contender.setdefault(run.contender, []).append(run)
     scores = {name: _by_conversation(own) for name, own in by_contender.items()}
-    asked = max(len(runs[0].scores), *(run.questions for run in runs))
-    contenders = [_contender(name, own, scores[name], scores.get(SEED), asked) for name, own in by_contender.items()]
+    questions = max(len(runs[0].scores), *(run.questions for run in runs))
+    contenders = [
+        _contender(name, own, scores[name], scores.get(SEED), questions) for name, own in by_contender.items()
+    ]
     ours = scores.get(OURS)
     return SystemFigures(
         system=name,
         conversations=len(runs[0].scores),
         contenders=tuple(sorted(contenders, key=lambda contender: -contender.score)),
-        ours={name: _compare(ours, theirs, asked) for name, theirs in scores.items() if name != OURS} if ours else {},
+        ours={name: _compare(ours, theirs, questions) for name, theirs in scores.items() if name != OURS}
+        if ours
+        else {},
     )
 
 
 def _contender(
-    name: str, runs: Sequence[RunFigures], scores: Mapping[str, float], seed: Mapping[str, float] | None, asked: int
+    name: str, runs: Sequence[RunFigures], scores: Mapping[str, float], seed: Mapping[str, float] | None, questions: int
 ) -> ContenderFigures:
     units = list(scores.values())
     return ContenderFigures(
         contender=name,
         score=fmean(units),
-        ci=score_interval(units, [asked / len(units)] * len(units)),
+        ci=score_interval(units, [questions / len(units)] * len(units)),
         by_seed={run.seed: fmean(run.scores.values()) for run in runs},
-        against_seed=_compare(scores, seed, asked) if seed is not None and name != SEED else None,
+        against_seed=_compare(scores, seed, questions) if seed is not None and name != SEED else None,
         calls=fmean(run.calls for run in runs),
         tokens=fmean(run.tokens for run in runs),
         minutes=fmean(run.minutes for run in runs),
@@ -75,11 +79,11 @@ def _contender(
 
 
 def _by_conversation(runs: Sequence[RunFigures]) -> dict[str, float]:
-    return {each: fmean(run.scores[each] for run in runs) for each in runs[0].scores}
+    return {conversation: fmean(run.scores[conversation] for run in runs) for conversation in runs[0].scores}
 
 
-def _compare(ours: Mapping[str, float], theirs: Mapping[str, float], asked: int) -> ContenderComparison:
-    found = verdict_over([ours[each] - theirs[each] for each in theirs], asked)
+def _compare(ours: Mapping[str, float], theirs: Mapping[str, float], questions: int) -> ContenderComparison:
+    verdict = verdict_over([ours[conversation] - theirs[conversation] for conversation in theirs], questions)
     return ContenderComparison(
-        delta=found.delta, ci=found.delta_ci, p_value=found.p_value, conclusion=_CONCLUSIONS[found.verdict]
+        delta=verdict.delta, ci=verdict.delta_ci, p_value=verdict.p_value, conclusion=_CONCLUSIONS[verdict.verdict]
     )

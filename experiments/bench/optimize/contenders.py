@@ -67,7 +67,7 @@ def contenders_of(names: Sequence[str]) -> tuple[Contender, ...]:
     Raises:
         ConfigError: a name is neither a contender nor an optimizer.
     """
-    found = {SEED: _SEED_PROMPTS}
+    contenders = {SEED: _SEED_PROMPTS}
     for name in names:
         if name not in _BUILT_IN:
             if is_object(name):
@@ -76,5 +76,5 @@ def contenders_of(names: Sequence[str]) -> tuple[Contender, ...]:
                 OPTIMIZERS.check(name)
             except ConfigError as error:
                 raise ConfigError(f"--optimizer: {error}; or {', '.join(_BUILT_IN)}") from None
-        found[name] = _BUILT_IN.get(name) or Contender(name, name)
-    return tuple(found.values())
+        contenders[name] = _BUILT_IN.get(name) or Contender(name, name)
+    return tuple(contenders.values())

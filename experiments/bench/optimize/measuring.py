@@ -20,7 +20,7 @@ from experiments.bench.optimize.comparing import compared
 from experiments.bench.optimize.contenders import SEED, Contender
 from experiments.bench.optimize.figures import OptimizeFigures, RunFigures
 from experiments.bench.optimize.one_run import RunPlace, measure_run
-from experiments.bench.phases import Phases, Shown
+from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.config import BudgetSettings, RunConfig, Tracking
@@ -80,7 +80,7 @@ class Plan:
 
 
 def measure_optimizers(
-    plan: Plan, folder: Path, *, progress: Shown, finished: Callable[[OptimizeFigures], None]
+    plan: Plan, folder: Path, *, progress: Progress, finished: Callable[[OptimizeFigures], None]
 ) -> OptimizeFigures:
     """Make every run that is not finished yet, and compare them.
 
@@ -107,28 +107,30 @@ def measure_optimizers(
     with locked(folder / LOCK, wait_s=_PATIENCE_S):
         _check_settings(plan, folder)
     places = {run: _place(folder, *run) for run in plan.runs()}
-    done = _finished(places)
-    finished(_figures(plan, done))
-    while left := [run for run in places if run not in done]:
-        before, busy = len(done), 0
-        for run in left:
+    finished_runs = _finished(places)
+    finished(_figures(plan, finished_runs))
+    while remaining := [run for run in places if run not in finished_runs]:
+        before, busy = len(finished_runs), 0
+        for run in remaining:
             try:
-                found = None if run in done else _made(plan, folder, run, places, progress)
+                figures = None if run in finished_runs else _run_figures(plan, folder, run, places, progress)
             except HeldError:
                 busy += 1
                 continue
-            if found is not None:
-                done = {**done, **_finished(places), run: found}
-                finished(_figures(plan, done))
-        if busy == len(left):
+            if figures is not None:
+                finished_runs = {**finished_runs, **_finished(places), run: figures}
+                finished(_figures(plan, finished_runs))
+        if busy == len(remaining):
             break
-        if len(done) == before:
+        if len(finished_runs) == before:
             time.sleep(_LOOK_S)
-            done = {**done, **_finished(places)}
-    return _figures(plan, done)
+            finished_runs = {**finished_runs, **_finished(places)}
+    return _figures(plan, finished_runs)
 
 
-def _made(plan: Plan, folder: Path, run: _Run, places: Mapping[_Run, RunPlace], progress: Shown) -> RunFigures | None:
+def _run_figures(
+    plan: Plan, folder: Path, run: _Run, places: Mapping[_Run, RunPlace], progress: Progress
+) -> RunFigures | None:
     """The figures of a run; None if the seed prompts, which it begins with, are not finished.
 
     Raises:
@@ -149,9 +151,9 @@ def _made(plan: Plan, folder: Path, run: _Run, places: Mapping[_Run, RunPlace], 
             return None
     place.path.parent.mkdir(parents=True, exist_ok=True)
     with locked(place.lock):
-        found = place.figures()
-        if found is not None and (contender.name != SEED or place.reusable()):
-            return found
+        figures = place.figures()
+        if figures is not None and (contender.name != SEED or place.reusable()):
+            return figures
         return measure_run(
             contender,
             _configured(plan, folder, *run),
@@ -170,17 +172,17 @@ def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, RunFigures]:
 
     Those of the seed prompts are made again if a search is left that begins with their replies, and these are gone.
     """
-    done = {run: found for run, place in places.items() if (found := place.figures()) is not None}
-    searched = {system for system, _, _ in places.keys() - done.keys()}
+    finished_runs = {run: figures for run, place in places.items() if (figures := place.figures()) is not None}
+    searched = {system for system, _, _ in places.keys() - finished_runs.keys()}
     return {
-        (system, contender, seed): found
-        for (system, contender, seed), found in done.items()
+        (system, contender, seed): figures
+        for (system, contender, seed), figures in finished_runs.items()
         if contender.name != SEED or system not in searched or places[system, contender, seed].reusable()
     }
 
 
-def _figures(plan: Plan, done: Mapping[_Run, RunFigures]) -> OptimizeFigures:
-    runs = tuple(done[run] for run in plan.runs() if run in done)
+def _figures(plan: Plan, finished_runs: Mapping[_Run, RunFigures]) -> OptimizeFigures:
+    runs = tuple(finished_runs[run] for run in plan.runs() if run in finished_runs)
     return OptimizeFigures(
         dataset=plan.config.dataset,
         model=plan.config.models.task.model,
@@ -197,11 +199,11 @@ def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPla
 
 
 def _configured(plan: Plan, folder: Path, system: str, contender: Contender, seed: int) -> RunConfig:
-    given = plan.config
-    tracking = Tracking(uri=given.tracking.uri or store_uri(folder), experiment=given.tracking.experiment, traces=0)
-    config = contender.configured(given, seed=seed, calls=plan.calls, rounds=plan.rounds, tracking=tracking)
-    own = given.system_settings if system == given.system else {}
-    return config.model_copy(update={"system": system, "system_settings": own})
+    config = plan.config
+    tracking = Tracking(uri=config.tracking.uri or store_uri(folder), experiment=config.tracking.experiment, traces=0)
+    tuned = contender.configured(config, seed=seed, calls=plan.calls, rounds=plan.rounds, tracking=tracking)
+    own = config.system_settings if system == config.system else {}
+    return tuned.model_copy(update={"system": system, "system_settings": own})
 
 
 def _check_settings(plan: Plan, folder: Path) -> None:
@@ -221,7 +223,7 @@ def _check_settings(plan: Plan, folder: Path) -> None:
         },
         # Of embedded models the settings that last leave out the name, since it may be a path.
         **{f"models.{role}.model": Path(settings.model).name for role, settings in models.items()},
-        "data": digest([[each.model_dump(mode="json") for each in group] for group in groups]),
+        "data": digest([[conversation.model_dump(mode="json") for conversation in group] for group in groups]),
         "--calls": str(plan.calls),
         "--rounds": str(plan.rounds),
     }

@@ -126,15 +126,15 @@ def _figures(
         raise RunError(f"{finished.folder.path}: the search did not begin: {result.stopped}; fix that and start again")
     curve = (
         Point(calls=0, score=start.score),
-        *(Point(calls=each.search_calls or 0, score=each.validation_score) for each in result.iterations),
+        *(Point(calls=record.search_calls or 0, score=record.validation_score) for record in result.iterations),
     )
     return RunFigures(
         system=config.system,
         contender=contender.name,
         seed=config.seed,
-        scores={each.conversation.id: 0.0 if each.tainted is not None else each.score for each in outcomes},
-        failed=tuple(each.conversation.id for each in outcomes if each.tainted is not None),
-        questions=sum(len(each.conversation.questions) for each in outcomes),
+        scores={outcome.conversation.id: 0.0 if outcome.tainted is not None else outcome.score for outcome in outcomes},
+        failed=tuple(outcome.conversation.id for outcome in outcomes if outcome.tainted is not None),
+        questions=sum(len(outcome.conversation.questions) for outcome in outcomes),
         calls=cost.calls,
         tokens=cost.tokens,
         minutes=cost.seconds / 60,

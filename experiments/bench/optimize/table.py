@@ -54,7 +54,9 @@ def conclusions(system: SystemFigures) -> list[str]:
     """How the default search compares with each other one, and where it comes out; nothing while it has no run."""
     if not system.ours:
         return []
-    lines = [f"{OURS} against {contender}: {_told(found)}" for contender, found in system.ours.items()]
+    lines = [
+        f"{OURS} against {contender}: {_comparison_text(comparison)}" for contender, comparison in system.ours.items()
+    ]
     scores = {contender.contender: contender.score for contender in system.contenders}
     ahead = [contender for contender, score in scores.items() if score > scores[OURS] + _TIE]
     if ahead:
@@ -64,7 +66,8 @@ def conclusions(system: SystemFigures) -> list[str]:
         first = f"{OURS} has the highest held-out score of {len(scores)} contenders"
         first += f", and so has {', '.join(level)}" if level else ""
     better, worse = (
-        ", ".join(contender for contender, found in system.ours.items() if found.conclusion == which) or "none"
+        ", ".join(contender for contender, comparison in system.ours.items() if comparison.conclusion == which)
+        or "none"
         for which in ("better", "worse")
     )
     return [*lines, f"{first}; shown to be better than {better}, and worse than {worse}"]
@@ -92,18 +95,22 @@ def heading(figures: OptimizeFigures, system: SystemFigures) -> str:
 
 def notes(figures: OptimizeFigures) -> list[str]:
     """What a reader of the figures must know: missing runs, unused calls, failed champions, other code."""
-    found = []
+    lines = []
     missing = figures.runs_planned - len(figures.runs)
     if missing > 0:
-        found.append(f"{missing} of {figures.runs_planned} runs are not finished")
+        lines.append(f"{missing} of {figures.runs_planned} runs are not finished")
     for system in figures.systems:
-        seeds = {each.contender: len(each.by_seed) for each in system.contenders if each.contender != SEED}
+        seeds = {
+            contender.contender: len(contender.by_seed)
+            for contender in system.contenders
+            if contender.contender != SEED
+        }
         if len(set(seeds.values())) > 1:
             counts = ", ".join(f"{contender} {count}" for contender, count in seeds.items())
-            found.append(f"{system.system}: means are over different numbers of seeds ({counts})")
+            lines.append(f"{system.system}: means are over different numbers of seeds ({counts})")
     for run in figures.runs:
         if run.failed:
-            found.append(
+            lines.append(
                 f"{run.system}, {run.contender}, seed {run.seed}: the champion fails on {len(run.failed)} of "
                 f"{len(run.scores)} held-out conversations, which count as 0"
             )
@@ -112,26 +119,26 @@ def notes(figures: OptimizeFigures) -> list[str]:
             own = [run for run in figures.runs if (run.system, run.contender) == (system.system, contender.contender)]
             early = [run for run in own if contender.contender != SEED and run.calls < _USED * figures.calls]
             if early:
-                found.append(
+                lines.append(
                     f"{system.system}, {contender.contender}: {len(early)} of {len(own)} searches left calls unused "
                     f"({early[0].stopped})"
                 )
     codes = len({run.code for run in figures.runs})
     if codes > 1:
-        found.append(f"the runs were made by {codes} versions of memtune's code")
-    return found
+        lines.append(f"the runs were made by {codes} versions of memtune's code")
+    return lines
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [headings, ["---", *["---:"] * (len(headings) - 1)]]
-    told = ["| " + " | ".join(line) + " |" for line in lines]
-    return "\n".join([*told, *("| " + " | ".join((literal(row[0]), *row[1:])) + " |" for row in rows)])
+    head = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([*head, *("| " + " | ".join((literal(row[0]), *row[1:])) + " |" for row in rows)])
 
 
-def _told(found: ContenderComparison) -> str:
-    interval = f"95 % {_between(found)}, " if found.ci is not None else ""
-    return f"{found.delta:+.3f} ({interval}{p_phrase(found.p_value)}): {found.conclusion}"
+def _comparison_text(comparison: ContenderComparison) -> str:
+    interval = f"95 % {_between(comparison)}, " if comparison.ci is not None else ""
+    return f"{comparison.delta:+.3f} ({interval}{p_phrase(comparison.p_value)}): {comparison.conclusion}"
 
 
-def _between(found: ContenderComparison) -> str:
-    return interval_text(found.ci, "+.3f", between=" to ")
+def _between(comparison: ContenderComparison) -> str:
+    return interval_text(comparison.ci, "+.3f", between=" to ")

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from experiments.commands.bench.suite_options import suite_options
-from experiments.commands.options import config_from
+from experiments.commands.bench.moved import moved
+from experiments.commands.options import config_from, home_option, task_model_options
 from experiments.commands.output import write_output
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from tracing.llm.access import ModelAccess
+matcher_option = click.option(
+    "--matcher",
+    metavar="NAME",
+    default="words",
+    show_default=True,
+    help="What decides for the method what a text carries: words, meaning, llm or your own.",
+)
+complaints_option = click.option(
+    "--complaints",
+    is_flag=True,
+    help="Give the method only what a user knows who says that a reply is wrong: no right answer, no evidence.",
+)
 
 
 @click.command(
-    epilog="""\b
+    epilog="""
 Examples:
-  memtune bench attribution --suite injected --method survival --json survival.json
-  memtune bench attribution --suite injected-hard --method survival --system rag
-  memtune bench attribution --suite injected --method replay --system fact-memory --cases 300 --seed 1
-  memtune bench attribution --suite injected --method replay --system mem0 --cases 40
-  memtune bench attribution --suite injected --method replay --model qwen2.5-coder-0.5b --limit-conversations 6
   memtune bench attribution --suite annotated/ --method survival --json report.json
   memtune bench attribution --suite annotated/ --method survival --complaints
   memtune bench attribution --suite annotated/ --method assisted --model gpt-4.1-mini --base-url URL
@@ -34,142 +37,65 @@ Examples:
 @click.option(
     "--suite",
     required=True,
-    metavar="PATH|injected|injected-hard|memtracebench",
-    help="An annotated graph or a folder of them; `injected`: passed cases with injected faults; `injected-hard`: the "
-    "same as foreign traces or with missing parts; `memtracebench`: downloaded once from its hub ($HF_ENDPOINT).",
+    metavar="PATH|memtracebench",
+    help="An annotated graph or a folder of them; `memtracebench`: downloaded once from its hub ($HF_ENDPOINT).",
 )
 @click.option(
     "--method",
     required=True,
     metavar="NAME",
     help="What to measure: an attribution method (your own as module:Object), or one of the controls "
-    "replay, majority and random.",
+    "majority and random.",
 )
-@click.option(
-    "--matcher",
-    metavar="NAME",
-    default="words",
-    show_default=True,
-    help="What decides for the method what a text carries: words, meaning, llm or your own.",
-)
-@click.option(
-    "--complaints",
-    is_flag=True,
-    help="Give the method only what a user knows who says that a reply is wrong: no right answer, no evidence.",
-)
-@suite_options
+@matcher_option
+@complaints_option
+@task_model_options
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for intervals and the control random.")
+@click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
+@home_option
 def attribution(
     suite: str,
     method: str,
     matcher: str,
     complaints: bool,
-    count: int,
     seed: int,
     target: Path | None,
     home: Path | None,
     **given: Any,
 ) -> None:
-    """Measure an attribution method on wrong answers whose decisive operation is known.
+    """Measure an attribution method on wrong answers whose decisive operation people labelled.
 
-    `injected` makes its own labelled cases: it runs the systems that need no library of their own, or the one that
-    --system names, on the data, injects a fault into a passed case, and keeps it if the answer becomes wrong. Faults
-    are aimed by the data's annotations and by lineage, never by attribution's matching of texts. Without --model the
-    system uses a scripted model on loopback that makes no mistakes. With `assisted` and `agent`, --model names the
-    model that helps attribution, and the system's stays scripted.
+    --model names the model that helps a method which asks one. Faults that are injected into memory systems, for which
+    `replay` is a further control, are measured from a clone of memtune's repository: python -m benchmarks attribution.
     """
     import json
 
     from attribution.survival.matching.matcher import WORDS
-    from experiments.bench.attributing import IN_PROCESS, attributor, measure, needs_models, open_bench
-    from experiments.data.published.memtracebench import NAME, fetched
+    from experiments.bench.attribution import attributor, complaints_in, measure, needs_models, read_suite, remarks_on
+    from experiments.bench.attribution_table import accuracy_table, add_error_types, summary
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, open_access
 
+    if suite in ("injected", "injected-hard"):
+        raise moved(f"--suite {suite}", f"attribution --suite {suite}")
+    if method == "replay":
+        raise moved("--method replay", "attribution --suite injected --method replay")
     config = config_from(None, given)
-    systems = [config.system] if given.get("system") else list(IN_PROCESS)
     asks = needs_models(method)
-    helped = asks or matcher != WORDS
-
-    def models() -> AbstractContextManager[ModelAccess]:
-        return open_access(config, home_folder(home), surely=asks or bool(given.get("model")))
-
-    with (
-        run_view() as view,
-        open_bench(
-            str(fetched(home_folder(home), view.progress)) if suite == NAME else suite,
-            config,
-            systems,
-            models=models if given.get("model") and not helped else None,
-            count=count,
-            seed=seed,
-            progress=view.progress,
-        ) as bench,
-        models() if helped else nullcontext() as helper,
-    ):
-        bench = bench.as_complaints() if complaints else bench
-        make = attributor(method, bench, helper, seed=seed, matcher=matcher)
-        result = measure(bench, make, helper, seed=seed, progress=view.progress)
+    surely = asks or bool(given.get("model"))
+    with run_view() as view:
+        cases = read_suite(suite, home_folder(home), view.progress)
+        cases = complaints_in(cases) if complaints else cases
+        helped = asks or matcher != WORDS
+        with open_access(config, home_folder(home), surely=surely) if helped else nullcontext() as access:
+            make = attributor(method, cases, access, seed=seed, matcher=matcher)
+            _, figures = measure(cases, make, access, seed=seed, progress=view.progress)
     if target is not None:
-        write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
+        write_output(target, json.dumps(figures, indent=2, ensure_ascii=False) + "\n", "--json")
     console = LiteralConsole()
-    console.print(_table(result, bench.suite.name, method))
-    for line in (*bench.notes, *_summary(result)):
+    table = accuracy_table(f"{method} on {cases.name}")
+    add_error_types(table, figures)
+    console.print(table)
+    for line in (*remarks_on(cases), *summary(figures)):
         console.print(line, soft_wrap=True)
-
-
-def _table(result: dict[str, Any], suite: str, method: str) -> Table:
-    """Accuracy by system, kind of fault and condition, if faults were injected, and by error type."""
-    from experiments.bench.injected_faults.kinds import KINDS
-    from experiments.display.tables import plain_table
-
-    table = plain_table(f"{method} on {suite}", gap=2)
-    for name in ("", "content", "n", "error type", "operation", "precision"):
-        table.add_column(name, justify="left" if name in ("", "content") else "right", no_wrap=True)
-    for system, own in result["by_system"].items():
-        for fault in [fault for fault in KINDS if fault in own["by_fault"]]:
-            table.add_row(fault, KINDS[fault].nature, *_cells(own["by_fault"][fault]))
-        for nature, row in own["by_nature"].items():
-            table.add_row(f"{system}, all", nature, *_cells(row), style="italic")
-        table.add_row(f"{system}, all", "", *_cells(own), style="bold", end_section=True)
-    for condition, row in result["by_condition"].items():
-        table.add_row(condition, "", *_cells(row))
-    if result["by_condition"]:
-        table.add_section()
-    for error_type, row in result["by_type"].items():
-        table.add_row(error_type, "", *_cells(row), _share(row["precision"]))
-    table.add_row("all", "", *_cells(result), style="bold")
-    return table
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """n, error type accuracy and operation accuracy, with the intervals where they are known."""
-
-    def part(key: str) -> str:
-        low, high = row.get(f"{key}_ci") or (None, None)
-        return _share(row[key]) if low is None or row[key] is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"
-
-    return str(row["n"]), part("eta"), part("oia")
-
-
-def _summary(result: dict[str, Any]) -> list[str]:
-    def figure(key: str, form: str = ".3f") -> str:
-        return "–" if result[key] is None else format(result[key], form)
-
-    failed = result["failed"]
-    lost = f"warning: the method or its model failed on {failed:,} of {result['n']:,} cases, which count as they ended"
-    return [
-        *([lost] if failed else []),
-        f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
-        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')} "
-        f"({figure('ece_cross_fitted')} cross-fitted)",
-        f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
-        f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
-        f"distance {figure('distance', '.2f')}",
-        f"cost of a case: {figure('ms_per_case', '.1f')} ms, {figure('calls_per_case', '.2f')} model calls, "
-        f"{figure('tokens_per_case', '.0f')} tokens",
-    ]

@@ -3,54 +3,74 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from experiments.commands.options import Command, with_options
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
+
+
+def gate_options(command: Command) -> Command:
+    """How much is simulated, and where the figures go."""
+    return with_options(
+        command,
+        click.option(
+            "--conversations",
+            type=click.IntRange(min=4),
+            default=24,
+            show_default=True,
+            metavar="N",
+            help="Conversations to search with (train and validation).",
+        ),
+        click.option(
+            "--test", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Held-out ones."
+        ),
+        click.option(
+            "--trials",
+            type=click.IntRange(min=1),
+            default=1000,
+            show_default=True,
+            metavar="N",
+            help="Challengers an effect.",
+        ),
+        click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws."),
+        click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures."),
+    )
 
 
 @click.command(
     epilog="""\b
 Examples:
-  memtune bench gate
-  memtune bench gate --test 10 --conversations 14
+  memtune bench gate --recorded mine.json
   memtune bench gate --recorded mine.json --trials 2000 --json gate.json
 """
 )
 @click.option(
     "--recorded",
     type=click.Path(path_type=Path),
-    help='Answers to draw from, of `memtune eval --answers`: {"seed": {"CONVERSATION": "+-+"}, "PROMPTS": {...}} '
-    "[default: bundled ones].",
+    required=True,
+    help='Answers to draw from, of `memtune eval --answers`: {"seed": {"CONVERSATION": "+-+"}, "PROMPTS": {...}}.',
 )
-@click.option(
-    "--conversations",
-    type=click.IntRange(min=4),
-    default=24,
-    show_default=True,
-    metavar="N",
-    help="Conversations to search with (train and validation).",
-)
-@click.option("--test", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Held-out ones.")
-@click.option(
-    "--trials", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N", help="Challengers an effect."
-)
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws.")
-@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
-def gate(recorded: Path | None, conversations: int, test: int, trials: int, seed: int, file: Path | None) -> None:
+@gate_options
+def gate(recorded: Path, **sizes: Any) -> None:
     """Simulate how often a challenger with a known effect becomes champion and is found improved on the test.
 
-    The design before it (two screening conversations, then one decision) meets the same challengers. Each is made of
-    answers to two sets of prompts, so the figures depend on how many answers an edit changes; they are given for each
-    of the recorded prompts too.
+    A challenger is made of answers to two sets of prompts, so the figures depend on how many answers an edit changes;
+    they are given for each of the recorded prompts too.
     """
+    simulate(recorded, **sizes)
+
+
+def simulate(recorded: Path, *, conversations: int, test: int, trials: int, seed: int, file: Path | None) -> None:
+    """Simulate gate and verdict on recorded answers, write the figures and show them."""
     from experiments.bench.gate import EFFECTS, measure_gate
-    from experiments.bench.recorded_answers import BUNDLED, read_recorded
+    from experiments.bench.recorded_answers import read_recorded
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view
 
-    answers = read_recorded(recorded or BUNDLED)
+    answers = read_recorded(recorded)
     with run_view() as view:
         figures = measure_gate(
             answers, conversations=conversations, test=test, trials=trials, seed=seed, progress=view.progress
@@ -66,8 +86,8 @@ def gate(recorded: Path | None, conversations: int, test: int, trials: int, seed
             name,
             f"{rates.changed:.3f}",
             f"{rates.null_rate:.3f}",
-            *(f"{share:.3f} ({rates.power_before[effect]:.3f})" for effect, share in rates.power.items()),
-            f"{rates.calls:.1f} ({rates.calls_before:.1f})",
+            *(f"{share:.3f}" for share in rates.power.values()),
+            f"{rates.calls:.1f}",
         )
     LiteralConsole().print(table)
-    say("shares found improved, by true effect, and conversations a challenger met; in parentheses, the earlier design")
+    say("shares found improved, by true effect, and conversations a challenger met")

@@ -1,43 +1,34 @@
-"""`memtune bench`: measure the parts of memtune."""
+"""`memtune bench`: measure optimizers, attribution methods and recorded answers of your own."""
 
 from __future__ import annotations
 
 import click
 
 from experiments.commands.bench.attribution import attribution
-from experiments.commands.bench.calibration import calibration
-from experiments.commands.bench.evidence import evidence
-from experiments.commands.bench.exploring import exploring
 from experiments.commands.bench.gate import gate
-from experiments.commands.bench.gold_answers import gold_answers
-from experiments.commands.bench.loop import loop
-from experiments.commands.bench.matcher import matcher
+from experiments.commands.bench.moved import MOVED, moved
 from experiments.commands.bench.optimize import optimize
-from experiments.commands.bench.throughput import throughput
-from experiments.commands.bench.trace_memory import trace_memory
-from experiments.commands.bench.tracing import tracing
-from experiments.commands.bench.triage import triage
 from experiments.commands.whole_summaries import WholeSummaries
 
 
-@click.group(cls=WholeSummaries)
+class _Bench(WholeSummaries):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first argument names.
+
+        Raises:
+            ConfigError: it measures memtune itself, so that it is no command of memtune.
+        """
+        if args[0] in MOVED:
+            raise moved(f"bench {args[0]}", args[0])
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Bench)
 def bench() -> None:
-    """Measure a part of memtune: its cost or its accuracy."""
+    """Measure on your own data: optimizers, an attribution method, what the gate would find."""
 
 
-for _command in (
-    gold_answers,
-    attribution,
-    calibration,
-    evidence,
-    exploring,
-    gate,
-    loop,
-    matcher,
-    optimize,
-    throughput,
-    trace_memory,
-    tracing,
-    triage,
-):
+for _command in (optimize, attribution, gate):
     bench.add_command(_command)

@@ -163,12 +163,12 @@ def _show(figures: OptimizeFigures) -> None:
             (SCORES, score_cells),
             ((SCORES[0], *COSTS), lambda contender: (contender.contender, *cost_cells(contender))),
         ):
-            shown = plain_table()
+            table = plain_table()
             for name in headings:
-                shown.add_column(name, justify="left" if name == SCORES[0] else "right", no_wrap=name != SCORES[0])
+                table.add_column(name, justify="left" if name == SCORES[0] else "right", no_wrap=name != SCORES[0])
             for contender in system.contenders:
-                shown.add_row(*cells(contender))
-            console.print(shown)
+                table.add_row(*cells(contender))
+            console.print(table)
         for line in conclusions(system):
             console.print(line, soft_wrap=True)
         console.print("")

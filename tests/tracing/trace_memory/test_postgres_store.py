@@ -7,7 +7,7 @@ import sys
 import pytest
 from postgres_cluster import PostgresCluster
 
-from experiments.bench.trace_memory.speed import measure_speed
+from benchmarks.trace_memory.speed import measure_speed
 from tracing.errors import ConfigError
 from tracing.trace_memory import StoreError, TraceMemory
 from tracing.trace_memory.stores.postgres_schema import ROLE

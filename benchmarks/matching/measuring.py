@@ -1,0 +1,93 @@
+"""What matchers make of the pairs and the replies: right verdicts by kind and language, and the time of one."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attribution.judging.words import judge
+from attribution.survival.matching.matcher import Claim, JudgesReplies, Matcher, Passage
+from attribution.survival.need import Need
+from attribution.survival.verdicts.mistakes import said_right
+from attribution.text.content import content_of
+from benchmarks.matching.pairs import LANGUAGES, conversation_of, pairs_of
+from benchmarks.matching.replies import Part, replies_of
+from experiments.bench.phases import Progress
+from tracing.systems.conversations import Conversation, Question
+
+Make = Callable[[Conversation], Matcher]
+
+
+def measure_matcher(make: Make, part: Part, progress: Progress) -> dict[str, Any]:
+    """How a matcher does on the pairs and on the replies of a part.
+
+    Args:
+        make: makes it for a conversation.
+        part: to measure it on.
+        progress: called with what is judged, how many of it, and of how many.
+
+    Keys of the result:
+        pairs: kind → language or "all" → n, and right, the share of right verdicts.
+        balanced: mean of the shares of right verdicts on pairs that carry the claim and on pairs that do not.
+        replies: kind or "all" → n and pardoned, the share of right replies told from wrong ones, and wrong and
+            false_pardons, the same of wrong replies; and as_format, the share of right replies that words count as
+            right in a form that was not asked for.
+        ms_per_pair, ms_per_reply: means, with what is cached.
+    """
+    pairs = pairs_of(part)
+    verdicts: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    carried: dict[bool, list[bool]] = {True: [], False: []}
+    matchers = {
+        language: make(conversation_of([pair for pair in pairs if pair.language == language])) for language in LANGUAGES
+    }
+    started = time.perf_counter()
+    for done, pair in enumerate(pairs, start=1):
+        question = Question(id="q", question=pair.question, answers=(pair.answer,), evidence=())
+        need = Need((content_of(pair.answer),), (), pair.answer)
+        (grade,) = matchers[pair.language].grades(Claim(question, need), [Passage(pair.text, traced=True)])
+        for language in (pair.language, "all"):
+            verdicts[pair.kind, language].append(grade.carries == pair.carries)
+        carried[pair.carries].append(grade.carries == pair.carries)
+        progress("pairs", done, len(pairs))
+    spent = time.perf_counter() - started
+    by_kind: dict[str, dict[str, Any]] = defaultdict(dict)
+    for (kind, language), right in verdicts.items():
+        by_kind[kind][language] = {"n": len(right), "right": _share(right)}
+    return {
+        "pairs": by_kind,
+        "balanced": sum(map(_share, carried.values())) / 2,
+        "ms_per_pair": spent * 1000 / len(pairs),
+        **_measure_replies(matchers[LANGUAGES[0]], part, progress),
+    }
+
+
+def _measure_replies(matcher: Matcher, part: Part, progress: Progress) -> dict[str, Any]:
+    rows: dict[str, dict[bool, list[tuple[bool, bool]]]] = defaultdict(lambda: {True: [], False: []})
+    replies = replies_of(part)
+    started = time.perf_counter()
+    for done, reply in enumerate(replies, start=1):
+        question = Question(id="q", question=reply.question, answers=(reply.answer,), evidence=())
+        right = said_right(question, reply.reply, matcher if isinstance(matcher, JudgesReplies) else None)
+        in_form = judge(reply.reply, question.answers).contains == 1
+        for kind in (reply.kind, "all"):
+            rows[kind][reply.right].append((right, in_form))
+        progress("replies", done, len(replies))
+    spent = time.perf_counter() - started
+    return {"replies": {kind: _row(both) for kind, both in rows.items()}, "ms_per_reply": spent * 1000 / len(replies)}
+
+
+def _row(both: Mapping[bool, list[tuple[bool, bool]]]) -> dict[str, Any]:
+    return {
+        "n": len(both[True]),
+        "pardoned": _share(said for said, _ in both[True]),
+        "as_format": _share(in_form and not said for said, in_form in both[True]),
+        "wrong": len(both[False]),
+        "false_pardons": _share(said for said, _ in both[False]),
+    }
+
+
+def _share(hits: Iterable[bool]) -> float:
+    listed = list(hits)
+    return sum(listed) / len(listed) if listed else 0.0
