@@ -2,8 +2,8 @@
 
 How likely comes from how often such evidence was found in spoiled and in sound answers: counted on the development
 conversations of `python -m benchmarks gold-answers` (conv-41, conv-43 and conv-47 of LoCoMo, and half of the bundled
-sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are wrong were left out. All are
-English conversations of two people.
+sample), with eight seeds. Nine unspoiled answers of LoCoMo that were accused and on reading are wrong were left out.
+All are English conversations of two people.
 """
 
 from __future__ import annotations
