@@ -51,25 +51,27 @@ def agreement_of(labels: Iterable[Label], traces: Container[str]) -> AgreementRe
 
     A rejected verdict without an error type is no label of the case.
     """
-    given = list(labels)
-    everything = [one for one in given if one.case.trace in traces]
+    in_force = list(labels)
+    open_labels = [label for label in in_force if label.case.trace in traces]
     by_case: dict[CaseId, dict[str, Label]] = defaultdict(dict)
-    for one in everything:
-        if one.assessment.error_type is not None:
-            by_case[one.case][one.annotator] = one
+    for label in open_labels:
+        if label.assessment.error_type is not None:
+            by_case[label.case][label.annotator] = label
     shared = {case: by for case, by in by_case.items() if len(by) > 1}
     annotators = sorted({name for by in by_case.values() for name in by})
     pairs = [_pair(first, second, shared.values()) for first, second in combinations(annotators, 2)]
-    disputed = [case for case, by in shared.items() if len({(_type(one), _operations(one)) for one in by.values()}) > 1]
+    disputed = [
+        case for case, by in shared.items() if len({(_type(label), _operations(label)) for label in by.values()}) > 1
+    ]
     return AgreementReport(
         Counter(name for by in by_case.values() for name in by),
         len(shared),
-        krippendorff_alpha([[_type(one) for one in by.values()] for by in shared.values()]),
-        krippendorff_alpha([[_operations(one) for one in by.values()] for by in shared.values()]),
+        krippendorff_alpha([[_type(label) for label in by.values()] for by in shared.values()]),
+        krippendorff_alpha([[_operations(label) for label in by.values()] for by in shared.values()]),
         tuple(pair for pair in pairs if pair.cases),
         tuple(disputed),
-        _accepted(everything),
-        len(given) - len(everything),
+        _accepted(open_labels),
+        len(in_force) - len(open_labels),
     )
 
 
@@ -79,8 +81,8 @@ def _pair(first: str, second: str, shared: Iterable[Mapping[str, Label]]) -> Pai
         first,
         second,
         len(both),
-        cohen_kappa([(_type(one), _type(other)) for one, other in both]),
-        cohen_kappa([(_operations(one), _operations(other)) for one, other in both]),
+        cohen_kappa([(_type(label), _type(other_label)) for label, other_label in both]),
+        cohen_kappa([(_operations(label), _operations(other_label)) for label, other_label in both]),
     )
 
 
@@ -93,9 +95,9 @@ def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
     if not pairs:
         return None
     n = len(pairs)
-    first, second = Counter(left for left, _ in pairs), Counter(right for _, right in pairs)
-    observed = sum(left == right for left, right in pairs) / n
-    chance = sum(first[each] * second[each] for each in first) / n**2
+    first, second = Counter(value for value, _ in pairs), Counter(right for _, right in pairs)
+    observed = sum(first_value == second_value for first_value, second_value in pairs) / n
+    chance = sum(first[value] * second[value] for value in first) / n**2
     return None if chance == 1 else (observed - chance) / (1 - chance)
 
 
@@ -110,18 +112,20 @@ def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
     """
     coincidences: Counter[tuple[Hashable, Hashable]] = Counter()
     for values in units:
-        counts, given = Counter(values), len(values)
-        for left, right in ((a, b) for a in counts for b in counts if given > 1):
-            pairs = counts[left] * (counts[right] - (left == right))
-            coincidences[left, right] += pairs / (given - 1)  # type: ignore[assignment]
+        counts, value_count = Counter(values), len(values)
+        for first_value, second_value in ((a, b) for a in counts for b in counts if value_count > 1):
+            pairs = counts[first_value] * (counts[second_value] - (first_value == second_value))
+            coincidences[first_value, second_value] += pairs / (value_count - 1)  # type: ignore[assignment]
     totals: Counter[Hashable] = Counter()
-    for (left, _), weight in coincidences.items():
-        totals[left] += weight
+    for (first_value, _), weight in coincidences.items():
+        totals[first_value] += weight
     n = sum(totals.values())
     expected = n**2 - sum(total**2 for total in totals.values())
     if not expected:
         return None
-    observed = sum(weight for (left, right), weight in coincidences.items() if left != right)
+    observed = sum(
+        weight for (first_value, second_value), weight in coincidences.items() if first_value != second_value
+    )
     return 1 - (n - 1) * observed / expected
 
 
@@ -134,11 +138,13 @@ def _operations(label: Label) -> Hashable:
 
 
 def _accepted(labels: Iterable[Label]) -> dict[str, tuple[int, int]]:
-    judged = [one.assessment for one in labels if one.assessment.method and one.assessment.action != "labelled"]
+    assessments = [
+        label.assessment for label in labels if label.assessment.method and label.assessment.action != "labelled"
+    ]
     return {
         method: (
-            sum(one.action == "accepted" for one in judged if one.method == method),
-            sum(one.method == method for one in judged),
+            sum(assessment.action == "accepted" for assessment in assessments if assessment.method == method),
+            sum(assessment.method == method for assessment in assessments),
         )
-        for method in sorted({one.method for one in judged})
+        for method in sorted({assessment.method for assessment in assessments})
     }

@@ -12,7 +12,7 @@ from experiments.annotating.labels import CaseId
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class ConsensusLabel:
     """What the annotators say about a case.
 
     Attributes:
@@ -30,28 +30,28 @@ class Agreed:
     labels: tuple[Label, ...]
 
 
-def agreed(labels: Iterable[Label]) -> tuple[Mapping[CaseId, Agreed], tuple[CaseId, ...]]:
+def consensus_of(labels: Iterable[Label]) -> tuple[Mapping[CaseId, ConsensusLabel], tuple[CaseId, ...]]:
     """The cases with one most frequent error type, and those on which the annotators are divided."""
     by_case: dict[CaseId, list[Label]] = defaultdict(list)
-    for one in labels:
-        if one.assessment.error_type is not None:
-            by_case[one.case].append(one)
-    found: dict[CaseId, Agreed] = {}
+    for label in labels:
+        if label.assessment.error_type is not None:
+            by_case[label.case].append(label)
+    consensus: dict[CaseId, ConsensusLabel] = {}
     divided: list[CaseId] = []
-    for case, given in by_case.items():
-        types = Counter(one.assessment.error_type for one in given).most_common(2)
+    for case, case_labels in by_case.items():
+        types = Counter(label.assessment.error_type for label in case_labels).most_common(2)
         if len(types) > 1 and types[0][1] == types[1][1]:
             divided.append(case)
         else:
-            found[case] = _of_most(types[0][0], given)
-    return found, tuple(divided)
+            consensus[case] = _of_most(types[0][0], case_labels)
+    return consensus, tuple(divided)
 
 
-def _of_most(error_type: ErrorType | None, given: list[Label]) -> Agreed:
+def _of_most(error_type: ErrorType | None, labels: list[Label]) -> ConsensusLabel:
     assert error_type is not None  # noqa: S101 (those without were left out)
-    most = [one for one in given if one.assessment.error_type == error_type]
-    named = Counter(oid for one in most for oid in one.assessment.operations)
+    most = [label for label in labels if label.assessment.error_type == error_type]
+    named = Counter(oid for label in most for oid in label.assessment.operations)
     decisive = tuple(oid for oid, count in named.items() if 2 * count >= len(most))
     rest = tuple(oid for oid in named if oid not in decisive)
-    evidence = dict.fromkeys(vid for one in most for vid in one.assessment.evidence)
-    return Agreed(error_type, decisive, rest, tuple(evidence), tuple(given))
+    evidence = dict.fromkeys(vid for label in most for vid in label.assessment.evidence)
+    return ConsensusLabel(error_type, decisive, rest, tuple(evidence), tuple(labels))

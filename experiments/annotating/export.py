@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from attribution.cases import Case, ErrorType
-from experiments.annotating.consensus import Agreed, agreed
+from experiments.annotating.consensus import ConsensusLabel, consensus_of
 from experiments.annotating.label_store import Label
 from experiments.annotating.labels import CaseId
 from experiments.annotating.workspace import GraphInUse, Workspace
@@ -34,7 +34,7 @@ _NAMES: Mapping[ErrorType, str] = {"JudgeError": "LLMAsAJudgeError"}
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportReport:
     """What an export wrote.
 
     Attributes:
@@ -59,17 +59,17 @@ class Exported:
         return ", ".join([*parts, *self.problems])
 
 
-def export(workspace: Workspace, labels: Iterable[Label], folder: Path) -> Exported:
+def export(workspace: Workspace, labels: Iterable[Label], folder: Path) -> ExportReport:
     """Write a file for each labelled trace; files of the same names in the folder are replaced.
 
     Raises:
         ConfigError: the folder cannot be written.
     """
-    given = list(labels)
-    here = [one for one in given if one.case.trace in workspace.opened]
-    found, divided = agreed(here)
-    by_trace: dict[str, dict[CaseId, Agreed]] = {}
-    for case, label in found.items():
+    all_labels = list(labels)
+    open_labels = [label for label in all_labels if label.case.trace in workspace.traces]
+    consensus, divided = consensus_of(open_labels)
+    by_trace: dict[str, dict[CaseId, ConsensusLabel]] = {}
+    for case, label in consensus.items():
         by_trace.setdefault(case.trace, {})[case] = label
     written: dict[Path, int] = {}
     problems = []
@@ -82,10 +82,12 @@ def export(workspace: Workspace, labels: Iterable[Label], folder: Path) -> Expor
             continue
         _write(path, document)
         written[path] = len(cases)
-    return Exported(tuple(written), sum(written.values()), len(divided), len(given) - len(here), tuple(problems))
+    return ExportReport(
+        tuple(written), sum(written.values()), len(divided), len(all_labels) - len(open_labels), tuple(problems)
+    )
 
 
-def annotated(workspace: Workspace, trace: str, cases: Mapping[CaseId, Agreed]) -> dict[str, Any]:
+def annotated(workspace: Workspace, trace: str, cases: Mapping[CaseId, ConsensusLabel]) -> dict[str, Any]:
     """A trace as a smartcomment document with these annotations.
 
     Raises:
@@ -102,14 +104,18 @@ def annotated(workspace: Workspace, trace: str, cases: Mapping[CaseId, Agreed]) 
     return document
 
 
-def _annotation(used: GraphInUse, case: Case, label: Agreed, ids: Mapping[str, str]) -> dict[str, Any]:
+def _annotation(used: GraphInUse, case: Case, label: ConsensusLabel, ids: Mapping[str, str]) -> dict[str, Any]:
     graph = used.recording.graph
-    made = graph.producers(case.prediction) if case.prediction in graph.variables else []
-    query = next((vid for one in made for vid in one.input_ids() if graph.variables[vid].kind == "query"), None)
-    messages = {one.name: one.id for one in reversed(graph.find_variables(kind="message"))}
+    producers = graph.producers(case.prediction) if case.prediction in graph.variables else []
+    query = next(
+        (vid for producer in producers for vid in producer.input_ids() if graph.variables[vid].kind == "query"), None
+    )
+    messages = {message.name: message.id for message in reversed(graph.find_variables(kind="message"))}
     gold = [messages[turn] for turn in case.question.evidence if turn in messages]
-    shown = [vid for vid in label.evidence if vid in graph.variables and graph.variables[vid].kind == "message"]
-    answers = [one for one in case.question.answers if one.strip()]
+    labelled_messages = [
+        vid for vid in label.evidence if vid in graph.variables and graph.variables[vid].kind == "message"
+    ]
+    answers = [answer for answer in case.question.answers if answer.strip()]
     one_operation = len(label.operations) == 1
     return {
         "query_id": ids.get(query or ""),
@@ -117,16 +123,16 @@ def _annotation(used: GraphInUse, case: Case, label: Agreed, ids: Mapping[str, s
         "golden_answers": answers[0] if len(answers) == 1 else answers,
         "prediction": case.reply,
         "prediction_id": ids.get(case.prediction or ""),
-        "source_evidence_ids": [ids[vid] for vid in (gold or shown)],
+        "source_evidence_ids": [ids[vid] for vid in (gold or labelled_messages)],
         "final_error_type": _NAMES.get(label.error_type, label.error_type),
         # Null where several share the fault, as the format has it.
         "final_op_id": label.operations[0] if one_operation else None,
         "acceptable_op_ids": [*label.operations, *(label.acceptable if one_operation else ())],
-        ANNOTATORS: {one.annotator: _said(one, ids) for one in label.labels},
+        ANNOTATORS: {annotator_label.annotator: _label_json(annotator_label, ids) for annotator_label in label.labels},
     }
 
 
-def _said(label: Label, ids: Mapping[str, str]) -> dict[str, Any]:
+def _label_json(label: Label, ids: Mapping[str, str]) -> dict[str, Any]:
     assessment = label.assessment
     return {
         "action": assessment.action,
@@ -146,14 +152,14 @@ def _by_node_ids(graph: ExecutionGraph) -> tuple[ExecutionGraph, dict[str, str]]
     nodes = smartcomment.document_of(graph)["data"]["nodes"]
     named = {node["metadata"][NATIVE]["id"]: node for node in nodes}
     ids = {vid: str(named[vid]["full_node_id"]) for vid in graph.variables}
-    variables = [_renamed(one, ids, str(named[one.id]["name"])) for one in graph.variables.values()]
+    variables = [_renamed(variable, ids, str(named[variable.id]["name"])) for variable in graph.variables.values()]
     operations = [
         replace(
-            one,
-            inputs=tuple((role, ids[vid]) for role, vid in one.inputs),
-            outputs=tuple((role, ids[vid]) for role, vid in one.outputs),
+            operation,
+            inputs=tuple((role, ids[vid]) for role, vid in operation.inputs),
+            outputs=tuple((role, ids[vid]) for role, vid in operation.outputs),
         )
-        for one in graph.operations.values()
+        for operation in graph.operations.values()
     ]
     return ExecutionGraph(variables, operations, graph.sessions.values(), graph.attributes), ids
 
@@ -167,8 +173,8 @@ def _renamed(variable: Variable, ids: Mapping[str, str], name: str) -> Variable:
 
 
 def _stem(workspace: Workspace, trace: str) -> str:
-    stems = [one.source.path.stem for one in workspace.opened.values()]
-    stem = workspace.opened[trace].source.path.stem
+    stems = [trace_file.source.path.stem for trace_file in workspace.traces.values()]
+    stem = workspace.traces[trace].source.path.stem
     return stem if stems.count(stem) == 1 else f"{stem}-{trace}"
 
 

@@ -16,28 +16,28 @@ LONGEST_VALUE, MOST_LISTED, BRIEF = 20_000, 100, 160
 _LONGEST_COMPARED = 4_000
 
 
-def element(graph: ExecutionGraph, one: str) -> dict[str, Any]:
+def element(graph: ExecutionGraph, element_id: str) -> dict[str, Any]:
     """A variable or operation by its id, with its neighbours, as JSON.
 
     Raises:
         TraceError: the graph has none of this id.
     """
-    if one in graph.operations:
-        return _operation(graph, graph.operations[one])
-    if one in graph.variables:
-        return _variable(graph, graph.variables[one])
-    raise TraceError(f"{one!r}: is not a variable or operation of this graph")
+    if element_id in graph.operations:
+        return _operation(graph, graph.operations[element_id])
+    if element_id in graph.variables:
+        return _variable(graph, graph.variables[element_id])
+    raise TraceError(f"{element_id!r}: is not a variable or operation of this graph")
 
 
-def brief(graph: ExecutionGraph, one: str) -> dict[str, Any]:
+def brief(graph: ExecutionGraph, element_id: str) -> dict[str, Any]:
     """An element in a line."""
-    operation = graph.operations.get(one)
+    operation = graph.operations.get(element_id)
     if operation is not None:
-        return {"id": one, "what": "operation", "name": operation.name, "text": _where(graph, operation.session)}
-    variable = graph.variables[one]
+        return {"id": element_id, "what": "operation", "name": operation.name, "text": _where(graph, operation.session)}
+    variable = graph.variables[element_id]
     text = " ".join(safe(shown_text(variable.value), BRIEF).split())
     name = variable.name if variable.version == 1 else f"{variable.name} (version {variable.version})"
-    return {"id": one, "what": "variable", "kind": variable.kind, "name": safe(name, BRIEF), "text": text}
+    return {"id": element_id, "what": "variable", "kind": variable.kind, "name": safe(name, BRIEF), "text": text}
 
 
 def safe(text: str, longest: int = LONGEST_VALUE) -> str:
@@ -49,16 +49,18 @@ def safe(text: str, longest: int = LONGEST_VALUE) -> str:
 
 def _variable(graph: ExecutionGraph, variable: Variable) -> dict[str, Any]:
     versions = graph.versions(variable.id)
-    messages = [one.id for one in graph.backward_slice(variable.id).variables.values() if one.kind == "message"]
+    messages = [
+        source.id for source in graph.backward_slice(variable.id).variables.values() if source.kind == "message"
+    ]
     onward = graph.forward_slice(variable.id)
     return {
         **brief(graph, variable.id),
         "value": safe(shown_text(variable.value)),
         "session": _where(graph, variable.session),
-        "made_by": [brief(graph, one.id) for one in graph.producers(variable.id)[:MOST_LISTED]],
-        "read_by": [brief(graph, one.id) for one in graph.consumers(variable.id)[:MOST_LISTED]],
-        "versions": [_version(before, one) for before, one in zip([None, *versions], versions, strict=False)],
-        "messages": [brief(graph, one) for one in messages[:MOST_LISTED]],
+        "made_by": [brief(graph, neighbour.id) for neighbour in graph.producers(variable.id)[:MOST_LISTED]],
+        "read_by": [brief(graph, neighbour.id) for neighbour in graph.consumers(variable.id)[:MOST_LISTED]],
+        "versions": [_version(before, version) for before, version in zip([None, *versions], versions, strict=False)],
+        "messages": [brief(graph, message_id) for message_id in messages[:MOST_LISTED]],
         "messages_count": len(messages),
         "onward": {"operations": len(onward.operations), "variables": len(onward.variables) - 1},
     }
@@ -71,7 +73,7 @@ def _version(before: Variable | None, variable: Variable) -> dict[str, Any]:
     lines: list[Any] = []
     if before is not None and not deleted:
         old = safe(shown_text(before.value), _LONGEST_COMPARED)
-        lines = [[one.kind, one.parts, one.fold] for one in diff(old, text)]
+        lines = [[line.kind, line.parts, line.fold] for line in diff(old, text)]
     return {"id": variable.id, "version": variable.version, "deleted": deleted, "text": text, "difference": lines}
 
 
@@ -97,5 +99,5 @@ def _operation(graph: ExecutionGraph, operation: Operation) -> dict[str, Any]:
 
 
 def _where(graph: ExecutionGraph, session: str | None) -> str:
-    found = graph.sessions.get(session or "")
-    return safe(found.name, BRIEF) if found is not None else ""
+    shared_session = graph.sessions.get(session or "")
+    return safe(shared_session.name, BRIEF) if shared_session is not None else ""

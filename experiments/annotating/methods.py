@@ -57,7 +57,7 @@ class Methods:
     def names(self) -> list[str]:
         """The methods, survival first; replay where a trace belongs to a run."""
         names = [SURVIVAL, *(name for name in ATTRIBUTORS.names() if name != SURVIVAL)]
-        runs = any(_run_of(one.source.path) is not None for one in self._workspace.opened.values())
+        runs = any(_run_of(trace.source.path) is not None for trace in self._workspace.traces.values())
         return [*names, REPLAY] if runs and self._prompts != "all" else names
 
     def explain(self, case: CaseId, name: str) -> Explained:
@@ -68,10 +68,10 @@ class Methods:
             MemtuneError: it fails on this case.
         """
         used = self._workspace.graph(case.trace)
-        method = self._method(used, name, self._workspace.opened[case.trace].source.path)
-        asked = self._workspace.case(case)
-        found = explained(method, asked)
-        return Explained(sound(found.attribution, asked), found.steps)
+        method = self._method(used, name, self._workspace.traces[case.trace].source.path)
+        attributed_case = self._workspace.case(case)
+        explanation = explained(method, attributed_case)
+        return Explained(sound(explanation.attribution, attributed_case), explanation.steps)
 
     def _method(self, used: GraphInUse, name: str, path: Path) -> Attributor:
         with used.lock:

@@ -78,7 +78,7 @@ class AnnotationServer:
             "GET /v1/agreement": lambda body: self._agreement(),
             "POST /v1/export": self._export,
         }
-        self._http = _listening({path: _route(made) for path, made in routes.items()}, port, key)
+        self._http = _listening({path: _route(handler) for path, handler in routes.items()}, port, key)
         origin = self._http.base_url.removesuffix("/v1")
         named = {"annotator": annotator} if annotator else {}
         self.address = f"{origin}/#{urlencode({'key': self._http.key, **named})}"
@@ -102,47 +102,49 @@ class AnnotationServer:
             "error_types": [[name, name in OUTSIDE_THE_SYSTEM] for name in ERROR_TYPES],
             "graphs": [
                 {
-                    "id": one.id,
-                    "name": safe(one.name),
-                    "problem": safe(one.problem) if one.problem else None,
-                    "read": one.is_read,
-                    "operations": one.operations,
-                    "variables": one.variables,
-                    "cases": [shown_entry(entry, order.get(entry.id)) for entry in one.entries],
+                    "id": trace.id,
+                    "name": safe(trace.name),
+                    "problem": safe(trace.problem) if trace.problem else None,
+                    "read": trace.is_read,
+                    "operations": trace.operations,
+                    "variables": trace.variables,
+                    "cases": [shown_entry(entry, order.get(entry.id)) for entry in trace.entries],
                 }
-                for one in workspace.opened.values()
+                for trace in workspace.traces.values()
             ],
         }
 
     def _standing(self, body: Any) -> Mapping[str, Any]:
         """Who has labelled how much, and the asker's own labels."""
         name = annotator_from(body)
-        labels = [one for one in self._store.in_force() if one.case in self._workspace.entries]
+        labels = [label for label in self._store.in_force() if label.case in self._workspace.entries]
         counts: dict[str, int] = {}
         by_case: dict[str, int] = {}
-        for one in labels:
-            counts[one.annotator] = counts.get(one.annotator, 0) + 1
-            if one.annotator != name:
-                key = f"{one.case.trace}/{one.case.case}"
+        for label in labels:
+            counts[label.annotator] = counts.get(label.annotator, 0) + 1
+            if label.annotator != name:
+                key = f"{label.case.trace}/{label.case.case}"
                 by_case[key] = by_case.get(key, 0) + 1
-        mine = {f"{one.case.trace}/{one.case.case}": shown_label(one) for one in labels if one.annotator == name}
-        wrong = sum(one.state == "wrong" for one in list(self._workspace.entries.values()))
+        mine = {
+            f"{label.case.trace}/{label.case.case}": shown_label(label) for label in labels if label.annotator == name
+        }
+        wrong = sum(entry.state == "wrong" for entry in list(self._workspace.entries.values()))
         return {"state": self._store.state(), "mine": mine, "others": by_case, "counts": counts, "wrong": wrong}
 
     def _case(self, body: Any) -> Mapping[str, Any]:
         case, name = _case_id(body), annotator_from(body)
-        shown = shown_case(self._workspace, case)
-        return {**shown, **self._said(name, case)}
+        content = shown_case(self._workspace, case)
+        return {**content, **self._labels_of(name, case)}
 
-    def _said(self, name: str, case: CaseId) -> Mapping[str, Any]:
+    def _labels_of(self, name: str, case: CaseId) -> Mapping[str, Any]:
         """An annotator's own revisions of a case; what others say is shown only to who has labelled it too."""
         history = self._store.history(name, case)
         mine = history[-1] if history and history[-1].in_force else None
-        others = [one for one in self._store.in_force() if one.case == case and one.annotator != name]
+        others = [label for label in self._store.in_force() if label.case == case and label.annotator != name]
         return {
             "mine": shown_label(mine) if mine is not None else None,
-            "history": [shown_label(one) for one in reversed(history)],
-            "others": [shown_label(one) for one in others] if mine is not None else None,
+            "history": [shown_label(label) for label in reversed(history)],
+            "others": [shown_label(label) for label in others] if mine is not None else None,
             "others_count": len(others),
         }
 
@@ -151,38 +153,38 @@ class AnnotationServer:
 
     def _explain(self, body: Any) -> Mapping[str, Any]:
         case = _case_id(body)
-        found = self._methods.explain(case, str(body["method"]))
-        return shown_explanation(found, self._workspace.graph(case.trace).recording.graph)
+        explanation = self._methods.explain(case, str(body["method"]))
+        return shown_explanation(explanation, self._workspace.graph(case.trace).recording.graph)
 
     def _label(self, body: Any) -> Mapping[str, Any]:
         case, name = _case_id(body), annotator_from(body)
         if self._workspace.entry(case).state == "right":
             raise LabelError("case: its reply was judged right; only wrong answers are labelled")
         assessment = assessment_from(body, self._workspace.graph(case.trace).recording.graph)
-        trace_name = self._workspace.opened[case.trace].name
+        trace_name = self._workspace.traces[case.trace].name
         self._store.add(name, case, assessment, request=_request_id(body), trace_name=trace_name)
-        return self._said(name, case)
+        return self._labels_of(name, case)
 
     def _undo(self, body: Any) -> Mapping[str, Any]:
         case, name = _case_id(body), annotator_from(body)
         self._store.undo(name, case, request=_request_id(body))
-        return self._said(name, case)
+        return self._labels_of(name, case)
 
     def _agreement(self) -> Mapping[str, Any]:
-        report = agreement_of(self._store.in_force(), self._workspace.opened)
+        report = agreement_of(self._store.in_force(), self._workspace.traces)
         entries = self._workspace.entries
         return {
             "labelled": dict(report.labelled),
             "shared": report.shared,
             "error_type": report.error_type,
             "operations": report.operations,
-            "pairs": [[one.first, one.second, one.cases, one.error_type, one.operations] for one in report.pairs],
+            "pairs": [[pair.first, pair.second, pair.cases, pair.error_type, pair.operations] for pair in report.pairs],
             "accepted": {method: list(counts) for method, counts in report.accepted.items()},
             "elsewhere": report.elsewhere,
             "disputed": [
-                {"graph": one.trace, "case": one.case, "question": safe(entries[one].question)}
-                for one in report.disputed
-                if one in entries
+                {"graph": case.trace, "case": case.case, "question": safe(entries[case].question)}
+                for case in report.disputed
+                if case in entries
             ],
         }
 
@@ -190,11 +192,11 @@ class AnnotationServer:
         labels = self._store.in_force()
         if body.get("only_mine"):
             name = annotator_from(body)
-            labels = [one for one in labels if one.annotator == name]
-        done = export(self._workspace, labels, self._exports)
+            labels = [label for label in labels if label.annotator == name]
+        written = export(self._workspace, labels, self._exports)
         return {
-            "line": safe(done.line()),
-            "folder": safe(str(self._exports.resolve())) if done.files else None,
+            "line": safe(written.line()),
+            "folder": safe(str(self._exports.resolve())) if written.files else None,
             "command": f"memtune bench attribution --suite {safe(str(self._exports))} --method survival",
         }
 
@@ -219,10 +221,10 @@ def _listening(routes: Any, port: int | None, key: str | None) -> LoopbackServer
         return listen(0)
 
 
-def _route(made: Callable[[Any], Mapping[str, Any]]) -> Callable[[Request], Mapping[str, Any]]:
+def _route(handler: Callable[[Any], Mapping[str, Any]]) -> Callable[[Request], Mapping[str, Any]]:
     def route(request: Request) -> Mapping[str, Any]:
         try:
-            return made(request.body if request.body is not None else {})
+            return handler(request.body if request.body is not None else {})
         except NotReadYetError as error:
             raise RefusalError(503, safe(str(error))) from None
         except MemtuneError as error:  # told beside the field or button that it is about

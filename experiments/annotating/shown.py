@@ -36,8 +36,8 @@ def shown_entry(entry: ListedCase, place: int | None) -> dict[str, Any]:
 def timeline(recording: Recording) -> dict[str, Any]:
     """The conversation, with the id of each message's variable."""
     ids: dict[str, str] = {}
-    for one in recording.graph.find_variables(kind="message"):
-        ids.setdefault(one.name, one.id)
+    for message in recording.graph.find_variables(kind="message"):
+        ids.setdefault(message.name, message.id)
     return {
         "sessions": [
             {
@@ -54,26 +54,27 @@ def timeline(recording: Recording) -> dict[str, Any]:
 
 def shown_case(workspace: Workspace, case: CaseId) -> dict[str, Any]:
     """A case with its evidence and its part of the graph."""
-    entry, asked = workspace.entry(case), workspace.case(case)
+    entry, attributed_case = workspace.entry(case), workspace.case(case)
     recording = workspace.graph(case.trace).recording
-    graphs = CaseGraphs(recording, asked)
+    graphs = CaseGraphs(recording, attributed_case)
     evidence = graphs.evidence()
     blames = (*entry.verdict.decisive,) if entry.verdict is not None else ()
-    blamed = [one.operation_id for one in blames if one.operation_id is not None]
+    blamed = [blame.operation_id for blame in blames if blame.operation_id is not None]
     part = graphs.around(blamed)
     return {
         "question": safe(entry.question),
         "reply": safe(entry.reply),
         "kind": safe(entry.kind),
         "state": entry.state,
-        "prediction": asked.prediction,
-        "answers": [safe(one) for one in entry.answers],
+        "prediction": attributed_case.prediction,
+        "answers": [safe(answer) for answer in entry.answers],
         "evidence": [
-            {**brief(recording.graph, one.id), "gold": one.gold, "used": one.used} for one in evidence[:MOST_EVIDENCE]
+            {**brief(recording.graph, message.id), "gold": message.gold, "used": message.used}
+            for message in evidence[:MOST_EVIDENCE]
         ],
         "evidence_count": len(evidence),
         "titles": list(part.titles),
-        "columns": [[brief(recording.graph, one) for one in column] for column in part.columns],
+        "columns": [[brief(recording.graph, element_id) for element_id in column] for column in part.columns],
         "left_out": list(part.left_out),
         "edges": [list(edge) for edge in part.edges],
     }
@@ -96,17 +97,17 @@ def shown_label(label: Label) -> dict[str, Any]:
     }
 
 
-def shown_explanation(found: Explained, graph: ExecutionGraph) -> dict[str, Any]:
+def shown_explanation(explanation: Explained, graph: ExecutionGraph) -> dict[str, Any]:
     """A verdict with its steps."""
-    said = found.attribution
+    verdict = explanation.attribution
     return {
         "steps": [
-            {"title": safe(one.title), "text": safe(one.text), "variables": _known(one.variables, graph)}
-            for one in found.steps
+            {"title": safe(step.title), "text": safe(step.text), "variables": _briefs(step.variables, graph)}
+            for step in explanation.steps
         ],
-        "decisive": [_blame(one, graph) for one in said.decisive],
-        "alternatives": [_blame(one, graph) for one in said.alternatives],
-        "abstained": safe(said.abstained) if said.abstained else None,
+        "decisive": [_blame(blame, graph) for blame in verdict.decisive],
+        "alternatives": [_blame(blame, graph) for blame in verdict.alternatives],
+        "abstained": safe(verdict.abstained) if verdict.abstained else None,
     }
 
 
@@ -117,10 +118,10 @@ def _blame(blame: Blame, graph: ExecutionGraph) -> Mapping[str, Any]:
         "error_type": blame.error_type,
         "confidence": blame.confidence,
         "reason": safe(blame.reason),
-        "evidence": _known(blame.evidence, graph),
+        "evidence": _briefs(blame.evidence, graph),
         "verdict": blame.verdict,
     }
 
 
-def _known(vids: tuple[str, ...], graph: ExecutionGraph) -> list[dict[str, Any]]:
+def _briefs(vids: tuple[str, ...], graph: ExecutionGraph) -> list[dict[str, Any]]:
     return [brief(graph, vid) for vid in vids if vid in graph.variables]

@@ -94,21 +94,23 @@ def annotate(
     from tracing.interchange.any_trace import is_trace
 
     where = home_folder(home)
-    found = sources_of(sources, where, traces_of=traces_of, data=data)
-    if not any(is_trace(one.path) for one in found):
-        raise DataError(f"{found[0].path}: is not a trace; {likeness(found[0].path) or 'give the path of one'}")
-    workspace = Workspace(found)
+    trace_sources = sources_of(sources, where, traces_of=traces_of, data=data)
+    if not any(is_trace(source.path) for source in trace_sources):
+        raise DataError(
+            f"{trace_sources[0].path}: is not a trace; {likeness(trace_sources[0].path) or 'give the path of one'}"
+        )
+    workspace = Workspace(trace_sources)
     if (agreement or target is not None) and not labels.is_file():
         raise ConfigError(f"--labels {labels}: no such file; label something first, or name the file with the labels")
     store = LabelStore(labels)
     if agreement or target is not None:
-        given = store.in_force()
+        in_force = store.in_force()
         if agreement:
-            _print_agreement(agreement_of(given, workspace.opened))
+            _print_agreement(agreement_of(in_force, workspace.traces))
         if target is not None:
             workspace.read()
-            done = export(workspace, [one for one in given if annotator in ("", one.annotator)], target)
-            say(f"{done.line()}; see {target}")
+            written = export(workspace, [label for label in in_force if annotator in ("", label.annotator)], target)
+            say(f"{written.line()}; see {target}")
         return
 
     def access(stack: ExitStack) -> ModelAccess:
