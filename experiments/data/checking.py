@@ -18,7 +18,7 @@ from experiments.data.reading import Progress, Reading, Reports
 from tracing.errors import MemtuneError, in_one_line
 from tracing.systems.conversations import Conversation
 
-_SHOWN = 3
+_MOST_IDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,54 +49,63 @@ def problems_of_dataset(name: str, path: Path, progress: Progress | None = None)
     load = cast("DatasetLoader", DATASETS.open_callable(name, "path"))
     problems: list[str] = []
     reading = Reading(problems=problems, progress=progress)
-    found: list[Conversation] = []
+    conversations: list[Conversation] = []
     try:
-        given: Iterable[Conversation] = load.read(path, reading) if isinstance(load, Reports) else load(path)
-        found.extend(given)
-        if found and not problems:
-            checked(found, str(path))
+        loaded: Iterable[Conversation] = load.read(path, reading) if isinstance(load, Reports) else load(path)
+        conversations.extend(loaded)
+        if conversations and not problems:
+            checked(conversations, str(path))
     except MemtuneError as error:
         problems.append(in_one_line(error))
     except Exception as error:
         problems.append(f"{path}: dataset {name!r} failed: {in_one_line(error)}; correct the data set")
-    found = [one for one in found if isinstance(one, Conversation)]  # `checked` reported the rest
+    conversations = [
+        element for element in conversations if isinstance(element, Conversation)
+    ]  # `checked` reported the rest
     return DataCheck(
         tuple(problems),
-        (*reading.omitted(), *_for_runs(found, path), *_for_the_metric(found)),
-        len(found),
-        sum(len(one.questions) for one in found),
+        (*reading.omitted(), *_for_runs(conversations, path), *_for_the_metric(conversations)),
+        len(conversations),
+        sum(len(conversation.questions) for conversation in conversations),
     )
 
 
-def _for_the_metric(found: list[Conversation]) -> list[str]:
+def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     """In which languages the default metric may call right replies wrong."""
     texts = {
-        one.id: [text for question in one.questions for text in (question.question, *question.answers)] for one in found
+        conversation.id: [
+            text for question in conversation.questions for text in (question.question, *question.answers)
+        ]
+        for conversation in conversations
     }
-    unread = [one.id for one in found if texts[one.id] and not is_read((*texts[one.id], *_said(one)))]
+    unread = [
+        conversation.id
+        for conversation in conversations
+        if texts[conversation.id] and not is_read((*texts[conversation.id], *_first_texts(conversation)))
+    ]
     if not unread:
         return []
-    ids = ", ".join(unread[:_SHOWN]) + ", …" * (len(unread) > _SHOWN)
+    ids = ", ".join(unread[:_MOST_IDS]) + ", …" * (len(unread) > _MOST_IDS)
     return [
-        f"{len(unread)} of {len(found)} conversations ({ids}) are in no language that the default metric {METRICS[0]} "
-        "is made for: it compares words, knows English, German, Spanish and French, and may call a right reply in "
-        f"another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, with `models.judge.model` "
+        f"{len(unread)} of {len(conversations)} conversations ({ids}) are in no language that the default metric "
+        f"{METRICS[0]} is made for: it compares words, knows English, German, Spanish and French, and may call a right "
+        f"reply in another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, with `models.judge.model` "
         "for another model than the task's (docs/guide.md)"
     ]
 
 
-def _said(conversation: Conversation) -> list[str]:
+def _first_texts(conversation: Conversation) -> list[str]:
     return [turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE)]
 
 
-def _for_runs(found: list[Conversation], path: Path) -> list[str]:
+def _for_runs(conversations: list[Conversation], path: Path) -> list[str]:
     """What keeps sound data from being used in a run."""
-    if not found:
+    if not conversations:
         return []
-    if not any(one.questions for one in found):
+    if not any(conversation.questions for conversation in conversations):
         return ["it has no questions, which a run needs; docs/data-format.md says how to add them"]
     try:
-        assign_splits(found, where=str(path))
+        assign_splits(conversations, where=str(path))
     except MemtuneError as error:
         return [str(error)]
     return []

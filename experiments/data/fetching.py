@@ -82,12 +82,12 @@ def fetch(file: RemoteFile, folder: Path, *, otherwise: str, arrived: Arrived) -
 def _is_verified(file: RemoteFile, folder: Path) -> bool:
     """Whether the file is there with the bytes that it must have; one of unknown hash is trusted from now on."""
     target = folder / file.name
-    wanted = file.sha256 or _recorded(folder).get(file.name)
+    digest = file.sha256 or _recorded(folder).get(file.name)
     if not target.is_file():
         return False
-    if wanted is None:
+    if digest is None:
         _record(folder, file.name, sha256_of(target))
-    elif sha256_of(target) != wanted:
+    elif sha256_of(target) != digest:
         if file.sha256 is None:
             raise DataError(
                 f"{target}: differs from what was fetched first, by {folder / SUMS}; delete the file to fetch it again"
@@ -99,10 +99,10 @@ def _is_verified(file: RemoteFile, folder: Path) -> bool:
 def _fetch(file: RemoteFile, folder: Path, otherwise: str, arrived: Arrived) -> None:
     target = folder / file.name
     part = target.with_name(f"{target.name}.part")
-    wanted = file.sha256 or _recorded(folder).get(file.name)
+    digest = file.sha256 or _recorded(folder).get(file.name)
     _download(file, part, otherwise, arrived)
-    _verified(file, part, wanted, folder, otherwise)
-    if wanted is None:
+    _verified(file, part, digest, folder, otherwise)
+    if digest is None:
         _record(folder, file.name, sha256_of(part))
     part.replace(target)
 
@@ -115,11 +115,11 @@ def is_here(file: RemoteFile, folder: Path) -> bool:
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def opened(url: str, otherwise: str, *, start: int = 0) -> Any:
+def http_response(url: str, otherwise: str, *, start: int = 0) -> Any:
     """The answer to a request for `url`, from the byte `start` on.
 
     Raises:
@@ -143,55 +143,55 @@ def _download(file: RemoteFile, part: Path, otherwise: str, arrived: Arrived) ->
         start = 0
     if start and start == file.size:
         return
-    answer = opened(file.url, otherwise, start=start)
+    answer = http_response(file.url, otherwise, start=start)
     if answer is None:  # nothing is left to send
         return
     with answer:
         going_on = answer.status == _PARTIAL and _begins_at(answer) == start
-        done = start if going_on else 0
+        received = start if going_on else 0
         if answer.status == _PARTIAL and not going_on:
             raise DataError(f"{file.url}: sent another part than was asked for; delete {part} and start it again")
         length = int(answer.headers.get("Content-Length") or 0)
-        total = done + length if length else file.size or 0
+        total = received + length if length else file.size or 0
         with part.open("ab" if going_on else "wb") as out:
-            while chunk := _next(answer, file, done, total):
+            while chunk := _next(answer, file, received, total):
                 out.write(chunk)
-                done += len(chunk)
-                arrived(file.name, done, total)
-        if total and done != total:
-            raise DataError(_broke_off(file, done, total))
+                received += len(chunk)
+                arrived(file.name, received, total)
+        if total and received != total:
+            raise DataError(_broke_off(file, received, total))
 
 
-def _next(answer: Any, file: RemoteFile, done: int, total: int) -> bytes:
+def _next(answer: Any, file: RemoteFile, received: int, total: int) -> bytes:
     try:
         return bytes(answer.read(_CHUNK))
     except (OSError, http.client.HTTPException):
-        raise DataError(_broke_off(file, done, total)) from None
+        raise DataError(_broke_off(file, received, total)) from None
 
 
-def _broke_off(file: RemoteFile, done: int, total: int) -> str:
-    return f"{file.url}: broke off after {done:,} of {total:,} bytes; start it again to continue"
+def _broke_off(file: RemoteFile, received: int, total: int) -> str:
+    return f"{file.url}: broke off after {received:,} of {total:,} bytes; start it again to continue"
 
 
 def _begins_at(answer: Any) -> int | None:
-    found = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range") or "")
-    return int(found[1]) if found else None
+    match = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range") or "")
+    return int(match[1]) if match else None
 
 
-def _verified(file: RemoteFile, part: Path, wanted: str | None, folder: Path, otherwise: str) -> None:
+def _verified(file: RemoteFile, part: Path, digest: str | None, folder: Path, otherwise: str) -> None:
     size = part.stat().st_size if part.is_file() else 0
     if file.size is not None and size != file.size:
         part.unlink(missing_ok=True)
         raise DataError(
             f"{file.url}: sent {size:,} bytes where {file.size:,} are expected; nothing was kept; {otherwise}"
         )
-    if wanted is None or sha256_of(part) == wanted:
+    if digest is None or sha256_of(part) == digest:
         return
-    got = sha256_of(part)
+    actual = sha256_of(part)
     part.unlink()
-    known = "is expected" if file.sha256 else f"was fetched first ({folder / SUMS})"
+    origin = "is expected" if file.sha256 else f"was fetched first ({folder / SUMS})"
     raise DataError(
-        f"{file.url}: wrong bytes: SHA-256 {got[:16]}… where {wanted[:16]}… {known}; nothing was kept; {otherwise}"
+        f"{file.url}: wrong bytes: SHA-256 {actual[:16]}… where {digest[:16]}… {origin}; nothing was kept; {otherwise}"
     )
 
 
@@ -201,12 +201,12 @@ def _recorded(folder: Path) -> dict[str, str]:
         lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    found = (re.fullmatch(r"([0-9a-f]{64})  (.+)", line) for line in lines)
-    return {match[2]: match[1] for match in found if match}
+    matches = (re.fullmatch(r"([0-9a-f]{64})  (.+)", line) for line in lines)
+    return {match[2]: match[1] for match in matches if match}
 
 
 def _record(folder: Path, name: str, digest: str) -> None:
-    known = _recorded(folder) | {name: digest}
+    digests = _recorded(folder) | {name: digest}
     new = folder / f".{SUMS}.{os.getpid()}"
-    new.write_text("".join(f"{known[each]}  {each}\n" for each in sorted(known)), encoding="utf-8")
+    new.write_text("".join(f"{digests[file_name]}  {file_name}\n" for file_name in sorted(digests)), encoding="utf-8")
     new.replace(folder / SUMS)

@@ -26,8 +26,8 @@ def files_of(card: Card, folder: Path) -> Sequence[RemoteFile]:
     """
     if card.listing:
         module, _, function = card.listing.partition(":")
-        found: Sequence[RemoteFile] = getattr(importlib.import_module(module), function)(folder)
-        return found
+        remote_files: Sequence[RemoteFile] = getattr(importlib.import_module(module), function)(folder)
+        return remote_files
     mirror = os.environ.get("HF_ENDPOINT", "").rstrip("/")
     if not mirror:
         return card.files

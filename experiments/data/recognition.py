@@ -23,14 +23,14 @@ def recognised(path: Path) -> str:
         DataError: it does not exist, or is not recognised.
     """
     if not path.exists():
-        files = (str(each) for each in path.parent.glob("*")) if path.parent.is_dir() else ()
+        files = (str(file) for file in path.parent.glob("*")) if path.parent.is_dir() else ()
         near = did_you_mean(str(path), [*CARDS, *files])
         raise DataError(
             f"{path}: no such file or folder, and no data set of this name{near}; `memtune data list` lists them"
         )
-    found = _folder(path) if path.is_dir() else _file(path)
-    if found is not None:
-        return found
+    name = _folder(path) if path.is_dir() else _file(path)
+    if name is not None:
+        return name
     looks = likeness(path, "folder", "json")
     if not looks:
         looks = "say what it is with --dataset NAME, `memtune data list` lists them"
@@ -44,7 +44,7 @@ def _folder(path: Path) -> str | None:
         return "csv"
     if next(path.rglob("probing_questions.json"), None):
         return "beam"
-    files = (each for each in sorted(path.rglob("*.json*")) if each.is_file() and each.stem != QUESTIONS)
+    files = (file for file in sorted(path.rglob("*.json*")) if file.is_file() and file.stem != QUESTIONS)
     first = next(files, None)
     name = _file(first) if first is not None else None
     return name if name in _FOLDERS else None

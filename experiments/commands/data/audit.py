@@ -51,7 +51,7 @@ Examples:
 )
 @home_option
 def audit(
-    config: str | None, split: str | None, out: Path | None, home: Path | None, *, gold: bool, **given: Any
+    config: str | None, split: str | None, out: Path | None, home: Path | None, *, gold: bool, **options: Any
 ) -> None:
     """Print the oracle ladder: how well questions are answered from gold context, from gold facts, and by the pipeline.
 
@@ -59,7 +59,7 @@ def audit(
     gold answers that the conversation speaks against: nobody says them, another speaker does, the dated turns give
     another time, the cited turn is about something else, or the question takes for granted what was not.
     """
-    settings = config_from(config, given)
+    settings = config_from(config, options)
     if gold:
         _list_suspicious(settings, split, out)
     else:
@@ -78,24 +78,30 @@ def _list_suspicious(settings: RunConfig, split: str | None, out: Path | None) -
     from tracing.recording.redaction import excerpt
 
     if split in (None, "all"):
-        conversations = [one for one in read_dataset(settings, Reading()) if one.split != "sealed"]
+        conversations = [
+            conversation for conversation in read_dataset(settings, Reading()) if conversation.split != "sealed"
+        ]
     else:
         splits = dataset_from(settings).splits
         named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
         conversations = list(named[str(split)])
-    found = [(one, suspicion) for one in conversations for suspicion in Audit(one).suspicions()]
-    found.sort(key=lambda pair: -pair[1].confidence)
-    rows = [{"conversation": one.id, **asdict(suspicion)} for one, suspicion in found]
+    suspicions = [
+        (conversation, suspicion) for conversation in conversations for suspicion in Audit(conversation).suspicions()
+    ]
+    suspicions.sort(key=lambda pair: -pair[1].confidence)
+    rows = [{"conversation": conversation.id, **asdict(suspicion)} for conversation, suspicion in suspicions]
     if out is not None:
         write_output(out, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--json")
     console = LiteralConsole()
-    asked = sum(len(one.questions) for one in conversations)
-    console.print(f"{settings.dataset}: {len(found)} of {asked} gold answers are suspicious")
-    for one, suspicion in found:
-        turns = {turn.id: turn for turn in one.turns()}
-        question = next(each for each in one.questions if each.id == suspicion.question)
+    question_count = sum(len(conversation.questions) for conversation in conversations)
+    console.print(f"{settings.dataset}: {len(suspicions)} of {question_count} gold answers are suspicious")
+    for conversation, suspicion in suspicions:
+        turns = {turn.id: turn for turn in conversation.turns()}
+        question = next(candidate for candidate in conversation.questions if candidate.id == suspicion.question)
         console.print()
-        console.print(f"{question.id} ({one.id}), {suspicion.doubt}, {suspicion.confidence:.2f}: {question.question}")
+        console.print(
+            f"{question.id} ({conversation.id}), {suspicion.doubt}, {suspicion.confidence:.2f}: {question.question}"
+        )
         console.print(f"  gold: {question.answers[0]}")
         console.print(f"  {suspicion.reason}", soft_wrap=True)
         for turn in suspicion.turns[:_MOST_TURNS]:
@@ -117,8 +123,8 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     from tracing.systems.prompts import seed_candidate
 
     splits = dataset_from(settings).splits
-    known = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-    conversations = known.get(split) or (*splits.train, *splits.validation, *splits.test)
+    groups = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+    conversations = groups.get(split) or (*splits.train, *splits.validation, *splits.test)
     with open_parts(settings, home_folder(home)) as parts, run_view() as view:
         parts.access.check()
         calibrate_judge(parts.evaluator, seed_candidate(parts.system.prompts), conversations)

@@ -46,10 +46,10 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
     folder = home_folder(home) / "data" / name
     say(f"{name}: {card.what}; licence: {card.licence}; {card.home}", err=True)
     listed = files_of(card, folder)
-    unknown = [each for each in files if each not in {file.name for file in listed}]
+    unknown = [file_name for file_name in files if file_name not in {file.name for file in listed}]
     if unknown:
-        known = ", ".join(file.name for file in listed[:_MOST])
-        raise ConfigError(f"{unknown[0]}: is not a file of {name}; its files are {known}")
+        known_names = ", ".join(file.name for file in listed[:_MOST])
+        raise ConfigError(f"{unknown[0]}: is not a file of {name}; its files are {known_names}")
     chosen = [file for file in listed if not files or file.name in files]
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
     fetched = []
@@ -59,8 +59,8 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
         def task_of(title: str) -> TaskID:
             return progress.add_task(title, total=None)
 
-        def arrived(title: str, done: int, size: int) -> None:
-            progress.update(task_of(title), completed=done, total=size or None)
+        def arrived(title: str, received: int, size: int) -> None:
+            progress.update(task_of(title), completed=received, total=size or None)
 
         for file in chosen:
             fetched.append(fetch_file(file, folder, otherwise=way_out(card), arrived=arrived))

@@ -36,7 +36,7 @@ Examples:
     help="Print this conversation whole, with the ids of its turns [default: the ends of the first].",
 )
 @data_options
-def show(source: str | None, chosen: str | None, **given: Any) -> None:
+def show(source: str | None, chosen: str | None, **options: Any) -> None:
     """Print what a data set holds: its splits, kinds of question, what is left out, and a conversation.
 
     It is the data set NAME, a file or folder PATH, which is recognised by its content, or that of a configuration.
@@ -48,15 +48,15 @@ def show(source: str | None, chosen: str | None, **given: Any) -> None:
     from experiments.display.tables import run_view
     from tracing.errors import DataError
 
-    config = _settings(source, given)
+    config = _settings(source, options)
     reading = Reading()
     dataset: Dataset | None = None
     why = ""
     groups: dict[str, Sequence[Conversation]]
     with run_view() as view:
 
-        def progress(done: int, total: int) -> None:
-            view.progress(f"reading {config.dataset}", done, total)
+        def progress(completed: int, total: int) -> None:
+            view.progress(f"reading {config.dataset}", completed, total)
 
         try:
             dataset = load_dataset(config, progress=progress)
@@ -73,26 +73,27 @@ def show(source: str | None, chosen: str | None, **given: Any) -> None:
     notes = dataset.notes if dataset is not None else reading.omitted()
     for note in (*notes, *([f"not usable in a run: {why}"] if why else [])):
         console.print(f"note: {note}")
-    everything = [one for group in groups.values() for one in group]
-    found = [one for one in everything if chosen is None or one.id == chosen]
-    if not found:
-        known = ", ".join(one.id for one in everything[:9])
-        raise DataError(f"--conversation {chosen}: there is none of this id; there are {known}")
-    console.print(f"ids: {', '.join(one.id for one in everything[:_IDS])}{', …' if len(everything) > _IDS else ''}")
-    _print_conversation(console, found[0], whole=chosen is not None)
+    conversations = [conversation for group in groups.values() for conversation in group]
+    matches = [conversation for conversation in conversations if chosen is None or conversation.id == chosen]
+    if not matches:
+        known_ids = ", ".join(conversation.id for conversation in conversations[:9])
+        raise DataError(f"--conversation {chosen}: there is none of this id; there are {known_ids}")
+    ids = ", ".join(conversation.id for conversation in conversations[:_IDS])
+    console.print(f"ids: {ids}{', …' if len(conversations) > _IDS else ''}")
+    _print_conversation(console, matches[0], whole=chosen is not None)
 
 
-def _settings(source: str | None, given: dict[str, Any]) -> RunConfig:
+def _settings(source: str | None, options: dict[str, Any]) -> RunConfig:
     from experiments.data.datasets import DATASETS
     from experiments.data.recognition import recognised
     from experiments.runs.config_file import bundled_configs
 
     if source is None or source in bundled_configs() or Path(source).suffix in (".yaml", ".yml"):
-        return config_from(source, given)
-    if source in DATASETS.names() and not (given.get("dataset") and Path(source).exists()):
-        return config_from(None, {**given, "dataset": source})
+        return config_from(source, options)
+    if source in DATASETS.names() and not (options.get("dataset") and Path(source).exists()):
+        return config_from(None, {**options, "dataset": source})
     path = Path(source)
-    return config_from(None, {**given, "dataset": given.get("dataset") or recognised(path), "data": path})
+    return config_from(None, {**options, "dataset": options.get("dataset") or recognised(path), "data": path})
 
 
 def _print_counts(console: LiteralConsole, groups: dict[str, Sequence[Conversation]]) -> None:
@@ -101,7 +102,7 @@ def _print_counts(console: LiteralConsole, groups: dict[str, Sequence[Conversati
     from rich.table import Table
 
     table = Table()
-    facts = any(one.facts for group in groups.values() for one in group)
+    facts = any(conversation.facts for group in groups.values() for conversation in group)
     names = ("split", "conversations", "sessions", "turns", *(("facts",) if facts else ()), "questions", "kinds")
     for name in names:
         table.add_column(name, justify="left" if name in ("split", "kinds") else "right")
@@ -120,19 +121,21 @@ def _print_counts(console: LiteralConsole, groups: dict[str, Sequence[Conversati
     console.print(table)
 
 
-def _print_conversation(console: LiteralConsole, one: Conversation, *, whole: bool) -> None:
-    console.print(f"{one.id}: {', '.join(one.speakers)}; {len(one.sessions)} sessions")
-    for session in one.sessions if whole else dict.fromkeys((one.sessions[0], one.sessions[-1])):
+def _print_conversation(console: LiteralConsole, conversation: Conversation, *, whole: bool) -> None:
+    console.print(f"{conversation.id}: {', '.join(conversation.speakers)}; {len(conversation.sessions)} sessions")
+    for session in (
+        conversation.sessions if whole else dict.fromkeys((conversation.sessions[0], conversation.sessions[-1]))
+    ):
         console.print(f"  {session.id}{f', {session.time}' if session.time else ''}")
         shown_turns = session.turns if whole else session.turns[:_TURNS]
         for turn in shown_turns:
             text = " ".join(turn.text.split())
-            shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-            console.print(f"    {turn.id} {turn.speaker}: {shown}")
+            excerpt = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+            console.print(f"    {turn.id} {turn.speaker}: {excerpt}")
         if len(session.turns) > len(shown_turns):
             console.print(f"    … {len(session.turns) - len(shown_turns)} more turns")
-    if one.questions:
-        first = one.questions[0]
+    if conversation.questions:
+        first = conversation.questions[0]
         answers = " | ".join(first.answers)
-        shown = answers if len(answers) <= _LONGEST_ANSWER else f"{answers[: _LONGEST_ANSWER - 1]}…"
-        console.print(f"{one.id}: {first.question} → {shown}")
+        excerpt = answers if len(answers) <= _LONGEST_ANSWER else f"{answers[: _LONGEST_ANSWER - 1]}…"
+        console.print(f"{conversation.id}: {first.question} → {excerpt}")

@@ -33,13 +33,15 @@ def validate(context: click.Context, path: Path, dataset: str | None) -> None:
         raise DataError(f"{path}: no such file or folder; give an existing one")
     name = dataset or recognised(path)
     with run_view() as view:
-        found = problems_of_dataset(name, path, lambda done, total: view.progress(f"checking {path}", done, total))
-    for problem in found.problems:
+        check = problems_of_dataset(
+            name, path, lambda completed, total: view.progress(f"checking {path}", completed, total)
+        )
+    for problem in check.problems:
         say(brief(problem))
-    for note in found.notes:
+    for note in check.notes:
         say(f"note: {note}", err=True)
-    counts = f"{found.conversations} conversations, {found.questions} questions"
-    if found.problems:
-        say(f"{path}: {len(found.problems)} problem{'s' if len(found.problems) > 1 else ''} as {name} ({counts} read)")
+    counts = f"{check.conversations} conversations, {check.questions} questions"
+    if check.problems:
+        say(f"{path}: {len(check.problems)} problem{'s' if len(check.problems) > 1 else ''} as {name} ({counts} read)")
         context.exit(1)
     say(f"{path}: {name}, {counts}, no problem")

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from experiments.data.own.feedback import ENDINGS, FeedbackRow
-from experiments.data.own.rows import Listed, Said, rows_of
+from experiments.data.own.rows import OptionalText, TextList, rows_of
 from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.files.file_kinds import likeness
@@ -30,8 +30,8 @@ class ComplaintRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     question: str
-    reply: Said = ""
-    answers: Listed = ()
+    reply: OptionalText = ""
+    answers: TextList = ()
     trace: str = ""
 
 
@@ -49,16 +49,18 @@ def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mappin
     looks = likeness(log, "complaints", "feedback", "json", "table", "text", "broken", "empty")
     if looks:
         raise DataError(f"{log}: is not a log of complaints; {looks}")
-    found: dict[Path, list[tuple[str, FeedbackRow]]] = defaultdict(list)
+    complaints: dict[Path, list[tuple[str, FeedbackRow]]] = defaultdict(list)
     for where, _, row in rows_of(log, ComplaintRow, reading):
-        meant = [trace for trace in traces if _is_meant(row.trace, trace, log.parent)]
-        if len(meant) != 1:
+        matches = [trace for trace in traces if _is_meant(row.trace, trace, log.parent)]
+        if len(matches) != 1:
             remedy = "name one of the traces given" if row.trace else "add it, since there is more than one trace"
-            reading.problem(f"{where}: trace: {row.trace!r} fits {len(meant)} of {len(traces)} traces; {remedy}")
+            reading.problem(f"{where}: trace: {row.trace!r} fits {len(matches)} of {len(traces)} traces; {remedy}")
             continue
-        told = FeedbackRow(trace=row.trace, right=False, question=row.question, reply=row.reply, answers=row.answers)
-        found[meant[0]].append((where, told))
-    return found
+        feedback = FeedbackRow(
+            trace=row.trace, right=False, question=row.question, reply=row.reply, answers=row.answers
+        )
+        complaints[matches[0]].append((where, feedback))
+    return complaints
 
 
 def _is_meant(name: str, trace: Path, folder: Path) -> bool:

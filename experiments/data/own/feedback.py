@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from attribution.failures import same_text
-from experiments.data.own.rows import Listed, Said, rows_in
+from experiments.data.own.rows import OptionalText, TextList, rows_in
 from experiments.data.reading import Reading
 
 FEEDBACK = "feedback"
@@ -38,8 +38,8 @@ class FeedbackRow(BaseModel):
     trace: str
     right: bool
     question: str = ""
-    reply: Said = ""
-    answers: Listed = ()
+    reply: OptionalText = ""
+    answers: TextList = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,17 @@ class Feedback:
 
     def unknown(self, traces: Sequence[Path]) -> None:
         """Report the rows about traces that are not among these."""
-        known = {_name_of(trace, self._folder) for trace in traces}
+        names = {_name_of(trace, self._folder) for trace in traces}
         for name, rows in self._rows.items():
-            if name not in known:
+            if name not in names:
                 for where, _ in rows:
                     self._reading.problem(f"{where}: trace: {name!r} is not a trace in {self._folder}; correct it")
 
 
 def traces_in(folder: Path) -> list[Path]:
     """The traces in and under a folder, without the feedback."""
-    files = (one for one in sorted(folder.rglob("*.json*")) if one.is_file() and one.suffix in ENDINGS)
-    return [one for one in files if not (one.parent == folder and one.stem == FEEDBACK)]
+    files = (file for file in sorted(folder.rglob("*.json*")) if file.is_file() and file.suffix in ENDINGS)
+    return [file for file in files if not (file.parent == folder and file.stem == FEEDBACK)]
 
 
 def has_feedback(folder: Path) -> bool:
@@ -102,25 +102,25 @@ def has_feedback(folder: Path) -> bool:
 
 def answer_meant(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
     """The answer that a row is about, the last of equal ones; or what is wrong with the row."""
-    asked = [
-        each
-        for each in answers
-        if not row.question or row.question in (each.id, each.name) or same_text(row.question, each.question)
+    same_question = [
+        answer
+        for answer in answers
+        if not row.question or row.question in (answer.id, answer.name) or same_text(row.question, answer.question)
     ]
-    found = [each for each in asked if not row.reply or same_text(row.reply, each.reply)]
-    last = found[-1] if found else None
+    matches = [answer for answer in same_question if not row.reply or same_text(row.reply, answer.reply)]
+    last = matches[-1] if matches else None
     if last is not None and all(
-        same_text(each.question, last.question) and same_text(each.reply, last.reply) for each in found
+        same_text(answer.question, last.question) and same_text(answer.reply, last.reply) for answer in matches
     ):
         return last
-    if asked and not found:
-        return f"reply: the trace has no such answer; it was answered with: {_listed(each.reply for each in asked)}"
-    if not found:
-        return (
-            f"question: the trace has no such answer; questions in it are: {_listed(each.question for each in answers)}"
-        )
+    if same_question and not matches:
+        replies = _listed(answer.reply for answer in same_question)
+        return f"reply: the trace has no such answer; it was answered with: {replies}"
+    if not matches:
+        questions = _listed(answer.question for answer in answers)
+        return f"question: the trace has no such answer; questions in it are: {questions}"
     more = "question" if not row.question else "reply"
-    return f"{more}: {len(found)} answers of the trace fit; add {'the ' + more}, as it was recorded"
+    return f"{more}: {len(matches)} answers of the trace fit; add {'the ' + more}, as it was recorded"
 
 
 def _listed(texts: Iterable[str]) -> str:

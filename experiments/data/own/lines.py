@@ -22,7 +22,7 @@ def read_lines(path: Path, reading: Reading) -> Iterator[Conversation]:
     """
     files = [path]
     if path.is_dir():
-        files = [each for each in sorted(path.glob("*.jsonl")) if each.is_file() and each.stem != QUESTIONS]
+        files = [file for file in sorted(path.glob("*.jsonl")) if file.is_file() and file.stem != QUESTIONS]
     if not files:
         reading.problem(f"{path}: holds no .jsonl file; one conversation a line is expected, {_REMEDY}")
     questions = Questions.beside(path, reading)
@@ -39,12 +39,12 @@ READER = FileReader(JSONL, read_lines)
 
 def _with(questions: Questions, conversation: Conversation, where: str, reading: Reading) -> Conversation:
     turns = frozenset(turn.id for turn in conversation.turns())
-    asked = questions.of(conversation.id, turns, frozenset(fact.id for fact in conversation.facts))
-    known = {question.id for question in conversation.questions}
-    for question in asked:
-        if question.id in known:
+    separate_questions = questions.of(conversation.id, turns, frozenset(fact.id for fact in conversation.facts))
+    own_ids = {question.id for question in conversation.questions}
+    for question in separate_questions:
+        if question.id in own_ids:
             reading.problem(
                 f"{where}: questions: {question.id!r} is in {QUESTIONS} beside it too; give each its own id"
             )
-    new = tuple(question for question in asked if question.id not in known)
+    new = tuple(question for question in separate_questions if question.id not in own_ids)
     return conversation.model_copy(update={"questions": (*conversation.questions, *new)}) if new else conversation

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.data.own.rows import Listed, rows_in
+from experiments.data.own.rows import TextList, rows_in
 from experiments.data.reading import Ids, Reading
 from tracing.systems.conversations import Question
 
@@ -22,15 +22,15 @@ class QuestionRow(BaseModel):
 
     conversation: str
     question: str = Field(min_length=1)
-    answers: Listed = Field(min_length=1)
+    answers: TextList = Field(min_length=1)
     id: str = ""
     kind: str = "stable"
-    evidence: Listed = ()
+    evidence: TextList = ()
     supersedes: bool = False
     unanswerable: bool = False
     fact: str = ""
 
-    def asked(self, number: int) -> Question:
+    def to_question(self, number: int) -> Question:
         """The same as a question; the `number` of its row makes an id where it has none."""
         return Question(
             id=self.id or f"{self.conversation}-q{number}",
@@ -60,9 +60,9 @@ class Questions:
         self._of: dict[str, list[tuple[str, Question]]] = defaultdict(list)
         ids = Ids(reading)
         for where, at, row in rows_in(folder, QUESTIONS, QuestionRow, reading):
-            asked = row.asked(len(self._of[row.conversation]) + 1)
-            if ids.new("question", asked.id, "id", at, where):
-                self._of[row.conversation].append((where, asked))
+            question = row.to_question(len(self._of[row.conversation]) + 1)
+            if ids.new("question", question.id, "id", at, where):
+                self._of[row.conversation].append((where, question))
 
     @classmethod
     def beside(cls, path: Path, reading: Reading) -> Self:
@@ -101,10 +101,10 @@ class Questions:
                 )
 
     def _fits(self, where: str, question: Question, turns: frozenset[str], facts: frozenset[str]) -> bool:
-        unknown = [each for each in question.evidence if each not in turns]
-        for each in unknown:
+        unknown = [turn_id for turn_id in question.evidence if turn_id not in turns]
+        for turn_id in unknown:
             self._reading.problem(
-                f"{where}: evidence: {each!r} is not the id of a turn of the conversation; correct it"
+                f"{where}: evidence: {turn_id!r} is not the id of a turn of the conversation; correct it"
             )
         wrong_fact = question.fact is not None and question.fact not in facts
         if wrong_fact:

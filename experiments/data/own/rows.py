@@ -24,21 +24,21 @@ _REMEDY = "see docs/data-format.md"
 Row = TypeVar("Row", bound=BaseModel)
 
 
-def _listed(given: Any) -> Any:
-    if isinstance(given, str):
-        return tuple(part for each in given.split(SEPARATOR) if (part := each.strip()))
-    return given
+def _as_texts(raw: Any) -> Any:
+    if isinstance(raw, str):
+        return tuple(part for cell in raw.split(SEPARATOR) if (part := cell.strip()))
+    return raw
 
 
-Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+TextList = Annotated[tuple[str, ...], BeforeValidator(_as_texts)]
 """Several texts: a list in JSON, separated by `|` in CSV."""
 
 
-def _said(given: Any) -> Any:
-    return "" if given is None else str(given) if isinstance(given, int | float) else given
+def _as_text(raw: Any) -> Any:
+    return "" if raw is None else str(raw) if isinstance(raw, int | float) else raw
 
 
-Said = Annotated[str, BeforeValidator(_said)]
+OptionalText = Annotated[str, BeforeValidator(_as_text)]
 """A text that may be left out: null in JSON is as absent, and a number its digits."""
 
 
@@ -109,7 +109,7 @@ def _delimiter(header: str, model: type[BaseModel]) -> str:
 
 def _column(name: str, model: type[BaseModel]) -> str:
     """The name of a column as the model has it, in whatever case it is written."""
-    return next((known for known in _fields(model) if known.casefold() == name.strip().casefold()), name.strip())
+    return next((field for field in _fields(model) if field.casefold() == name.strip().casefold()), name.strip())
 
 
 def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -119,16 +119,16 @@ def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def _fits(path: Path, header: list[str], model: type[BaseModel], reading: Reading) -> bool:
     """Whether the header of a table has the columns it needs, and no others; problems are reported."""
-    known = _fields(model)
+    fields = _fields(model)
     sound = True
     for name in header:
-        if name not in known:
+        if name not in fields:
             reading.problem(f"{path}:1: {name}: {unknown_key((name,), model)}; {_REMEDY}")
             sound = False
         elif header.count(name) > 1:
             reading.problem(f"{path}:1: {name}: the column is there twice; remove one of them")
             sound = False
-    for name, field in known.items():
+    for name, field in fields.items():
         if field.is_required() and name not in header:
             reading.problem(f"{path}:1: {name}: the column is missing; add it, {_REMEDY}")
             sound = False

@@ -57,21 +57,21 @@ def read_tables(path: Path, reading: Reading) -> Iterator[Conversation]:
     for where, _, row in rows_in(folder, TURNS, _TurnRow, reading):
         turns[row.conversation].append((where, row))
     facts: dict[str, list[tuple[str, Fact]]] = defaultdict(list)
-    for where, _, said in rows_in(folder, FACTS, _FactRow, reading):
-        if said.conversation not in turns:
+    for where, _, fact_row in rows_in(folder, FACTS, _FactRow, reading):
+        if fact_row.conversation not in turns:
             reading.problem(
-                f"{where}: conversation: {said.conversation!r} is not in {TURNS}.csv; correct it, or add its turns"
+                f"{where}: conversation: {fact_row.conversation!r} is not in {TURNS}.csv; correct it, or add its turns"
             )
             continue
-        fact = Fact(id=said.id, turn=said.turn, text=said.text, action=said.action, of=said.of)
-        facts[said.conversation].append((where, fact))
+        fact = Fact(id=fact_row.id, turn=fact_row.turn, text=fact_row.text, action=fact_row.action, of=fact_row.of)
+        facts[fact_row.conversation].append((where, fact))
     questions = Questions(folder, reading)
     if not turns:
         reading.problem(f"{folder / f'{TURNS}.csv'}: holds no turn; one turn a line is expected, {_REMEDY}")
     for name, rows in turns.items():
-        made = _conversation(name, rows, facts[name], questions, reading)
-        if made is not None:
-            yield made
+        conversation = _conversation(name, rows, facts[name], questions, reading)
+        if conversation is not None:
+            yield conversation
     questions.unclaimed()
 
 
@@ -89,19 +89,19 @@ def _conversation(
     times: dict[str, str] = {}
     places: dict[str, str] = {}
     for where, row in rows:
-        said = sessions.setdefault(row.session, [])
-        turn = Turn(id=row.turn or f"{row.session}:{len(said) + 1}", speaker=row.speaker, text=row.text)
+        session_turns = sessions.setdefault(row.session, [])
+        turn = Turn(id=row.turn or f"{row.session}:{len(session_turns) + 1}", speaker=row.speaker, text=row.text)
         if turn.id in places:
             reading.problem(f"{where}: turn: {turn.id!r} is that of {places[turn.id]} too; give each turn its own id")
             continue
         places[turn.id] = where
-        said.append(turn)
+        session_turns.append(turn)
         times[row.session] = times.get(row.session) or row.time
     splits = {row.split for _, row in rows if row.split is not None}
     if len(splits) > 1:
         reading.problem(f"{rows[0][0]}: split: conversation {name!r} has {' and '.join(sorted(splits))}; give it one")
-    known = frozenset(places)
-    sound = [fact for where, fact in facts if _fits(where, fact, known, {each.id for _, each in facts}, reading)]
+    turn_ids = frozenset(places)
+    sound = [fact for where, fact in facts if _fits(where, fact, turn_ids, {other.id for _, other in facts}, reading)]
     return conversation_made(
         rows[0][0],
         _REMEDY,
@@ -111,10 +111,11 @@ def _conversation(
             "split": next(iter(splits)) if len(splits) == 1 else None,
             "speakers": tuple(dict.fromkeys(row.speaker for _, row in rows)),
             "sessions": tuple(
-                DialogueSession(id=key, time=times[key], turns=tuple(said)) for key, said in sessions.items()
+                DialogueSession(id=key, time=times[key], turns=tuple(session_turns))
+                for key, session_turns in sessions.items()
             ),
             "facts": tuple(sound),
-            "questions": questions.of(name, known, frozenset(fact.id for fact in sound)),
+            "questions": questions.of(name, turn_ids, frozenset(fact.id for fact in sound)),
         },
     )
 

@@ -24,12 +24,12 @@ class TracedChat:
     Attributes:
         conversation: the dialogue, without questions.
         answers: those recorded in it.
-        asked: by the id of an answer, the turns that are the question and the reply themselves.
+        question_turns: by the id of an answer, the turns that are the question and the reply themselves.
     """
 
     conversation: Conversation
     answers: tuple[RecordedAnswer, ...]
-    asked: Mapping[str, frozenset[str]]
+    question_turns: Mapping[str, frozenset[str]]
 
 
 def chats_of(graph: ExecutionGraph, name: str) -> tuple[list[TracedChat], int]:
@@ -42,10 +42,12 @@ def chats_of(graph: ExecutionGraph, name: str) -> tuple[list[TracedChat], int]:
     exchanges, aside = ([], 0) if recorded else exchanges_in(graph)
     if exchanges:
         chats: dict[str, list[Exchange]] = defaultdict(list)
-        for one in exchanges:
-            chats[one.chat].append(one)
+        for exchange in exchanges:
+            chats[exchange.chat].append(exchange)
         several = len(chats) > 1
-        return [_chat(f"{name}/{key}" if several and key else name, said) for key, said in chats.items()], aside
+        return [
+            _chat(f"{name}/{key}" if several and key else name, chat_exchanges) for key, chat_exchanges in chats.items()
+        ], aside
     names = [_name(graph, query, prediction) for query, prediction in recorded]
     shared = Counter(names)
     answers = tuple(
@@ -68,16 +70,20 @@ def _name(graph: ExecutionGraph, query: Variable, prediction: Variable) -> str:
 
 def _chat(name: str, exchanges: Sequence[Exchange]) -> TracedChat:
     sessions: dict[str, list[Turn]] = {}
-    asked: dict[str, frozenset[str]] = {}
-    for one in exchanges:
-        key = one.session or name
+    question_turns: dict[str, frozenset[str]] = {}
+    for exchange in exchanges:
+        key = exchange.session or name
         turns = sessions.setdefault(key, [])
         new = [
             Turn(id=f"{key}:{len(turns) + number}", speaker=role, text=text)
-            for number, (role, text) in enumerate(((USER, one.asked), (ASSISTANT, one.reply)), start=1)
+            for number, (role, text) in enumerate(((USER, exchange.question), (ASSISTANT, exchange.reply)), start=1)
         ]
         turns += new
-        asked[one.call.id] = frozenset(turn.id for turn in new)
-    made = tuple(DialogueSession(id=key, turns=tuple(turns)) for key, turns in sessions.items())
-    answers = tuple(RecordedAnswer(one.call.id, one.call.id, one.asked, one.reply) for one in exchanges)
-    return TracedChat(Conversation(id=name, speakers=(USER, ASSISTANT), sessions=made), answers, asked)
+        question_turns[exchange.call.id] = frozenset(turn.id for turn in new)
+    dialogue_sessions = tuple(DialogueSession(id=key, turns=tuple(turns)) for key, turns in sessions.items())
+    answers = tuple(
+        RecordedAnswer(exchange.call.id, exchange.call.id, exchange.question, exchange.reply) for exchange in exchanges
+    )
+    return TracedChat(
+        Conversation(id=name, speakers=(USER, ASSISTANT), sessions=dialogue_sessions), answers, question_turns
+    )

@@ -75,39 +75,43 @@ def _judged(
     spoken: list[set[str]] = [set() for _ in chats]
     ids = Ids(reading)
     for where, row in rows:
-        meant = answer_meant(row, answers)
-        if isinstance(meant, str):
-            reading.problem(f"{where}: {meant}")
+        answer = answer_meant(row, answers)
+        if isinstance(answer, str):
+            reading.problem(f"{where}: {answer}")
             continue
-        place = home[meant.id]
-        alike = [one for one in answers if (one.question, one.reply) == (meant.question, meant.reply)]
-        if len({home[one.id] for one in alike}) > 1 and row.question != meant.id:
-            names = " or ".join(repr(one.id) for one in alike)
+        place = home[answer.id]
+        alike = [
+            candidate
+            for candidate in answers
+            if (candidate.question, candidate.reply) == (answer.question, answer.reply)
+        ]
+        if len({home[candidate.id] for candidate in alike}) > 1 and row.question != answer.id:
+            names = " or ".join(repr(candidate.id) for candidate in alike)
             reading.problem(f"{where}: question: several conversations have this answer; give the call's id, {names}")
             continue
-        spoken[place] |= chats[place].asked.get(meant.id, frozenset())
+        spoken[place] |= chats[place].question_turns.get(answer.id, frozenset())
         if not row.right and not row.answers:
             reading.left_out(name, "wrong answers without a correction")
-        elif ids.new("question", f"{name}/{meant.id}", "question", where, where):
-            question = _question(f"{name}/{meant.id}", meant, row)
+        elif ids.new("question", f"{name}/{answer.id}", "question", where, where):
+            question = _question(f"{name}/{answer.id}", answer, row)
             if question is None:
                 reading.problem(f"{where}: reply: the answer in the trace is empty; give answers")
             else:
                 questions[place].append(question)
     if not any(questions):
         reading.left_out(name, "traces without an answer whose truth is known")
-    for chat, asked, turns in zip(chats, questions, spoken, strict=True):
-        if asked:
-            yield _without(chat.conversation, turns, asked)
+    for chat, chat_questions, turns in zip(chats, questions, spoken, strict=True):
+        if chat_questions:
+            yield _without(chat.conversation, turns, chat_questions)
         elif any(questions):
             reading.left_out(chat.conversation.id, "conversations of a trace without an answer whose truth is known")
 
 
-def _question(name: str, meant: RecordedAnswer, row: FeedbackRow) -> Question | None:
-    given = (meant.reply.strip(),) if row.right else ()
-    answers = tuple(dict.fromkeys(each for each in (*given, *row.answers) if each))
+def _question(name: str, answer: RecordedAnswer, row: FeedbackRow) -> Question | None:
+    confirmed = (answer.reply.strip(),) if row.right else ()
+    answers = tuple(dict.fromkeys(text for text in (*confirmed, *row.answers) if text))
     try:
-        return Question(id=name, question=meant.question, answers=answers)
+        return Question(id=name, question=answer.question, answers=answers)
     except ValidationError:
         return None
 
@@ -115,8 +119,10 @@ def _question(name: str, meant: RecordedAnswer, row: FeedbackRow) -> Question | 
 def _without(conversation: Conversation, turns: set[str], questions: list[Question]) -> Conversation:
     """The conversation with these questions, without the turns that ask and answer them."""
     sessions = [
-        DialogueSession(id=one.id, time=one.time, turns=tuple(turn for turn in one.turns if turn.id not in turns))
-        for one in conversation.sessions
+        DialogueSession(
+            id=session.id, time=session.time, turns=tuple(turn for turn in session.turns if turn.id not in turns)
+        )
+        for session in conversation.sessions
     ]
-    kept = tuple(one for one in sessions if one.turns) or tuple(sessions[:1])
-    return conversation.model_copy(update={"sessions": kept, "questions": tuple(questions)})
+    spoken_sessions = tuple(session for session in sessions if session.turns) or tuple(sessions[:1])
+    return conversation.model_copy(update={"sessions": spoken_sessions, "questions": tuple(questions)})

@@ -37,14 +37,14 @@ def read_labelled(path: Path, reading: Reading) -> Iterator[Conversation]:
         name = file.relative_to(path).with_suffix("").as_posix() if path.is_dir() else file.stem
         try:
             graph = smartcomment.load(file)
-            made = recording_of(graph, name)
+            recording = recording_of(graph, name)
         except TraceError as error:
             reading.unreadable(error, _REMEDY)
             continue
         questions = []
         for number, raw in enumerate(smartcomment.annotations_of(graph)):
             where = f"{file}: data.annotations.{number}"
-            case = case_of(raw, made, lambda problem, where=where: reading.problem(f"{where}.{problem}"))  # type: ignore[misc]
+            case = case_of(raw, recording, lambda problem, where=where: reading.problem(f"{where}.{problem}"))  # type: ignore[misc]
             if case is None:
                 reading.problem(f"{where}: names no question and reply of the graph; correct query_id or prediction_id")
             elif not case.knows_answer:
@@ -55,7 +55,7 @@ def read_labelled(path: Path, reading: Reading) -> Iterator[Conversation]:
             reading.problem(f"{file}: data.annotations: has no label; {_REMEDY}")
             continue
         try:
-            values = made.conversation.model_dump() | {"questions": tuple(questions)}
+            values = recording.conversation.model_dump() | {"questions": tuple(questions)}
             yield Conversation.model_validate(values)
         except ValidationError as error:
             reading.invalid(str(file), error, _REMEDY)

@@ -68,15 +68,15 @@ def read_locomo(path: Path, reading: Reading, categories: Collection[int] = USUA
         DataError: the file is missing, is not JSON, or does not have LoCoMo's layout; names file, key and remedy.
     """
     ids = Ids(reading)
-    found = False
+    is_empty = True
     for where, sample in JsonRows(path, _Sample, reading, expected=_EXPECTED, remedy=_REMEDY):
-        found = True
+        is_empty = False
         at = where.removeprefix(f"{path}: ")
         if ids.new("conversation", sample.sample_id, "sample_id", at, where):
-            made = _conversation(where, sample, categories, reading)
-            if made is not None:
-                yield made
-    if not found:
+            conversation = _conversation(where, sample, categories, reading)
+            if conversation is not None:
+                yield conversation
+    if is_empty:
         reading.problem(f"{path}: holds no conversation; {_EXPECTED} is expected, {_REMEDY}")
 
 
@@ -100,7 +100,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
     sessions = _sessions(where, sample, reading)
     if sessions is None:
         return None
-    known = {turn.id for session in sessions for turn in session.turns}
+    turn_ids = {turn.id for session in sessions for turn in session.turns}
     questions: list[Question] = []
     for number, row in enumerate(sample.qa, start=1):
         unanswerable = row.category == ADVERSARIAL and row.answer is None
@@ -111,7 +111,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
             reading.left_out(name, "questions without a gold answer")
         else:
             named = [f"D{session}:{turn}" for session, turn in _TURN_ID.findall(" ".join(row.evidence))]
-            evidence = tuple(dict.fromkeys(turn for turn in named if turn in known))
+            evidence = tuple(dict.fromkeys(turn for turn in named if turn in turn_ids))
             reading.left_out(name, "evidence ids that name no turn", len(set(named)) - len(evidence))
             misleading = _forms(row.adversarial_answer) if unanswerable and evidence else ()
             questions.append(

@@ -54,9 +54,9 @@ def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation]:
         DataError: the file cannot be read, or is not in LongMemEval's layout.
     """
     ids = Ids(reading)
-    found = False
+    is_empty = True
     for where, row in JsonRows(path, _Instance, reading, expected=_EXPECTED, remedy=_REMEDY):
-        found = True
+        is_empty = False
         lengths = {len(row.haystack_session_ids), len(row.haystack_dates), len(row.haystack_sessions)}
         if len(lengths) > 1:
             reading.problem(
@@ -64,10 +64,10 @@ def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation]:
                 f"ids and {len(row.haystack_dates)} dates; {_EXPECTED} is expected, {_REMEDY}"
             )
         elif ids.new("question", row.question_id, "question_id", where.removeprefix(f"{path}: "), where):
-            made = _conversation(where, row, reading)
-            if made is not None:
-                yield made
-    if not found:
+            conversation = _conversation(where, row, reading)
+            if conversation is not None:
+                yield conversation
+    if is_empty:
         reading.problem(f"{path}: holds no question; {_EXPECTED} is expected, {_REMEDY}")
 
 
@@ -77,20 +77,22 @@ READER = FileReader(LONGMEMEVAL, read_longmemeval)
 def _conversation(where: str, row: _Instance, reading: Reading) -> Conversation | None:
     sessions: list[DialogueSession] = []
     evidence: list[str] = []
-    seen: set[str] = set()
+    session_keys: set[str] = set()
     for place, (name, date, turns) in enumerate(
         zip(row.haystack_session_ids, row.haystack_dates, row.haystack_sessions, strict=True)
     ):
-        key = name if name not in seen else f"{name}#{place}"
-        seen.add(key)
+        key = name if name not in session_keys else f"{name}#{place}"
+        session_keys.add(key)
         if not turns:
             continue
-        said = tuple(
+        dialogue_turns = tuple(
             Turn(id=f"{key}:{number}", speaker=turn.role, text=turn.content)
             for number, turn in enumerate(turns, start=1)
         )
-        evidence += [made.id for made, turn in zip(said, turns, strict=True) if turn.has_answer]
-        sessions.append(DialogueSession(id=key, time=date, turns=said))
+        evidence += [
+            dialogue_turn.id for dialogue_turn, turn in zip(dialogue_turns, turns, strict=True) if turn.has_answer
+        ]
+        sessions.append(DialogueSession(id=key, time=date, turns=dialogue_turns))
     unanswerable = row.question_id.endswith("_abs")
     if not evidence and not unanswerable:
         reading.left_out(row.question_id, "evidence that is known by its session only")

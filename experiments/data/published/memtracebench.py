@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from experiments.data.fetching import RemoteFile, fetch, is_here, opened
+from experiments.data.fetching import RemoteFile, fetch, http_response, is_here
 from tracing.errors import DataError
 from tracing.llm.serving.weights import hub_address
 
@@ -52,8 +52,8 @@ def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
     """
     folder = home / "data" / NAME
     files = remote_files(folder)
-    for done, file in enumerate(files):
-        progress(f"download of {NAME}", done, len(files))
+    for count, file in enumerate(files):
+        progress(f"download of {NAME}", count, len(files))
         if not is_here(file, folder):
             fetch(file, folder, otherwise=_ELSEWHERE, arrived=_ignored)
     return folder
@@ -69,7 +69,7 @@ def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     if listing.is_file():
         return _files(listing.read_bytes(), str(listing))
     url = f"{hub_address()}/api/datasets/{REPOSITORY}/tree/main?recursive=true"
-    with opened(url, _ELSEWHERE) as reply:
+    with http_response(url, _ELSEWHERE) as reply:
         listed = reply.read()
     files = _files(listed, url)
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     return files
 
 
-def _ignored(name: str, done: int, total: int) -> None:
+def _ignored(name: str, received: int, total: int) -> None:
     """The suite counts files, not bytes."""
 
 
@@ -89,17 +89,19 @@ def _files(listed: bytes, where: str) -> tuple[RemoteFile, ...]:
         entries = _LISTED.validate_json(listed)
     except ValidationError:
         raise DataError(f"{where}: is not a listing of files; {_ELSEWHERE}") from None
-    found = [one for one in entries if one.type == "file" and one.path.endswith(".json") and _inside(one.path)]
-    if not found:
+    entries_of_graphs = [
+        entry for entry in entries if entry.type == "file" and entry.path.endswith(".json") and _inside(entry.path)
+    ]
+    if not entries_of_graphs:
         raise DataError(f"{where}: lists no graphs; {_ELSEWHERE}")
     return tuple(
         RemoteFile(
-            one.path,
-            f"{hub_address()}/datasets/{REPOSITORY}/resolve/main/{quote(one.path)}",
-            one.size,
-            one.lfs.oid if one.lfs is not None else None,
+            entry.path,
+            f"{hub_address()}/datasets/{REPOSITORY}/resolve/main/{quote(entry.path)}",
+            entry.size,
+            entry.lfs.oid if entry.lfs is not None else None,
         )
-        for one in found
+        for entry in entries_of_graphs
     )
 
 
