@@ -18,7 +18,7 @@ EXPECTED = "expected_answer"
 SEPARATOR = " | "
 """Between the accepted answers to a question, where they are one text."""
 
-_ASKED = ("conversation", "question_id", "kind", "question", "answers")
+_QUESTION_COLUMNS = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
 
 
@@ -29,24 +29,25 @@ def case_tables(baseline: Sequence[SeenCase], champion: Sequence[SeenCase]) -> l
     """
     rows: dict[str, dict[tuple[str, str], dict[str, Any]]] = defaultdict(dict)
     for side, cases in zip(SIDES, (baseline, champion), strict=True):
-        for seen in cases:
-            case = seen.case
-            asked = case.question
-            about = (case.conversation, asked.id, asked.kind, asked.question, SEPARATOR.join(asked.answers))
-            row = rows[seen.split].setdefault(about[:2], dict(zip(_ASKED, about, strict=True)))
-            row.update({f"{side} {name}": value for name, value in _result(seen).items()})
-    columns = (*_ASKED, *(f"{side} {name}" for side in SIDES for name in _RESULT))
+        for seen_case in cases:
+            case = seen_case.case
+            question = case.question
+            about = (case.conversation, question.id, question.kind, question.question, SEPARATOR.join(question.answers))
+            row = rows[seen_case.split].setdefault(about[:2], dict(zip(_QUESTION_COLUMNS, about, strict=True)))
+            row.update({f"{side} {name}": value for name, value in _result(seen_case).items()})
+    columns = (*_QUESTION_COLUMNS, *(f"{side} {name}" for side in SIDES for name in _RESULT))
     return [
         LogTable(
-            path=f"cases/{split}.json", columns={name: [row.get(name) for row in found.values()] for name in columns}
+            path=f"cases/{split}.json",
+            columns={name: [row.get(name) for row in split_rows.values()] for name in columns},
         )
-        for split, found in rows.items()
+        for split, split_rows in rows.items()
     ]
 
 
-def _result(seen: SeenCase) -> dict[str, Any]:
-    judgement, attribution = seen.case.judgement, seen.attribution
-    result: dict[str, Any] = {"reply": seen.case.reply, "score": judgement.score, "f1": judgement.f1}
+def _result(seen_case: SeenCase) -> dict[str, Any]:
+    judgement, attribution = seen_case.case.judgement, seen_case.attribution
+    result: dict[str, Any] = {"reply": seen_case.case.reply, "score": judgement.score, "f1": judgement.f1}
     if attribution is not None and attribution.decisive:
         blames = attribution.decisive
         result |= {

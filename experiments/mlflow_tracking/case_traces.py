@@ -89,8 +89,8 @@ class CaseTrace(BaseModel):
 
     def marked(self) -> CaseTrace:
         """The same with its mark: what it shows, without times and costs, which a resumed run has otherwise."""
-        shown = self.model_dump_json(exclude={"mark": True, "spans": {"__all__": {"start", "end", "attributes"}}})
-        return self.model_copy(update={"mark": hashlib.sha256(shown.encode()).hexdigest()[:32]})
+        content = self.model_dump_json(exclude={"mark": True, "spans": {"__all__": {"start", "end", "attributes"}}})
+        return self.model_copy(update={"mark": hashlib.sha256(content.encode()).hexdigest()[:32]})
 
 
 def case_traces(
@@ -104,12 +104,12 @@ def case_traces(
 ) -> Iterator[CaseTrace]:
     """The traces of a side's cases, which `method` attributed; `prompts` made them, as `CaseTrace.prompts` says."""
     source = "information survival" if method == SURVIVAL else method
-    for seen in cases:
-        case, attribution = seen.case, seen.attribution
+    for seen_case in cases:
+        case, attribution = seen_case.case, seen_case.attribution
         blames = attribution.decisive if attribution is not None else ()
-        spans = _spans(seen.graph, case.prediction, [blame.operation_id for blame in blames])
+        spans = _spans(seen_case.graph, case.prediction, [blame.operation_id for blame in blames])
         there = {span.operation for span in spans}
-        name = questions.metric(metric, seen.split)
+        name = questions.metric(metric, seen_case.split)
         feedback = [CaseFeedback(name=name, value=case.judgement.score, source="memtune judge")]
         for blame in blames:
             feedback.append(
@@ -125,7 +125,7 @@ def case_traces(
         yield CaseTrace(
             name=f"{side} {case.conversation} {case.question.id}",
             asked=questions.titles[case.conversation, case.question.id],
-            tags={"memtune.side": side, "memtune.split": seen.split, "memtune.passed": str(case.passed).lower()},
+            tags={"memtune.side": side, "memtune.split": seen_case.split, "memtune.passed": str(case.passed).lower()},
             conversation=case.conversation,
             question=case.question.question,
             answers=case.question.answers,
@@ -138,9 +138,11 @@ def case_traces(
 
 def _spans(graph: ExecutionGraph, prediction: str | None, blamed: Sequence[str | None]) -> list[CaseSpan]:
     behind = graph.backward_slice(prediction).operations if prediction in graph.variables else {}
-    wanted = {*behind, *(operation for operation in blamed if operation in graph.operations)}
+    names = {*behind, *(operation for operation in blamed if operation in graph.operations)}
     # An outer operation is recorded after the inner one, but a span needs its parent first.
-    ordered = sorted((graph.operations[name] for name in wanted), key=lambda each: (each.started, -(each.ended or 0)))
+    ordered = sorted(
+        (graph.operations[name] for name in names), key=lambda operation: (operation.started, -(operation.ended or 0))
+    )
     shift = _without_pauses([_times(operation) for operation in ordered])
     return [_span(graph, operation, shift) for operation in ordered]
 

@@ -80,22 +80,22 @@ class LogDatasets(Write):
 def split_data(name: str, splits: Splits) -> tuple[SplitData, ...]:
     """What MLflow is told of a data set; `name` is the configuration's, a known data set or a path."""
     stem = Path(name).stem or name
-    found = []
+    split_datasets = []
     for split, conversations in splits.named().items():
         digest = sha256()
         for conversation in conversations:
             digest.update(conversation.model_dump_json().encode("utf-8", "replace") + b"\n")
-        found.append(
+        split_datasets.append(
             SplitData(
                 name=f"{stem} {_USES[split]}",
                 use=_USES[split],
                 source=name,
                 digest=digest.hexdigest()[:_DIGITS],
                 conversations=len(conversations),
-                questions=sum(len(each.questions) for each in conversations),
+                questions=sum(len(conversation.questions) for conversation in conversations),
             )
         )
-    return tuple(found)
+    return tuple(split_datasets)
 
 
 def log_datasets(splits: tuple[SplitData, ...], run: str = PARENT) -> list[LogDatasets]:
@@ -115,10 +115,10 @@ class LogEvaluationData(Write):
     def apply(self, store: TrackingStore, folder: Path) -> None:
         with store.as_default():
             where = store.experiment_id
-            known = store.client.search_datasets(
+            matches = store.client.search_datasets(
                 experiment_ids=[where], filter_string=f"tags.{_DIGEST} = '{self.digest}'", max_results=1
             )
-            data = known[0] if known else None
+            data = matches[0] if matches else None
             if data is None:
                 tags = {_DIGEST: self.digest}
                 data = store.client.create_dataset(name=self.name, experiment_id=[where], tags=tags)

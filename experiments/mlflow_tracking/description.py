@@ -24,7 +24,7 @@ _CONTEXT_LINES = 2
 def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
     """What a run found, in Markdown in which data is literal; at most `LONGEST` characters."""
     parts = [_headline(summary), _scores(summary)]
-    parts += [literal(told) for told in (summary.settings_told, summary.noise_told) if told]
+    parts += [literal(sentence) for sentence in (summary.settings_told, summary.noise_told) if sentence]
     changed = [name for name, text in champion.items() if seed.get(name) != text]
     if changed:
         parts.append("### What changed in the prompts")
@@ -36,7 +36,7 @@ def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
     )
     room = LONGEST - len("\n\n".join([*parts, closing])) - 2
     for place, name in enumerate(changed):
-        others = sum(len(_pointer(each)) + 2 for each in changed[place + 1 :])
+        others = sum(len(_pointer(other)) + 2 for other in changed[place + 1 :])
         block = _diff_block(name, seed.get(name, ""), champion[name], room - others)
         room -= len(block) + 2
         parts.append(block)
@@ -45,19 +45,19 @@ def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
 
 def _headline(summary: Summary) -> str:
     """The verdict; MLflow folds a description after about four lines, so this is the first."""
-    found = summary.verdict or ("stopped" if summary.finished else "not finished")
-    title = f"## {found.capitalize()}"
+    outcome = summary.verdict or ("stopped" if summary.finished else "not finished")
+    title = f"## {outcome.capitalize()}"
     if summary.delta is not None and summary.rewritten:
         between = f" ({summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f})" if summary.delta_ci else ""
         title = f"{title}: {summary.delta:+.3f}{between}"
     before, after = summary.baseline.get("test"), summary.champion.get("test")
     if summary.rewritten and before is not None and after is not None:
         title = f"{title}, from {before.score:.3f} to {after.score:.3f}"
-    said = VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED
+    explanation = VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED
     if summary.p_value is not None and summary.rewritten:
-        said = f"{said} Difference in {summary.metric} with its 95 % interval, {p_told(summary.p_value)}."
+        explanation = f"{explanation} Difference in {summary.metric} with its 95 % interval, {p_told(summary.p_value)}."
     facts = f"{summary.system} on {summary.dataset} with {summary.model}; {summary.stopped}."
-    return f"{title}\n\n{literal(said)} {literal(facts)}"
+    return f"{title}\n\n{literal(explanation)} {literal(facts)}"
 
 
 def _scores(summary: Summary) -> str:
@@ -66,12 +66,12 @@ def _scores(summary: Summary) -> str:
     for split, label in reversed(SPLIT_TITLES.items()):
         before, after = summary.baseline.get(split), summary.champion.get(split)
         size = f", {summary.splits[split].questions} questions" if split in summary.splits else ""
-        ended = f" → champion {_told(after)}" if summary.rewritten and after is not None else ""
-        lines.append(f"- **{label}**{size}: baseline {_told(before)}{ended}")
+        ended = f" → champion {_score_text(after)}" if summary.rewritten and after is not None else ""
+        lines.append(f"- **{label}**{size}: baseline {_score_text(before)}{ended}")
     return "\n".join(lines)
 
 
-def _told(score: SummaryScore | None) -> str:
+def _score_text(score: SummaryScore | None) -> str:
     if score is None:
         return "–"
     between = f" ({score.ci[0]:.3f} to {score.ci[1]:.3f})" if score.ci else ""
@@ -81,21 +81,23 @@ def _told(score: SummaryScore | None) -> str:
 def _diff_block(name: str, before: str, after: str, room: int) -> str:
     title = f"**{literal(name)}**"
     lines = list(_diff(visible(redact(before)), visible(redact(after))))
-    longest = max((len(found) for line in lines for found in re.findall(r"`+|~+", line)), default=0)
+    longest = max((len(run) for line in lines for run in re.findall(r"`+|~+", line)), default=0)
     # Nothing in it is as long as the fence, so nothing in it ends the block.
     fence = "`" * max(3, longest + 1)
-    kept: list[str] = []
-    left = room - len(title) - 2 * len(fence) - 120
+    shown_lines: list[str] = []
+    room_left = room - len(title) - 2 * len(fence) - 120
     for line in lines:
-        left -= len(line) + 1
-        if left < 0:
+        room_left -= len(line) + 1
+        if room_left < 0:
             break
-        kept.append(line)
-    if not kept:
+        shown_lines.append(line)
+    if not shown_lines:
         return _pointer(name)
-    block = "\n".join([f"{fence}diff", *kept, fence])
+    block = "\n".join([f"{fence}diff", *shown_lines, fence])
     rest = (
-        "" if len(kept) == len(lines) else f"\n\n… and {len(lines) - len(kept)} lines more, in the artifact `prompts`"
+        ""
+        if len(shown_lines) == len(lines)
+        else f"\n\n… and {len(lines) - len(shown_lines)} lines more, in the artifact `prompts`"
     )
     return f"{title}\n\n{block}{rest}"
 
@@ -105,7 +107,7 @@ def _pointer(name: str) -> str:
 
 
 def _diff(before: str, after: str) -> Iterator[str]:
-    found = difflib.unified_diff(before.splitlines(), after.splitlines(), n=_CONTEXT_LINES, lineterm="")
-    for number, line in enumerate(found):
+    changes = difflib.unified_diff(before.splitlines(), after.splitlines(), n=_CONTEXT_LINES, lineterm="")
+    for number, line in enumerate(changes):
         if number >= 2:  # the first two name files
             yield "…" if line.startswith("@@") else line

@@ -53,13 +53,13 @@ def shares(signals: Sequence[Signal]) -> dict[str, float]:
 def iteration_values(record: IterationRecord) -> dict[str, float]:
     """An iteration's metrics without score, cost and blame, which is in the iteration's own run and in a chart."""
     values: dict[str, float] = {}
-    for name, found in record.alignment.items():
-        if found.correlation is not None:
-            values[f"objectives/{name}_alignment"] = found.correlation
-        if found.ci is not None:
-            values |= {f"objectives/{name}_alignment_{end}": at for end, at in _ends(found.ci)}
-    changed = {name: each.after for name, each in record.changed.items()}
-    return values | {f"settings/{name}": float(each) for name, each in changed.items() if not isinstance(each, str)}
+    for name, alignment in record.alignment.items():
+        if alignment.correlation is not None:
+            values[f"objectives/{name}_alignment"] = alignment.correlation
+        if alignment.ci is not None:
+            values |= {f"objectives/{name}_alignment_{end}": at for end, at in _ends(alignment.ci)}
+    changed = {name: change.after for name, change in record.changed.items()}
+    return values | {f"settings/{name}": float(value) for name, value in changed.items() if not isinstance(value, str)}
 
 
 def spent_so_far(records: Sequence[IterationRecord]) -> Iterator[tuple[int, dict[str, float]]]:
@@ -88,22 +88,22 @@ def run_costs(result: LoopResult) -> dict[str, float]:
     """What the whole run has cost, and each of several optimizers."""
     calls = result.calls
     parts = result.search.by_optimizer if result.search is not None else {}
-    named = {re.sub(r"[^\w.-]", "-", name): each for name, each in parts.items()}
+    named = {re.sub(r"[^\w.-]", "-", name): cost for name, cost in parts.items()}
     return {
         "spending/run_calls_made": calls.made,
         "spending/run_calls_cached": calls.cached,
         "spending/run_calls_without_reuse": calls.without_reuse,
-        **{f"spending/search_calls_{name}": float(each.calls) for name, each in named.items()},
-        **{f"spending/search_tokens_{name}": float(each.tokens) for name, each in named.items()},
+        **{f"spending/search_calls_{name}": float(cost.calls) for name, cost in named.items()},
+        **{f"spending/search_tokens_{name}": float(cost.tokens) for name, cost in named.items()},
     }
 
 
 def blame_key(operation: str) -> str:
     """Name of the curve of an operation's share of the loss: MLflow does not take every character, nor a long name."""
-    kept = re.sub(r"[^\w.\- :]", "-", operation)
-    if kept == operation and operation.strip(". ") and len(operation) <= LONGEST_KEY:
+    safe_name = re.sub(r"[^\w.\- :]", "-", operation)
+    if safe_name == operation and operation.strip(". ") and len(operation) <= LONGEST_KEY:
         return f"blame/{operation}"
-    return f"blame/{kept[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"blame/{safe_name[:LONGEST_KEY]}-{sha256(operation.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def before_a_step(last: Mapping[str, float], values: Mapping[str, float]) -> dict[str, float]:

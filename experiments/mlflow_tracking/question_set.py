@@ -38,10 +38,10 @@ class QuestionSet:
         The test has that name, if it is there as a whole; others say their split, and how much of it is there.
         """
         here, of_all = self.parts[split]
-        told: list[str] = [] if (split, here) == ("test", of_all) else [split]
+        restrictions: list[str] = [] if (split, here) == ("test", of_all) else [split]
         if here < of_all:
-            told.append(f"{here} of {of_all}")
-        return f"{name} ({', '.join(told)})" if told else name
+            restrictions.append(f"{here} of {of_all}")
+        return f"{name} ({', '.join(restrictions)})" if restrictions else name
 
 
 def question_set(baseline: Sequence[SeenCase], champion: Sequence[SeenCase], most: int) -> QuestionSet:
@@ -50,8 +50,11 @@ def question_set(baseline: Sequence[SeenCase], champion: Sequence[SeenCase], mos
     Where not all of a group has room, what is taken has right and wrong answers, kinds and splits in proportion.
     """
     alone = champion == baseline
-    sides = {_key(seen): seen for seen in baseline}, {_key(seen): seen for seen in champion}
-    both = {key: (seen, sides[1][key]) for key, seen in sides[0].items() if key in sides[1]}
+    sides = (
+        {_key(seen_case): seen_case for seen_case in baseline},
+        {_key(seen_case): seen_case for seen_case in champion},
+    )
+    both = {key: (seen_case, sides[1][key]) for key, seen_case in sides[0].items() if key in sides[1]}
 
     def group(pair: tuple[SeenCase, SeenCase]) -> int:
         if pair[0].split == "test":
@@ -63,42 +66,47 @@ def question_set(baseline: Sequence[SeenCase], champion: Sequence[SeenCase], mos
         return group(pair), before.split, before.case.question.kind, before.case.passed, after.case.passed
 
     places = _spread([stratum(pair) for pair in both.values()])
-    ranked = sorted(zip(both, places, strict=True), key=lambda each: (group(both[each[0]]), each[1]))
+    ranked = sorted(
+        zip(both, places, strict=True), key=lambda place_of_key: (group(both[place_of_key[0]]), place_of_key[1])
+    )
     chosen = {key for key, _ in ranked[:most]}
-    kept = [pair for key, pair in both.items() if key in chosen]
-    here = Counter(before.split for before, _ in kept)
-    of_all = Counter(seen.split for seen in baseline)
+    chosen_pairs = [pair for key, pair in both.items() if key in chosen]
+    here = Counter(before.split for before, _ in chosen_pairs)
+    of_all = Counter(seen_case.split for seen_case in baseline)
     return QuestionSet(
-        tuple(before for before, _ in kept),
-        () if alone else tuple(after for _, after in kept),
-        _titles([before for before, _ in kept]),
+        tuple(before for before, _ in chosen_pairs),
+        () if alone else tuple(after for _, after in chosen_pairs),
+        _titles([before for before, _ in chosen_pairs]),
         {split: (count, of_all[split]) for split, count in here.items()},
     )
 
 
 def _spread(strata: Sequence[Hashable]) -> list[float]:
     """A place from 0 to 1 for each, so that every beginning of the order has the strata in proportion."""
-    sizes, seen = Counter(strata), Counter[Hashable]()
+    sizes, counts = Counter(strata), Counter[Hashable]()
     places = []
     for stratum in strata:
-        places.append((seen[stratum] + 0.5) / sizes[stratum])
-        seen[stratum] += 1
+        places.append((counts[stratum] + 0.5) / sizes[stratum])
+        counts[stratum] += 1
     return places
 
 
 def _titles(cases: Sequence[SeenCase]) -> dict[_Key, str]:
     """The questions as they were put; one that was put several times says where."""
-    further: tuple[Callable[[SeenCase], str], ...] = (lambda seen: seen.case.conversation, lambda seen: _key(seen)[1])
-    titles = {_key(seen): excerpt(seen.case.question.question, LONGEST_TITLE) for seen in cases}
-    for told in further:
+    further: tuple[Callable[[SeenCase], str], ...] = (
+        lambda seen_case: seen_case.case.conversation,
+        lambda seen_case: _key(seen_case)[1],
+    )
+    titles = {_key(seen_case): excerpt(seen_case.case.question.question, LONGEST_TITLE) for seen_case in cases}
+    for distinction in further:
         by_title: dict[str, list[SeenCase]] = defaultdict(list)
-        for seen in cases:
-            by_title[titles[_key(seen)]].append(seen)
+        for seen_case in cases:
+            by_title[titles[_key(seen_case)]].append(seen_case)
         for title, alike in by_title.items():
-            for seen in alike if len(alike) > 1 else ():
-                titles[_key(seen)] = f"{title} · {excerpt(told(seen), 40)}"
+            for seen_case in alike if len(alike) > 1 else ():
+                titles[_key(seen_case)] = f"{title} · {excerpt(distinction(seen_case), 40)}"
     return titles
 
 
-def _key(seen: SeenCase) -> _Key:
-    return seen.case.conversation, seen.case.question.id
+def _key(seen_case: SeenCase) -> _Key:
+    return seen_case.case.conversation, seen_case.case.question.id

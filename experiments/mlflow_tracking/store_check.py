@@ -28,17 +28,17 @@ def check_store(uri: str | None, experiment: str, home: Path) -> None:
     store = TrackingStore(used, experiment, "")
     try:
         with store.bounded():
-            found = store.client.get_experiment_by_name(experiment)
+            existing = store.client.get_experiment_by_name(experiment)
     except ConfigError:
         raise
     except Exception as error:  # whatever a store raises
         if (store.remote or isinstance(error, TimeoutError)) and not is_refusal(error):
             return
-        shown = without_credentials(used)
+        shown_uri = without_credentials(used)
         raise ConfigError(
-            f"tracking.uri: {shown}: {in_words(error, used)}; give the URI of a working MLflow store"
+            f"tracking.uri: {shown_uri}: {in_words(error, used)}; give the URI of a working MLflow store"
         ) from None
-    if found is not None and found.lifecycle_stage != "active":
+    if existing is not None and existing.lifecycle_stage != "active":
         raise ConfigError(
             f"tracking.experiment: {experiment!r} is deleted in MLflow; restore it there or give another name"
         )

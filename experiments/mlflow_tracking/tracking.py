@@ -174,8 +174,10 @@ class MlflowRun:
         except Exception as error:  # whatever a store raises
             passing = store.remote or isinstance(error, TimeoutError)
             if not passing or is_refusal(error):
-                reason, shown = in_words(error, store.uri), without_credentials(store.uri)
-                raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
+                reason, shown_uri = in_words(error, store.uri), without_credentials(store.uri)
+                raise ConfigError(
+                    f"tracking.uri: {shown_uri}: {reason}; give the URI of a working MLflow store"
+                ) from None
             outbox.keep_off(error)
         self = cls(outbox, system, seed, folder, clock, datasets=datasets, resumed=resumed)
         values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
@@ -194,12 +196,12 @@ class MlflowRun:
     @property
     def problems(self) -> list[str]:
         """What MLflow has not received, in words."""
-        found = list(self._outbox.refused)
+        problems = list(self._outbox.refused)
         if self._outbox.waiting:
             why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
             remedy = f"`memtune mlflow send {self._folder.named}` sends them"
-            found.insert(0, f"{self._outbox.waiting} writes wait in the run's folder{why}; {remedy}")
-        return found
+            problems.insert(0, f"{self._outbox.waiting} writes wait in the run's folder{why}; {remedy}")
+        return problems
 
     def baseline(self, split: SplitName, score: Score) -> None:
         self._metrics(self._side_run(BASELINE), side_scores(split, score), step=0)
@@ -235,7 +237,7 @@ class MlflowRun:
         self._metrics(nested, score | iteration_values(record) | cost, step=record.n)
         self._curve(score, step=record.n)
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
-        tags |= {f"settings.{name}": f"{each.before} → {each.after}" for name, each in record.changed.items()}
+        tags |= {f"settings.{name}": f"{change.before} → {change.after}" for name, change in record.changed.items()}
         if record.optimizer is not None:
             tags["optimizer"] = record.optimizer
         self._outbox.send(*(SetTag(run=nested, key=key, value=value) for key, value in tags.items()))
@@ -248,7 +250,7 @@ class MlflowRun:
             edit = json.dumps(Redaction().value(asdict(record.edit)), indent=2, ensure_ascii=False)
             texts.append(LogText(run=nested, path="edit.json", text=edit))
         if record.settings:
-            tried = json.dumps([asdict(each) for each in record.settings], indent=2, ensure_ascii=False)
+            tried = json.dumps([asdict(setting) for setting in record.settings], indent=2, ensure_ascii=False)
             texts.append(LogText(run=nested, path="settings.json", text=tried))
         if record.attempts:
             texts.append(attempts_table(self._iterations))
@@ -262,7 +264,7 @@ class MlflowRun:
         # Texts that lose without the settings they were tuned with are no champion of their name.
         self._stands = "regressed" not in (verdict.verdict, alone.verdict if alone is not None else None)
 
-    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+    def progress(self, phase: str, completed: int, total: int, failed: int = 0) -> None:
         """Progress is not recorded."""
 
     def cases(
@@ -287,7 +289,11 @@ class MlflowRun:
         """
         questions = question_set(baseline, champion, most)
         self._closing += case_tables(baseline, champion)
-        tested = [(seen.case.conversation, seen.case.question) for seen in baseline if seen.split == "test"]
+        tested = [
+            (seen_case.case.conversation, seen_case.case.question)
+            for seen_case in baseline
+            if seen_case.split == "test"
+        ]
         for data in self._datasets:
             if data.use == "test" and tested:
                 self._closing += evaluation_data(data, tested)
@@ -336,7 +342,7 @@ class MlflowRun:
             self._metrics(run, side_cost(result, CHAMPION), step=0)
         note = describe(self._folder.summary(), self._seed, result.champion_candidate)
         self._outbox.send(NameRun(title=self._ended(result)), SetTag(key=NOTE, value=note))
-        settings = {f"settings.{name}": f"{each.before} → {each.after}" for name, each in result.settings.items()}
+        settings = {f"settings.{name}": f"{change.before} → {change.after}" for name, change in result.settings.items()}
         self._outbox.send(*(SetTag(key=key, value=value) for key, value in settings.items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS, STUDY) if (self._folder.path / name).is_file()]
         self._outbox.send(SetTag(key="stopped", value=result.stopped), *(LogFiles(path=n) for n in (*names, PROMPTS)))
@@ -377,8 +383,8 @@ class MlflowRun:
     def _nested_run(self, name: str, tags: Mapping[str, str], data: tuple[SplitData, ...] = ()) -> str:
         if name not in self._open:
             self._open[name] = True
-            given = {RUN: self._folder.id, PART: name, **tags}
-            start = StartRun(run=name, title=f"{name} · {self._title}", moment=self._now(), tags=given)
+            run_tags = {RUN: self._folder.id, PART: name, **tags}
+            start = StartRun(run=name, title=f"{name} · {self._title}", moment=self._now(), tags=run_tags)
             self._outbox.send(start, *log_datasets(data, name))
         return name
 
