@@ -57,7 +57,7 @@ def checked_by_replay(
         def checked(recording: Recording) -> Checked:
             replay = Replay(
                 parts.system,
-                {**candidate, **_shown(recording.graph, candidate)},
+                {**candidate, **_prompts_shown(recording.graph, candidate)},
                 parts.access,
                 recording.conversation,
                 parts.evaluator.judged,
@@ -69,6 +69,10 @@ def checked_by_replay(
         yield checked, parts.access
 
 
-def _shown(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
+def _prompts_shown(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
     """The prompts that a trace was made with, as far as it shows them."""
-    return {one.name: text_of(one.value) for one in graph.find_variables(kind="prompt") if one.name in candidate}
+    return {
+        variable.name: text_of(variable.value)
+        for variable in graph.find_variables(kind="prompt")
+        if variable.name in candidate
+    }

@@ -79,7 +79,7 @@ def test_wrong_answers_are_attributed_once_and_found_again(folder: RunFolder, tm
     expected |= {f"{name}-city": ("answer", None) for name in CONVERSATIONS}
     assert verdicts(out) == expected
     before, again = out.read_bytes(), Counted()
-    assert work(folder, out, again).known == 6
+    assert work(folder, out, again).reused == 6
     assert (again.asked, out.read_bytes()) == ([], before)
     traces = Attributions.read(out).traces.values()
     assert [(one.cases, one.failed, one.problem) for one in traces] == [(3, 2, None)] * 3
@@ -97,7 +97,7 @@ def test_a_file_cut_at_any_byte_is_gone_on_with(folder: RunFolder, tmp_path: Pat
         tally = work(folder, cut, missing)
         assert verdicts(cut) == expected
         kept = whole[: whole.rfind(b"\n", 0, at) + 1].count(b'"type":"case"')
-        assert (tally.known, len(missing.asked)) == (kept, 6 - kept)
+        assert (tally.reused, len(missing.asked)) == (kept, 6 - kept)
         assert all(json.loads(line) for line in cut.read_bytes().splitlines())
 
 
@@ -158,7 +158,7 @@ def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
     assert (tally.fresh, tally.complete) == (2, False)
     assert "calls" in (tally.stopped or "")
     tally = go(Limits())
-    assert (tally.known, tally.fresh, tally.tokens > 0, tally.complete) == (2, 4, True, True)
+    assert (tally.reused, tally.fresh, tally.tokens > 0, tally.complete) == (2, 4, True, True)
 
 
 def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
@@ -188,7 +188,7 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
     assert "out of order" in (case.incomplete or "")
     scripted_server.script = lambda body: json.dumps({"tool": "conclude", "error_type": "none"})
     tally = go()
-    assert (tally.known, tally.fresh, tally.incomplete, tally.complete) == (0, 6, 0, True)
+    assert (tally.reused, tally.fresh, tally.incomplete, tally.complete) == (0, 6, 0, True)
 
 
 def test_a_file_belongs_to_one_method_and_one_process(folder: RunFolder, tmp_path: Path) -> None:
