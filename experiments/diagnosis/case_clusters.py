@@ -67,20 +67,22 @@ def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
     The result is a function of the set of failures.
     """
     blamed = [(case, main) for case in cases if (main := case.main) is not None]
-    blamed.sort(key=lambda item: (-item[1].confidence, item[0].key))
+    blamed.sort(key=lambda pair: (-pair[1].confidence, pair[0].key))
     led: list[tuple[frozenset[str], CaseCluster]] = []
     for case, blame in blamed:
         words = masked(blame.reason)
-        said = frozenset(words.lower().split())
-        for spoken, cluster in led:
-            if _same_error(cluster, blame) and len(spoken & said) >= _ALIKE * len(spoken | said):
+        reason_words = frozenset(words.lower().split())
+        for leader_words, cluster in led:
+            if _same_error(cluster, blame) and len(leader_words & reason_words) >= _ALIKE * len(
+                leader_words | reason_words
+            ):
                 cluster.cases.append(case)
                 break
         else:
-            led.append((said, CaseCluster(blame.operation, blame.error_type, words, [case])))
+            led.append((reason_words, CaseCluster(blame.operation, blame.error_type, words, [case])))
     clusters = [cluster for _, cluster in led]
-    alone = len({(one.operation, one.error_type) for one in clusters}) == 1
-    return sorted((replace(one, alone=alone) for one in clusters), key=lambda cluster: -len(cluster.cases))
+    alone = len({(cluster.operation, cluster.error_type) for cluster in clusters}) == 1
+    return sorted((replace(cluster, alone=alone) for cluster in clusters), key=lambda cluster: -len(cluster.cases))
 
 
 def masked(reason: str) -> str:

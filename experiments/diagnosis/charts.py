@@ -21,14 +21,14 @@ _THINNEST = 0.012
 
 def loss(operations: Sequence[OperationLoss], *, prompts_known: bool) -> str | None:
     """Share of the loss by operation with its interval, the largest on top, grey without a prompt; None if none."""
-    rows = [one for one in reversed(operations) if one.failures]
+    rows = [operation for operation in reversed(operations) if operation.failures]
     if not rows:
         return None
 
     def draw(axes: Axes) -> None:
-        colours = [TUNED if one.prompt is not None or not prompts_known else MUTED for one in rows]
-        shares, cis = [one.share for one in rows], [one.share_ci for one in rows]
-        bars(axes, [one.operation for one in rows], shares, colours=colours, cis=cis)
+        colours = [TUNED if row.prompt is not None or not prompts_known else MUTED for row in rows]
+        shares, cis = [row.share for row in rows], [row.share_ci for row in rows]
+        bars(axes, [row.operation for row in rows], shares, colours=colours, cis=cis)
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xlabel("share of the loss, with 95 % interval")
@@ -73,14 +73,14 @@ def flow(steps: Sequence[FlowStep]) -> str | None:
     """How far the information of each case got: a stream that thins where it was lost; None if there is none."""
     if not steps or not steps[0].reached:
         return None
-    whole = steps[0].reached
-    deepest = max(step.lost for step in steps) / whole
+    total = steps[0].reached
+    deepest = max(step.lost for step in steps) / total
     floor = -0.22
 
     def draw(axes: Axes) -> None:
         top = [1.0] * _CURVE
         for place, step in enumerate(steps):
-            height = max(step.reached / whole, _THINNEST if step.reached else 0.0)
+            height = max(step.reached / total, _THINNEST if step.reached else 0.0)
             axes.bar(place, height, 0.05, bottom=1 - height, color=INK, linewidth=0)
             axes.annotate(
                 f"{step.reached}", (place, 1), xytext=(0, 22), textcoords="offset points", ha="center", weight="bold"
@@ -88,14 +88,14 @@ def flow(steps: Sequence[FlowStep]) -> str | None:
             axes.annotate(step.name, (place, 1), xytext=(0, 8), textcoords="offset points", ha="center", color=MUTED)
             if place == 0:
                 continue
-            before, start = 1 - steps[place - 1].reached / whole, place - 1 + 0.025
+            before, start = 1 - steps[place - 1].reached / total, place - 1 + 0.025
             xs = [start + (place - 0.025 - start) * at / (_CURVE - 1) for at in range(_CURVE)]
-            axes.fill_between(xs, top, [1 - step.reached / whole] * _CURVE, color=TUNED, alpha=0.55, linewidth=0)
+            axes.fill_between(xs, top, [1 - step.reached / total] * _CURVE, color=TUNED, alpha=0.55, linewidth=0)
             if step.lost:
-                width = step.lost / whole
+                width = step.lost / total
                 ends = [start + (place - 0.3 - start) * at / (_CURVE - 1) for at in range(_CURVE)]
                 eased = [(at / (_CURVE - 1)) ** 2 * (3 - 2 * at / (_CURVE - 1)) for at in range(_CURVE)]
-                upper = [1 - step.reached / whole + (floor - (1 - step.reached / whole)) * part for part in eased]
+                upper = [1 - step.reached / total + (floor - (1 - step.reached / total)) * part for part in eased]
                 lower = [before + (floor - width - before) * part for part in eased]
                 axes.fill_between(ends, upper, lower, color=LOST, alpha=0.6, linewidth=0)
                 axes.annotate(

@@ -152,50 +152,50 @@ class Diagnosis(_Fact):
 
 
 def diagnose(
-    said: Attributions, *, title: str, subtitle: str, ladder: Sequence[Rung] = (), notes: Sequence[str] = ()
+    attributions: Attributions, *, title: str, subtitle: str, ladder: Sequence[Rung] = (), notes: Sequence[str] = ()
 ) -> Diagnosis:
     """The facts that follow from attributions."""
-    lines = list(said.cases.values())
+    lines = list(attributions.cases.values())
     names = {line.key: f"c{number}" for number, line in enumerate(lines, start=1)}
 
     def named(cases: Iterable[CaseLine]) -> tuple[str, ...]:
         return tuple(names[case.key] for case in cases)
 
-    with_cases = [trace for trace in said.traces.values() if trace.cases]
+    with_cases = [trace for trace in attributions.traces.values() if trace.cases]
     judged = sum(trace.cases for trace in with_cases)
     failures = sum(trace.failed for trace in with_cases)
     total = judged if with_cases and all(trace.all_judged for trace in with_cases) else None
     signals = aggregate(
         [line.attribution() for line in lines],
-        _specs(said),
+        _specs(attributions),
         total_cases=total or len(lines),
         seed=0,
         conversations=len({trace.conversation for trace in with_cases}),
         gains=attainable(ladder) if ladder else None,
     )
-    operations = _operations(signals, said, lines, total, named)
-    known = all(trace.prompts_known for trace in said.traces.values())
+    operations = _operations(signals, attributions, lines, total, named)
+    prompts_known = all(trace.prompts_known for trace in attributions.traces.values())
     beyond = [case for case in lines if (main := case.main) is not None and main.error_type in OUTSIDE_THE_SYSTEM]
     clusters = case_clusters(lines)
     facts = tuple(
         ClusterFact(
-            operation=one.operation,
-            error_type=one.error_type,
-            words=one.words,
-            example=one.example,
-            caveat=one.caveat,
-            cases=named(one.cases),
+            operation=cluster.operation,
+            error_type=cluster.error_type,
+            words=cluster.words,
+            example=cluster.example,
+            caveat=cluster.caveat,
+            cases=named(cluster.cases),
         )
-        for one in clusters
+        for cluster in clusters
     )
     return Diagnosis(
         title=title,
         subtitle=subtitle,
-        method=said.header.method,
-        model=said.header.model,
+        method=attributions.header.method,
+        model=attributions.header.model,
         counts=Counts(
-            traces=len(said.traces),
-            damaged=sum(trace.problem is not None for trace in said.traces.values()),
+            traces=len(attributions.traces),
+            damaged=sum(trace.problem is not None for trace in attributions.traces.values()),
             judged=total,
             failures=max(failures, len(lines)),
             attributed=sum(bool(case.decisive) for case in lines),
@@ -204,43 +204,43 @@ def diagnose(
             undone=max(failures, len(lines)) - len(lines) + sum(case.failed is not None for case in lines),
             tokens=sum(case.tokens for case in lines),
         ),
-        prompts_known=known,
+        prompts_known=prompts_known,
         operations=operations,
-        fixable=signals.fixable_share if known and any(loss.failures for loss in operations) else None,
-        prompts=_prompts(signals) if known and total is not None else (),
+        fixable=signals.fixable_share if prompts_known and any(loss.failures for loss in operations) else None,
+        prompts=_prompts(signals) if prompts_known and total is not None else (),
         error_types=dict(Counter(main.error_type for case in lines if (main := case.main)).most_common()),
         flow=_flow(lines, 0 if total is None else judged - failures, named),
         ladder=tuple(ladder),
         clusters=facts,
-        actions=_actions(operations, facts, lines, total, named, known=known),
-        damaged=tuple(trace.problem for trace in said.traces.values() if trace.problem is not None),
+        actions=_actions(operations, facts, lines, total, named, prompts_known=prompts_known),
+        damaged=tuple(trace.problem for trace in attributions.traces.values() if trace.problem is not None),
         abstained=_abstained(lines, named),
         cases=tuple(DiagnosedCase(id=names[line.key], line=line) for line in lines),
-        notes=(*notes, *_notes(said)),
+        notes=(*notes, *_notes(attributions)),
     )
 
 
-def _notes(said: Attributions) -> list[str]:
+def _notes(attributions: Attributions) -> list[str]:
     notes = []
-    if len({trace.conversation for trace in said.traces.values() if trace.cases}) == 1:
+    if len({trace.conversation for trace in attributions.traces.values() if trace.cases}) == 1:
         notes.append(
             "All is from one conversation, which says little about others: the intervals are as wide as possible."
         )
-    troubles = [case.incomplete for case in said.cases.values() if case.incomplete is not None]
+    troubles = [case.incomplete for case in attributions.cases.values() if case.incomplete is not None]
     if troubles:
         notes.append(f"{len(troubles)} verdicts were found without the model, whose calls failed: {troubles[0]}.")
     return notes
 
 
-def _specs(said: Attributions) -> list[OperationSpec]:
+def _specs(attributions: Attributions) -> list[OperationSpec]:
     """The operations of all traces, by name."""
-    return list({spec.name: spec for trace in said.traces.values() for spec in trace.specs()}.values())
+    return list({spec.name: spec for trace in attributions.traces.values() for spec in trace.specs()}.values())
 
 
 def _operations(
-    signals: Signals, said: Attributions, lines: Sequence[CaseLine], total: int | None, named: _Namer
+    signals: Signals, attributions: Attributions, lines: Sequence[CaseLine], total: int | None, named: _Namer
 ) -> tuple[OperationLoss, ...]:
-    stages = {spec.name: spec.stage for spec in _specs(said)}
+    stages = {spec.name: spec.stage for spec in _specs(attributions)}
     return tuple(
         OperationLoss(
             operation=signal.operation,
@@ -264,12 +264,12 @@ def _operations(
 def _prompts(signals: Signals) -> tuple[LossByPrompt, ...]:
     return tuple(
         LossByPrompt(
-            prompt=one.prompt,
-            operations=tuple(signal.operation for signal in signals.signals if signal.prompt == one.prompt),
-            loss=one.loss,
-            loss_ci=one.loss_ci,
+            prompt=prompt_signal.prompt,
+            operations=tuple(signal.operation for signal in signals.signals if signal.prompt == prompt_signal.prompt),
+            loss=prompt_signal.loss,
+            loss_ci=prompt_signal.loss_ci,
         )
-        for one in signals.prompts
+        for prompt_signal in signals.prompts
     )
 
 
@@ -279,11 +279,11 @@ def _flow(lines: Sequence[CaseLine], right: int, named: _Namer) -> tuple[FlowSte
         main = case.main
         if main is not None and main.error_type in LOST_AT:
             lost[LOST_AT[main.error_type]].append(case)
-    left = right + sum(map(len, lost))
-    steps = [FlowStep(name=FLOW[0], reached=left, lost=0)]
+    remaining = right + sum(map(len, lost))
+    steps = [FlowStep(name=FLOW[0], reached=remaining, lost=0)]
     for name, cases in zip(FLOW[1:], lost, strict=True):
-        left -= len(cases)
-        steps.append(FlowStep(name=name, reached=left, lost=len(cases), cases=named(cases)))
+        remaining -= len(cases)
+        steps.append(FlowStep(name=name, reached=remaining, lost=len(cases), cases=named(cases)))
     return tuple(steps)
 
 
@@ -294,27 +294,27 @@ def _actions(
     total: int | None,
     named: _Namer,
     *,
-    known: bool,
+    prompts_known: bool,
 ) -> tuple[Action, ...]:
-    found = []
+    actions = []
     for loss in operations:
         if loss.failures:
-            typical = next((one for one in clusters if one.operation == loss.operation), None)
-            what, by = remedy_for(loss.operation, loss.stage, loss.prompt, known=known)
+            typical = next((cluster for cluster in clusters if cluster.operation == loss.operation), None)
+            what, by = remedy_for(loss.operation, loss.stage, loss.prompt, prompts_known=prompts_known)
             answers = "1 wrong answer" if loss.failures == 1 else f"{loss.failures} wrong answers"
             why = f"{answers}, {loss.share:.0%} of the loss"
             if typical is not None:
                 why += f"; most often ({len(typical.cases)}×): {typical.words}"
                 why += f" (for example: {typical.example})" if typical.example else ""
-            found.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
+            actions.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
     for error_type in sorted(OUTSIDE_THE_SYSTEM):
         cases = [case for case in lines if (main := case.main) is not None and main.error_type == error_type]
         if cases:
             what, why, by = remedy_beyond(error_type, len(cases))
             gain = None if total is None else len(cases) / total
-            found.append(Action(what=what, why=why, gain=gain, failures=len(cases), by=by, cases=named(cases)))
-    found.sort(key=lambda action: -(action.gain if action.gain is not None else action.failures))
-    return tuple(found)
+            actions.append(Action(what=what, why=why, gain=gain, failures=len(cases), by=by, cases=named(cases)))
+    actions.sort(key=lambda action: -(action.gain if action.gain is not None else action.failures))
+    return tuple(actions)
 
 
 def _abstained(lines: Iterable[CaseLine], named: _Namer) -> dict[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from experiments.diagnosis.case_slices import SliceOperation
     from experiments.diagnosis.findings import Diagnosis
 
-SHOWN = 12
+MOST_CASES = 12
 """Links to cases shown beside a claim; the rest are folded."""
 
 Slices = Mapping[str, "tuple[SliceOperation, ...]"]
@@ -37,7 +37,7 @@ def render_html(facts: Diagnosis, slices: Slices, pages: Mapping[str, str] | Non
         slices=slices,
         pages=pages or {},
         replayed=any(loss.confirmed is not None for loss in facts.operations),
-        shown=SHOWN,
+        shown=MOST_CASES,
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(picture) if picture else None for name, picture in drawn.items()},  # noqa: S704
         by_prompt=[action for action in facts.actions if action.by in BY_PROMPT],
@@ -51,8 +51,8 @@ def render_markdown(facts: Diagnosis) -> str:
     titles = {case.id: literal(case.line.id) for case in facts.cases}
 
     def cases(ids: tuple[str, ...]) -> str:
-        listed = ", ".join(titles[one] for one in ids[:SHOWN])
-        return f"{listed}, and {len(ids) - SHOWN} more" if len(ids) > SHOWN else listed
+        listed = ", ".join(titles[case_id] for case_id in ids[:MOST_CASES])
+        return f"{listed}, and {len(ids) - MOST_CASES} more" if len(ids) > MOST_CASES else listed
 
     counts = facts.counts
     judged = f" of {counts.judged}" if counts.judged is not None else ""
@@ -92,8 +92,8 @@ def render_markdown(facts: Diagnosis) -> str:
     if facts.prompts:
         lines += ["", "## Loss by prompt", ""]
         lines += [
-            f"- {literal(one.prompt)}: {one.loss:.3f} ({one.loss_ci[0]:.3f} – {one.loss_ci[1]:.3f}) of score"
-            for one in facts.prompts
+            f"- {literal(loss.prompt)}: {loss.loss:.3f} ({loss.loss_ci[0]:.3f} – {loss.loss_ci[1]:.3f}) of score"
+            for loss in facts.prompts
         ]
     lines += ["", "## Where information was lost", ""]
     lines += [f"- {step.name}: {step.reached}" + (f" ({step.lost} lost)" if step.lost else "") for step in facts.flow]
@@ -102,10 +102,10 @@ def render_markdown(facts: Diagnosis) -> str:
         lines += [f"- {literal(rung.name)}: {rung.score:.3f} ({interval_text(rung.ci)})" for rung in facts.ladder]
     lines += ["", "## How it goes wrong", ""]
     for cluster in facts.clusters:
-        said = f"{cluster.operation}, {cluster.error_type}: {cluster.words}"
-        said += f" (for example: {cluster.example})" if cluster.example else ""
-        said += f"; {cluster.caveat}" if cluster.caveat else ""
-        lines.append(f"- {len(cluster.cases)}× {literal(said)}. Cases: {cases(cluster.cases)}")
+        description = f"{cluster.operation}, {cluster.error_type}: {cluster.words}"
+        description += f" (for example: {cluster.example})" if cluster.example else ""
+        description += f"; {cluster.caveat}" if cluster.caveat else ""
+        lines.append(f"- {len(cluster.cases)}× {literal(description)}. Cases: {cases(cluster.cases)}")
     lines += ["", "## What no prompt can fix", ""]
     others = [action for action in facts.actions if action.by not in BY_PROMPT]
     lines += [f"- {literal(action.what)}: {literal(action.why)}" for action in others] or ["Nothing of it was seen."]

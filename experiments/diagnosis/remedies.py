@@ -17,11 +17,11 @@ _SYSTEM: dict[Stage, str] = {
 }
 
 
-def remedy_for(operation: str, stage: Stage, prompt: str | None, *, known: bool) -> tuple[str, By]:
+def remedy_for(operation: str, stage: Stage, prompt: str | None, *, prompts_known: bool) -> tuple[str, By]:
     """What to do about an operation, and by what; `known` says whether its prompt, or that it has none, is known."""
-    if not known and stage != "retrieve":
+    if not prompts_known and stage != "retrieve":
         return f"Look at {operation}: rewrite its prompt if it has one, otherwise {_SYSTEM[stage]}", "either"
-    if not known:
+    if not prompts_known:
         return f"Look at {operation}: {_SYSTEM[stage]}", "system"
     if prompt is not None:
         return f"Rewrite the prompt {prompt} of {operation}; memtune run does this and measures it", "prompt"

@@ -48,9 +48,11 @@ def diagnosed(
     """
     path = Path(source)
     if path.is_file():
-        said = Attributions.read(path)
+        attributions = Attributions.read(path)
         rungs = () if ladder is None else read_ladder(ladder)
-        return diagnose(said, title=path.name, subtitle="an attributions file", ladder=rungs), path.resolve().parent
+        return diagnose(
+            attributions, title=path.name, subtitle="an attributions file", ladder=rungs
+        ), path.resolve().parent
     folder = RunFolder.find(home, source, finished=True)
     config = load_config(str(folder.path / CONFIG))
     method, factory, aside = config.attribution, open_attributor(config.attribution), []
@@ -65,15 +67,15 @@ def diagnosed(
             f"the file of `memtune attribute {folder.named} --method {method}`."
         ]
         method, factory = SURVIVAL, open_attributor(SURVIVAL)
-    said = Attributions(Header(method=method))
+    attributions = Attributions(Header(method=method))
     with nullcontext() if method == SURVIVAL else open_access(config, home, surely=False) as access:
-        batch = Batch(bound(factory, access), said, said.add, folder=folder.path, access=access)
+        batch = Batch(bound(factory, access), attributions, attributions.add, folder=folder.path, access=access)
         batch.run(run_sources(folder, prompts), progress)
     beside = folder.path / LADDER
     chosen = ladder or (beside if beside.is_file() else None)
     rungs = () if chosen is None else read_ladder(chosen)
     title, subtitle, notes = _about(folder, config, prompts)
-    return diagnose(said, title=title, subtitle=subtitle, ladder=rungs, notes=[*notes, *aside]), folder.path
+    return diagnose(attributions, title=title, subtitle=subtitle, ladder=rungs, notes=[*notes, *aside]), folder.path
 
 
 def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation, ...]]:
@@ -81,7 +83,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
     by_trace = defaultdict(list)
     for case in facts.cases:
         by_trace[case.line.trace].append(case)
-    found: dict[str, tuple[SliceOperation, ...]] = {}
+    slices: dict[str, tuple[SliceOperation, ...]] = {}
     histories: dict[Path, Histories] = {}
     for trace, cases in by_trace.items():
         path = (folder / trace).resolve()
@@ -91,8 +93,8 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
             graph = one_history(beside.linked(path, graph), beside.before(path))
         except TraceError:
             continue
-        found |= {case.id: slice_of(graph, case.line) for case in cases}
-    return found
+        slices |= {case.id: slice_of(graph, case.line) for case in cases}
+    return slices
 
 
 def pages_of(facts: Diagnosis, folder: Path, place: Path) -> dict[str, str]:
@@ -110,8 +112,8 @@ def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str
     from attribution.judging.metrics import LLM_JUDGE
     from attribution.judging.words import METRICS
 
-    whose = "all candidates" if prompts == "all" else f"the {prompts} prompts"
-    title = f"{config.system} on {config.dataset}: {whose}"
+    candidates = "all candidates" if prompts == "all" else f"the {prompts} prompts"
+    title = f"{config.system} on {config.dataset}: {candidates}"
     notes = []
     summary: Summary | None
     try:
