@@ -87,8 +87,8 @@ def bars_height(count: int) -> float:
 
 def named(name: str) -> str:
     """A name as a chart shows it: on one line that has room, without what would act on the page around it."""
-    shown = one_line(name)
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+    text = one_line(name)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
 def svg(
@@ -119,10 +119,10 @@ def svg(
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
 
     def ours(tag: re.Match[str]) -> str:
-        found = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
+        renamed = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
         for colour, variable in THEMED.items() if paper is None else ():
-            found = found.replace(colour, f"var({variable}, {colour})")
-        return found
+            renamed = renamed.replace(colour, f"var({variable}, {colour})")
+        return renamed
 
     text = re.sub(r"<[^>]*>", ours, text)  # in tags alone: a name may be that of a colour
     return text.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)

@@ -16,5 +16,5 @@ _OPENING = re.compile(r"^(\d*)([#+=.)-])")
 
 def literal(text: str) -> str:
     """Markdown that renders as `text`, on one line, with no markup, link, HTML or formula."""
-    escaped = _MARKUP.sub(lambda found: "".join(f"\\{sign}" for sign in found[0]), one_line(text))
+    escaped = _MARKUP.sub(lambda markup: "".join(f"\\{sign}" for sign in markup[0]), one_line(text))
     return _OPENING.sub(r"\1\\\2", escaped)

@@ -32,7 +32,7 @@ def visible(text: str) -> str:
 
     JSON stays the same JSON. Never raises.
     """
-    return text if text.isprintable() else _SUSPECT.sub(_shown, text.replace("\r\n", "\n"))
+    return text if text.isprintable() else _SUSPECT.sub(_visible_character, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -49,8 +49,8 @@ def brief(error: str) -> str:
     return f"{line[:_LONGEST_HALF]} … [{left_out} characters] … {line[-_LONGEST_HALF:]}"
 
 
-def _shown(found: re.Match[str]) -> str:
-    character = found[0]
+def _visible_character(character_match: re.Match[str]) -> str:
+    character = character_match[0]
     if unicodedata.category(character) not in _STEERING or character in _JOINERS:
         return character
     return json.dumps(character)[1:-1]
@@ -66,15 +66,15 @@ def say_all_that_is_told() -> None:
     logging.setLogRecordFactory(_Record)
     warnings.formatwarning = _warning
     sys.excepthook = _uncaught
-    threading.excepthook = lambda told: _uncaught(told.exc_type, told.exc_value, told.exc_traceback)
+    threading.excepthook = lambda event: _uncaught(event.exc_type, event.exc_value, event.exc_traceback)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not in UTF-8 lacks characters
 
 
 class _Record(logging.LogRecord):
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
         if self.exc_info:
             self.exc_text = visible(logging.Formatter().formatException(self.exc_info))
 
@@ -85,8 +85,8 @@ class _Record(logging.LogRecord):
 _plain_warning = warnings.formatwarning
 
 
-def _warning(*given: Any, **named: Any) -> str:
-    return visible(_plain_warning(*given, **named))
+def _warning(*positional: Any, **named: Any) -> str:
+    return visible(_plain_warning(*positional, **named))
 
 
 def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:

@@ -56,7 +56,7 @@ class TimeLeft:
         elif self._done > 0 and self._rounds is not None:
             round_s = self._searched / self._done
             expected = max(0.0, (self._rounds - self._done) * round_s - running) + self._baselines
-        return min((one for one in (expected, allowed) if one is not None), default=None)
+        return min((limit for limit in (expected, allowed) if limit is not None), default=None)
 
     def _since(self) -> float:
         now = self._clock()

@@ -19,10 +19,10 @@ def write_pages(folder: RunFolder, cases: Iterable[SeenCase]) -> None:
         RunError: one cannot be written.
     """
     by_trace: dict[Path, list[SeenCase]] = defaultdict(list)
-    for seen in cases:
-        if seen.trace is not None:
-            by_trace[seen.trace].append(seen)
+    for seen_case in cases:
+        if seen_case.trace is not None:
+            by_trace[seen_case.trace].append(seen_case)
     for trace, group in by_trace.items():
         title = f"{group[0].case.conversation} · {folder.id}"
-        page = render_page(group[0].graph, title, [(seen.case, seen.attribution) for seen in group])
+        page = render_page(group[0].graph, title, [(seen_case.case, seen_case.attribution) for seen_case in group])
         folder.write(page_of(trace).relative_to(folder.path).as_posix(), page)

@@ -46,8 +46,8 @@ def render_page(graph: ExecutionGraph, title: str, judged: Sequence[Judged] = ()
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     folder = resources.files("experiments") / "templates" / "trace"
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
-    shown = {"data": safe, "script": script, "picture": render_map(graph, title)}
-    return template("trace.html").render(title=title, **{name: Markup(one) for name, one in shown.items()})  # noqa: S704
+    parts = {"data": safe, "script": script, "picture": render_map(graph, title)}
+    return template("trace.html").render(title=title, **{name: Markup(part) for name, part in parts.items()})  # noqa: S704
 
 
 def question_anchor(question: str) -> str:
@@ -58,10 +58,12 @@ def question_anchor(question: str) -> str:
 def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
     """What the page's script reads; operations and variables refer to each other by id."""
     nesting = Nesting(graph)
-    values = {id(one.value): one.value for one in graph.variables.values()}  # one that a file holds once is one object
+    values = {
+        id(variable.value): variable.value for variable in graph.variables.values()
+    }  # one that a file holds once is one object
     places = {key: place for place, key in enumerate(values)}
-    counts = Counter(one.session for one in graph.operations.values())
-    failed = Counter(one.session for one in graph.operations.values() if one.status == "error")
+    counts = Counter(operation.session for operation in graph.operations.values())
+    failed = Counter(operation.session for operation in graph.operations.values() if operation.status == "error")
     texts = _session_texts(graph)
     return {
         "questions": questions_of(graph, judged),
@@ -71,7 +73,7 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
                 "name": graph.sessions[sid].name if sid is not None else "outside of any session",
                 "time": str(graph.sessions[sid].attributes.get("time", "")) if sid is not None else "",
                 "text": texts.get(sid, ""),
-                "tops": [one.id for one in tops],
+                "tops": [operation.id for operation in tops],
                 "count": counts[sid],
                 "failed": failed[sid],
             }
@@ -80,21 +82,30 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
         ],
         "values": [_cut(shown_text(value)) for value in values.values()],
         "variables": {
-            vid: [one.name, one.kind, places[id(one.value)], one.version, one.previous, dict(one.attributes)]
-            for vid, one in graph.variables.items()
+            vid: [
+                variable.name,
+                variable.kind,
+                places[id(variable.value)],
+                variable.version,
+                variable.previous,
+                dict(variable.attributes),
+            ]
+            for vid, variable in graph.variables.items()
         },
-        "operations": {oid: _operation(one, nesting) for oid, one in graph.operations.items()},
+        "operations": {oid: _operation(operation, nesting) for oid, operation in graph.operations.items()},
     }
 
 
 def _session_texts(graph: ExecutionGraph) -> dict[str | None, str]:
     """What each session is about: its question, or what was said first in it."""
-    found: dict[str | None, str] = {}
+    texts: dict[str | None, str] = {}
     for kind in ("query", "message"):
-        for one in graph.find_variables(kind=kind):
-            if one.session is not None and one.session not in found:
-                found[one.session] = shorten(text_of(one.value) or shown_text(one.value, SESSION_TEXT), SESSION_TEXT)
-    return found
+        for variable in graph.find_variables(kind=kind):
+            if variable.session is not None and variable.session not in texts:
+                texts[variable.session] = shorten(
+                    text_of(variable.value) or shown_text(variable.value, SESSION_TEXT), SESSION_TEXT
+                )
+    return texts
 
 
 def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
@@ -115,7 +126,7 @@ def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
         "name": operation.name,
         "in": operation.inputs,
         "out": operation.outputs,
-        "inside": [one.id for one in nesting.children.get(operation.id, ())],
+        "inside": [operation.id for operation in nesting.children.get(operation.id, ())],
         "parent": operation.parent,
         "session": operation.session,
         "at": [operation.started, operation.ended],

@@ -21,11 +21,11 @@ def questions_of(graph: ExecutionGraph, judged: Sequence[Judged] = ()) -> list[d
 
     `passed` is null for what nobody judged. Operations and variables are given by their ids in the graph.
     """
-    known = {case.prediction: (case, attribution) for case, attribution in judged}
-    messages = {one.name: one.id for one in reversed(graph.find_variables(kind="message"))}
-    found = []
+    judged_by_prediction = {case.prediction: (case, attribution) for case, attribution in judged}
+    messages = {message.name: message.id for message in reversed(graph.find_variables(kind="message"))}
+    questions = []
     for query, prediction in answers_in(graph):
-        told: dict[str, Any] = {
+        question_data: dict[str, Any] = {
             "id": query.name,
             "asked": text_of(query.value),
             "reply": text_of(prediction.value),
@@ -33,28 +33,30 @@ def questions_of(graph: ExecutionGraph, judged: Sequence[Judged] = ()) -> list[d
             "session": prediction.session,
             "prediction": prediction.id,
         }
-        if prediction.id in known:
-            case, attribution = known[prediction.id]
-            told |= _judged(case, attribution, [messages[turn] for turn in case.question.evidence if turn in messages])
-            if told["evidence"]:
+        if prediction.id in judged_by_prediction:
+            case, attribution = judged_by_prediction[prediction.id]
+            question_data |= _judged(
+                case, attribution, [messages[turn] for turn in case.question.evidence if turn in messages]
+            )
+            if question_data["evidence"]:
                 past = graph_at(graph, (), case).variables
-                told["evidence"] = [message for message in told["evidence"] if message in past]
-        found.append(Redaction().value(told))
-    return found
+                question_data["evidence"] = [message for message in question_data["evidence"] if message in past]
+        questions.append(Redaction().value(question_data))
+    return questions
 
 
 def _judged(case: Case, attribution: Attribution | None, evidence: list[str]) -> dict[str, Any]:
-    asked = case.question
+    question = case.question
     return {
-        "id": asked.id,
-        "asked": asked.question,
-        "kind": asked.kind,
-        "gold": [answer for answer in asked.answers if answer],
+        "id": question.id,
+        "asked": question.question,
+        "kind": question.kind,
+        "gold": [answer for answer in question.answers if answer],
         "passed": case.passed,
         "score": round(case.judgement.score, 4),
         "evidence": evidence,
-        "decisive": [_blame(one) for one in attribution.decisive] if attribution is not None else [],
-        "alternatives": [_blame(one) for one in attribution.alternatives] if attribution is not None else [],
+        "decisive": [_blame(blame) for blame in attribution.decisive] if attribution is not None else [],
+        "alternatives": [_blame(blame) for blame in attribution.alternatives] if attribution is not None else [],
         "abstained": attribution.abstained if attribution is not None else None,
     }
 
