@@ -63,9 +63,9 @@ class _Subcommands(WholeSummaries):
         if cmd_name not in SUBCOMMANDS:
             return None
         module, _, name = SUBCOMMANDS[cmd_name].partition(":")
-        found = getattr(importlib.import_module(f"experiments.commands.{module}"), name)
-        assert isinstance(found, click.Command)  # noqa: S101 (the table above is ours)
-        return found
+        command = getattr(importlib.import_module(f"experiments.commands.{module}"), name)
+        assert isinstance(command, click.Command)  # noqa: S101 (the table above is ours)
+        return command
 
 
 @click.group(

@@ -40,7 +40,9 @@ def own_process() -> None:
 
 def _heeded() -> list[signal.Signals]:
     """The signals that are not ignored: what a shell started in the background keeps ignoring Ctrl-C."""
-    return [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+    return [
+        candidate for candidate in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(candidate) is not signal.SIG_IGN
+    ]
 
 
 @contextmanager

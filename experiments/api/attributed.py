@@ -96,5 +96,5 @@ def blamed(line: CaseLine | None) -> Mapping[str, Any]:
     if line is None:
         return dict.fromkeys(BLAMED)
     main = line.main
-    found = (None,) * 4 if main is None else (main.operation, main.error_type, main.confidence, main.reason)
-    return dict(zip(BLAMED, (*found, line.failed or line.abstained), strict=True))
+    verdict = (None,) * 4 if main is None else (main.operation, main.error_type, main.confidence, main.reason)
+    return dict(zip(BLAMED, (*verdict, line.failed or line.abstained), strict=True))

@@ -76,7 +76,7 @@ class Result:
 
         split_of = {name: split for split, size in self.summary.splits.items() for name in size.conversations}
         judged = cases_of_run(self._folder)
-        found = {
+        lines_of_side = {
             side: {(line.conversation, line.question_id): line for line in self._of(side).attributions.cases.values()}
             for side in dict.fromkeys(side for side, _, _ in judged)
         }
@@ -92,7 +92,7 @@ class Result:
                 case.reply,
                 case.judgement.score,
                 case.passed,
-                *blamed(found[side].get((case.conversation, case.question.id))).values(),
+                *blamed(lines_of_side[side].get((case.conversation, case.question.id))).values(),
             )
             for side, _, case in judged
         ]

@@ -26,9 +26,9 @@ def runs(home: Path | None) -> None:
     from experiments.runs.comparison import list_runs
 
     where = home_folder(home)
-    found = list_runs(where)
-    if found:
-        LiteralConsole().print(runs_table(found))
+    summaries = list_runs(where)
+    if summaries:
+        LiteralConsole().print(runs_table(summaries))
     else:
         say(f"no runs under {where}; start one with `memtune run demo`")
 
@@ -62,24 +62,24 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
         raise click.UsageError("give two or more runs; `memtune runs` lists them")
     where = home_folder(home)
     folders = [RunFolder.find(where, name, finished=True) for name in names]
-    found = compared(*folders)
+    comparison = compared(*folders)
     if html is not None:
         from experiments.commands.output import write_output
         from experiments.reports.comparison_page import render_comparison
 
-        write_output(html, render_comparison(folders, found, html.parent), "--html")
+        write_output(html, render_comparison(folders, comparison, html.parent), "--html")
         say(f"written to {html}")
         return
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import comparison_table
 
     console = LiteralConsole()
-    console.print(comparison_table([folder.id for folder in folders], found))
-    for name, same in found.prompts.items():
+    console.print(comparison_table([folder.id for folder in folders], comparison))
+    for name, same in comparison.prompts.items():
         console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
-    if found.differences:
+    if comparison.differences:
         console.print(
-            f"The runs differ in {', '.join(found.differences)}: their scores are not comparable.", style="yellow"
+            f"The runs differ in {', '.join(comparison.differences)}: their scores are not comparable.", style="yellow"
         )
 
 

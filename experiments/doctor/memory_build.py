@@ -69,8 +69,8 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
                     yield HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
                     return
                 (case,) = outcome.cases
-                asked = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
-                yield HealthCheck(subject, "ok", f"built of two turns; {asked}")
+                exchange = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
+                yield HealthCheck(subject, "ok", f"built of two turns; {exchange}")
                 yield from _check_recording(parts.system, outcome)
                 yield from _check_reruns(parts, seeds, outcome)
         except MemtuneError as error:
@@ -101,10 +101,10 @@ def _check_reruns(parts: RunParts, seeds: Candidate, outcome: Outcome) -> Iterat
         return
     executor = parts.evaluator.executor or LocalExecutor(system)
     for name, spec in system.prompts.items():
-        for given in recorded_inputs(spec, [outcome])[:1]:
-            graph = executor.rerun(parts.access, name, given.parts, seeds, given.key[:12])
+        for recorded in recorded_inputs(spec, [outcome])[:1]:
+            graph = executor.rerun(parts.access, name, recorded.parts, seeds, recorded.key[:12])
             repeatable = parts.access.caches and sees_calls(spec, graph)
-            difference = rerun_difference(spec, given.parts, given.outputs, graph, repeatable=repeatable)
+            difference = rerun_difference(spec, recorded.parts, recorded.outputs, graph, repeatable=repeatable)
             if difference is None:
                 yield HealthCheck(f"rerun of {name}", "ok", "does again what was recorded")
             else:

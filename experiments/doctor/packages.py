@@ -62,18 +62,22 @@ def check_extras() -> Iterator[HealthCheck]:
     for extra in extras:
         if extra in DEVELOPMENT:
             continue
-        own = [one for one in needed if one.marker is not None and one.marker.evaluate({"extra": extra})]
+        own = [
+            requirement
+            for requirement in needed
+            if requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
+        ]
         absent, unfit = [], []
-        for one in own:
-            if one.name == _OURS:
+        for requirement in own:
+            if requirement.name == _OURS:
                 continue
             try:
-                found = version(one.name)
+                installed = version(requirement.name)
             except PackageNotFoundError:
-                absent.append(one.name)
+                absent.append(requirement.name)
                 continue
-            if not one.specifier.contains(found, prereleases=True):
-                unfit.append(f"{one.name} {found}, where {one.specifier} is needed")
+            if not requirement.specifier.contains(installed, prereleases=True):
+                unfit.append(f"{requirement.name} {installed}, where {requirement.specifier} is needed")
         remedy = f"pip install 'memtune[{extra}]'"
         if unfit:
             yield HealthCheck(f"extra {extra}", "broken", "; ".join(unfit), remedy)

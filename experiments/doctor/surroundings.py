@@ -88,16 +88,16 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
 def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:
     """Whether the embedded models of a configuration have room in this machine's memory."""
     contexts = {settings.model: settings.context for settings in config.models.roles().values() if settings.embedded}
-    known = {name: context for name, context in contexts.items() if name in CATALOGUE}
-    if not known:
+    catalogued = {name: context for name, context in contexts.items() if name in CATALOGUE}
+    if not catalogued:
         return
     try:
         import psutil
     except ImportError:
         return  # the models above are broken, then
     memory = psutil.virtual_memory()
-    needed = sum(memory_needed(CATALOGUE[name], context) for name, context in known.items())
-    says = f"{', '.join(known)}: {needed / _GB:.1f} GB, and {memory.available / _GB:.1f} GB free"
+    needed = sum(memory_needed(CATALOGUE[name], context) for name, context in catalogued.items())
+    says = f"{', '.join(catalogued)}: {needed / _GB:.1f} GB, and {memory.available / _GB:.1f} GB free"
     if needed < memory.available:
         yield HealthCheck("memory", "ok", says)
     elif needed < memory.total:

@@ -60,10 +60,12 @@ def starter_config() -> str:
         *sections, name = full.split(".")
         if sections[:1] != open_sections[:1] or not sections:
             lines.append("")
-        shared = next((at for at, one in enumerate(sections) if open_sections[at : at + 1] != [one]), len(sections))
+        shared = next(
+            (at for at, section in enumerate(sections) if open_sections[at : at + 1] != [section]), len(sections)
+        )
         for depth in range(shared, len(sections)):
             within = ".".join(sections[: depth + 1]) + "."
-            is_set = any(known.startswith(within) for known in _BEGUN_WITH)
+            is_set = any(key_name.startswith(within) for key_name in _BEGUN_WITH)
             lines.append(_line(f"{sections[depth]}:", depth, is_set=is_set))
         open_sections = sections
         depth, begun = len(sections), _BEGUN_WITH.get(full)

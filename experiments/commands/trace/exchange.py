@@ -105,8 +105,8 @@ def _warn(warnings: Sequence[str]) -> None:
     """Print the first warnings to stderr, one per line, and the number of the rest."""
     for warning in warnings[:_MOST_WARNINGS]:
         line = one_line(warning)
-        shown = line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 1]}…"
-        say(f"warning: {shown}", err=True)
+        excerpt = line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 1]}…"
+        say(f"warning: {excerpt}", err=True)
     if len(warnings) > _MOST_WARNINGS:
         say(f"warning: {len(warnings) - _MOST_WARNINGS} more kinds of problems are not shown", err=True)
 

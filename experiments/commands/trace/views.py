@@ -84,11 +84,11 @@ def stats(file: Path, as_json: bool) -> None:
     table.add_column("operation", overflow="fold")
     for name in ("count", "errors", "open", "calls", "tokens", "cost", "total s", "median", "longest"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in figures.by_operation:
+    for row in figures.by_operation:
         table.add_row(
-            *(shorten(one.name, 60), f"{one.count:,}", f"{one.errors:,}", f"{one.unfinished:,}", f"{one.calls:,}"),
-            *(f"{one.prompt_tokens + one.completion_tokens:,}", f"{one.cost:.4g}", f"{one.seconds:,.1f}"),
-            *(f"{one.median_seconds:.3g}", f"{one.longest_seconds:.3g}"),
+            *(shorten(row.name, 60), f"{row.count:,}", f"{row.errors:,}", f"{row.unfinished:,}", f"{row.calls:,}"),
+            *(f"{row.prompt_tokens + row.completion_tokens:,}", f"{row.cost:.4g}", f"{row.seconds:,.1f}"),
+            *(f"{row.median_seconds:.3g}", f"{row.longest_seconds:.3g}"),
         )
     console.print(table)
     kinds = ", ".join(f"{shorten(kind, 30)} {count:,}" for kind, count in figures.variable_kinds.items())
@@ -131,10 +131,12 @@ def show(
     from experiments.views.trace_tree import MANY, operation_lines, tree_lines
 
     graph = _loaded(file)
-    if session is not None and not any(session in (sid, one.name) for sid, one in graph.sessions.items()):
+    if session is not None and not any(
+        session in (sid, known_session.name) for sid, known_session in graph.sessions.items()
+    ):
         raise click.BadParameter(f"{file}: has no session {session!r}; `memtune trace show {file}` lists them")
     if oid is not None:
-        oid = _whole_id(oid, graph.operations)
+        oid = _full_id(oid, graph.operations)
         if oid not in graph.operations:
             raise click.BadParameter(_no_such(file, "operation", oid))
         graph = graph.surroundings(oid)
@@ -199,14 +201,20 @@ def search(
     graph = _loaded(file)
     for match in find(graph, pattern or None, regex=regex, kind=kind, session=session, since=since, until=until):
         count += 1
-        item = match.item
-        what = "variable" if isinstance(item, Variable) else "operation"
+        element = match.item
+        element_type = "variable" if isinstance(element, Variable) else "operation"
         if as_json:
-            found = {"type": what, "id": item.id, "name": item.name, "kind": item.kind, "session": item.session}
-            say(json.dumps({**found, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
+            record = {
+                "type": element_type,
+                "id": element.id,
+                "name": element.name,
+                "kind": element.kind,
+                "session": element.session,
+            }
+            say(json.dumps({**record, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
         else:
             where = f" ({match.place})" if match.place not in ("", "value") else ""
-            about = f"{shorten(item.id, None)}  {shorten(item.kind, 40)}  {shorten(item.name, 40)}{where}"
+            about = f"{shorten(element.id, None)}  {shorten(element.kind, 40)}  {shorten(element.name, 40)}{where}"
             say(f"{about}: {shorten(match.excerpt, 200)}")
     return 0 if count else DIFFERENT
 
@@ -254,7 +262,7 @@ def slice_(
     from tracing.graph.filters import Filter
 
     graph = _loaded(file)
-    start = _whole_id(start, {**graph.variables, **graph.operations})
+    start = _full_id(start, {**graph.variables, **graph.operations})
     operation = graph.operations.get(start)
     if operation is None and start not in graph.variables:
         raise click.BadParameter(_no_such(file, "variable or operation", start))
@@ -294,25 +302,25 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
     from experiments.views.trace_difference import difference_lines, difference_record
     from tracing.graph.comparison import compare
 
-    left, right = _loaded(first), _loaded(second)
-    found = compare(left, right)
+    first_graph, second_graph = _loaded(first), _loaded(second)
+    comparison = compare(first_graph, second_graph)
     if as_json:
-        say(json.dumps(difference_record(found), ensure_ascii=False))
+        say(json.dumps(difference_record(comparison), ensure_ascii=False))
     else:
-        _print(_console(), difference_lines(found, left, right))
-    return 0 if found.equal else DIFFERENT
+        _print(_console(), difference_lines(comparison, first_graph, second_graph))
+    return 0 if comparison.equal else DIFFERENT
 
 
-def _no_such(file: Path, what: str, given: str) -> str:
-    return f"{file}: has no {what} {given!r}; `memtune trace search {file} TEXT` finds ids"
+def _no_such(file: Path, element_type: str, element_id: str) -> str:
+    return f"{file}: has no {element_type} {element_id!r}; `memtune trace search {file} TEXT` finds ids"
 
 
-def _whole_id(given: str, known: Mapping[str, object]) -> str:
+def _full_id(element_id: str, elements: Mapping[str, object]) -> str:
     """The id with its trace's prefix, where it was given without and is of a single element."""
-    if given in known:
-        return given
-    whole = [one for one in known if one.endswith(f"-{given}")]
-    return whole[0] if len(whole) == 1 else given
+    if element_id in elements:
+        return element_id
+    matches = [candidate for candidate in elements if candidate.endswith(f"-{element_id}")]
+    return matches[0] if len(matches) == 1 else element_id
 
 
 def _loaded(file: Path) -> ExecutionGraph:
