@@ -89,8 +89,8 @@ def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     return [
         f"{len(unread)} of {len(conversations)} conversations ({ids}) are in no language that the default metric "
         f"{METRICS[0]} is made for: it compares words, knows English, German, Spanish and French, and may call a right "
-        f"reply in another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, with `models.judge.model` "
-        "for another model than the task's (docs/guide.md)"
+        f"reply in another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, "
+        "with `models.judge.model` for another model than the task's (docs/guide.md)"
     ]
 
 
