@@ -18,7 +18,7 @@ from experiments.commands.options import (
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
-    from experiments.annotating.agreement import AgreementReport
+    from experiments.annotating.annotator_agreement import AgreementReport
     from tracing.llm.access import ModelAccess
 
 DEFAULT_LABELS = "labels.sqlite"
@@ -80,12 +80,11 @@ def annotate(
     may work at once. A label is on the disk when the page says so. The models that --model names are asked only where
     somebody runs a method that needs one.
     """
-    from experiments.annotating.agreement import agreement_of
-    from experiments.annotating.export import export
+    from experiments.annotating.annotation_server import AnnotationServer, server_key
+    from experiments.annotating.annotator_agreement import agreement_of
+    from experiments.annotating.attribution_methods import Methods
+    from experiments.annotating.label_export import export
     from experiments.annotating.label_store import LabelStore
-    from experiments.annotating.methods import Methods
-    from experiments.annotating.server import AnnotationServer
-    from experiments.annotating.server_key import server_key
     from experiments.annotating.workspace import Workspace
     from experiments.attributing.case_sources import sources_of
     from experiments.running.wiring import home_folder, model_access

@@ -8,7 +8,7 @@ from annotated_traces import USUAL, write_trace
 
 from attribution.benchmark.suites import load_suite
 from attribution.cases import ErrorType
-from experiments.annotating.export import export
+from experiments.annotating.label_export import export
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import Assessment, CaseId
 from experiments.annotating.workspace import Workspace

@@ -1,7 +1,11 @@
-"""The page's server: what it shows of the traces, and what annotators say. On 127.0.0.1, for bearers of a token."""
+"""The page's server: what it shows of the traces, and what annotators say. On 127.0.0.1, for bearers of a token.
+
+The token is kept in the home, so that an open page finds a server that was started again.
+"""
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from importlib import resources
@@ -10,13 +14,20 @@ from typing import Any
 from urllib.parse import urlencode
 
 from attribution.cases import OUTSIDE_THE_SYSTEM
-from experiments.annotating.agreement import agreement_of
-from experiments.annotating.export import export
+from experiments.annotating.annotator_agreement import agreement_of
+from experiments.annotating.attribution_methods import Methods
+from experiments.annotating.label_export import export
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, assessment_from
-from experiments.annotating.lineage import element, safe
-from experiments.annotating.methods import Methods
-from experiments.annotating.shown import shown_case, shown_entry, shown_explanation, shown_label, timeline
+from experiments.annotating.page_content import (
+    element,
+    safe,
+    shown_case,
+    shown_entry,
+    shown_explanation,
+    shown_label,
+    timeline,
+)
 from experiments.annotating.workspace import NotReadYetError, Workspace
 from tracing.errors import ConfigError, MemtuneError
 from tracing.llm.serving.loopback import Document, LoopbackServer, RefusalError, Request
@@ -240,3 +251,34 @@ def _case_id(body: Any) -> CaseId:
 def _request_id(body: Any) -> str:
     """The page's own number of a request, by which one that is sent twice counts once."""
     return str(body.get("request") or secrets.token_urlsafe(12))[:80]
+
+
+KEY_FILE = "annotate-key"
+_BYTES = 24
+
+
+def server_key(home: Path) -> str:
+    """The token in the home, which only its owner may read; made on the first call.
+
+    Raises:
+        ConfigError: it cannot be read or written.
+    """
+    path = home / KEY_FILE
+    try:
+        new = path.with_name(f".{KEY_FILE}.{os.getpid()}")
+        if not path.exists():
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(_BYTES))
+            try:
+                os.link(new, path)  # whoever is first wins
+            except FileExistsError:
+                pass
+            finally:
+                new.unlink()
+        key = path.read_text().strip()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be used ({error.strerror}); give --home a writable folder") from None
+    if len(key) < _BYTES:
+        raise ConfigError(f"{path}: holds no token; remove it")
+    return key

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from attribution.cases import Case, ErrorType
-from experiments.annotating.consensus import ConsensusLabel, consensus_of
+from experiments.annotating.annotator_agreement import ConsensusLabel, consensus_of
 from experiments.annotating.label_store import Label
 from experiments.annotating.labels import CaseId
 from experiments.annotating.workspace import GraphInUse, Workspace
