@@ -42,6 +42,8 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+KEY_FILE = "annotate-key"
+_BYTES = 24
 
 
 class AnnotationServer:
@@ -251,10 +253,6 @@ def _case_id(body: Any) -> CaseId:
 def _request_id(body: Any) -> str:
     """The page's own number of a request, by which one that is sent twice counts once."""
     return str(body.get("request") or secrets.token_urlsafe(12))[:80]
-
-
-KEY_FILE = "annotate-key"
-_BYTES = 24
 
 
 def server_key(home: Path) -> str:

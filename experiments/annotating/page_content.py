@@ -1,4 +1,4 @@
-"""What the page shows of a trace, as JSON: its questions, timeline, cases, labels, verdicts, variables and operations."""
+"""What the page shows of a trace, as JSON: questions, timeline, cases, labels, verdicts, variables and operations."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from tracing.recording.redaction import redact
 
 LONGEST_VALUE, MOST_LISTED, BRIEF = 20_000, 100, 160
 _LONGEST_COMPARED = 4_000
+MOST_EVIDENCE = 60
+_BRIEF_REPLY = 300
 
 
 def element(graph: ExecutionGraph, element_id: str) -> dict[str, Any]:
@@ -109,10 +111,6 @@ def _operation(graph: ExecutionGraph, operation: Operation) -> dict[str, Any]:
 def _where(graph: ExecutionGraph, session: str | None) -> str:
     shared_session = graph.sessions.get(session or "")
     return safe(shared_session.name, BRIEF) if shared_session is not None else ""
-
-
-MOST_EVIDENCE = 60
-_BRIEF_REPLY = 300
 
 
 def shown_entry(entry: ListedCase, place: int | None) -> dict[str, Any]:
