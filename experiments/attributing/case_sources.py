@@ -17,9 +17,8 @@ from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
 from experiments.attributing.histories import Histories, one_history, references_in
 from experiments.attributing.run_traces import run_traces
-from experiments.data.own.complaint_log import complaints_in
-from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
-from experiments.data.own.traced_chats import chats_of
+from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, complaints_in, has_feedback, traces_in
+from experiments.data.own.traces import chats_of
 from experiments.data.reading import Reading
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder

@@ -25,8 +25,8 @@ DATASETS = PluginRegistry(
     {
         SAMPLE: "experiments.data.datasets:sample",
         "agent-traces": "experiments.data.agent_traces:agent_traces",
-        JSONL: "experiments.data.own.lines:READER",
-        "csv": "experiments.data.own.tables:READER",
+        JSONL: "experiments.data.own.own_format:JSONL_READER",
+        "csv": "experiments.data.own.own_format:CSV_READER",
         "openai-chats": "experiments.data.own.openai_chats:READER",
         "sharegpt": "experiments.data.own.sharegpt:READER",
         "traces": "experiments.data.own.traces:READER",
@@ -34,8 +34,8 @@ DATASETS = PluginRegistry(
         "longmemeval": "experiments.data.published.longmemeval:READER",
         "realmem": "experiments.data.published.realmem:READER",
         "beam": "experiments.data.published.beam:READER",
-        "memeval": "experiments.data.published.labelled:MEMEVAL_READER",
-        "memtracebench": "experiments.data.published.labelled:MEMTRACEBENCH_READER",
+        "memeval": "experiments.data.published.memtracebench:MEMEVAL_READER",
+        "memtracebench": "experiments.data.published.memtracebench:MEMTRACEBENCH_READER",
     },
 )
 

@@ -1,4 +1,8 @@
-"""Users' conversations as tables: a folder with `turns.csv`, `questions.csv`, and `facts.csv` where facts are known."""
+"""Users' conversations in memtune's own format (docs/data-format.md), as JSON lines or as tables.
+
+JSON lines have their questions in them or in a table beside them. A folder of tables has `turns.csv`, `questions.csv`,
+and `facts.csv` where facts are known.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,16 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.data.own.questions import Questions
+from experiments.data.own.questions import QUESTIONS, Questions
 from experiments.data.own.rows import rows_in
-from experiments.data.reading import FileReader, Reading, conversation_made
-from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn
+from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn, read_conversations
 
 CSV = "csv"
 TURNS, FACTS = "turns", "facts"
 
 _REMEDY = "see docs/data-format.md"
+JSONL = "jsonl"
 
 
 class _Table(BaseModel):
@@ -75,7 +80,7 @@ def read_tables(path: Path, reading: Reading) -> Iterator[Conversation]:
     questions.unclaimed()
 
 
-READER = FileReader(CSV, read_tables)
+CSV_READER = FileReader(CSV, read_tables)
 
 
 def _conversation(
@@ -128,3 +133,39 @@ def _fits(where: str, fact: Fact, turns: frozenset[str], facts: set[str], readin
         reading.problem(f"{where}: of: {fact.of!r} is not the id of a fact of the conversation; correct it")
         return False
     return True
+
+
+def read_lines(path: Path, reading: Reading) -> Iterator[Conversation]:
+    """The conversations of a file, or of the `.jsonl` files in a folder, with the questions beside them.
+
+    Raises:
+        DataError: there is none, or a row is invalid; the message names file, line, key and remedy.
+    """
+    files = [path]
+    if path.is_dir():
+        files = [file for file in sorted(path.glob("*.jsonl")) if file.is_file() and file.stem != QUESTIONS]
+    if not files:
+        reading.problem(f"{path}: holds no .jsonl file; one conversation a line is expected, {_REMEDY}")
+    questions = Questions.beside(path, reading)
+    ids = Ids(reading)
+    for file in files:
+        for conversation in read_conversations(file, reading.problem):
+            if ids.new("conversation", conversation.id, "id", str(file), str(file)):
+                yield _with(questions, conversation, str(file), reading)
+    questions.unclaimed()
+
+
+JSONL_READER = FileReader(JSONL, read_lines)
+
+
+def _with(questions: Questions, conversation: Conversation, where: str, reading: Reading) -> Conversation:
+    turns = frozenset(turn.id for turn in conversation.turns())
+    separate_questions = questions.of(conversation.id, turns, frozenset(fact.id for fact in conversation.facts))
+    own_ids = {question.id for question in conversation.questions}
+    for question in separate_questions:
+        if question.id in own_ids:
+            reading.problem(
+                f"{where}: questions: {question.id!r} is in {QUESTIONS} beside it too; give each its own id"
+            )
+    new = tuple(question for question in separate_questions if question.id not in own_ids)
+    return conversation.model_copy(update={"questions": (*conversation.questions, *new)}) if new else conversation
