@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from experiments.data.fetching import RemoteFile
+from experiments.data.file_download import RemoteFile
 
 Takes = Literal["nothing", "a file", "a folder", "a file or folder"]
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.data.data_settings import DataLimits, DataSettings
 from experiments.data.datasets import LOCOMO, checked, conversations_of
 from experiments.data.published.locomo import READER as LOCOMO_READER
 from experiments.data.reading import Progress, Reading, omission_lines
-from experiments.data.settings import DataLimits, DataSettings
 from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Question

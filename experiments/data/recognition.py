@@ -6,7 +6,7 @@ from pathlib import Path
 
 from experiments.data.cards import CARDS
 from experiments.data.own.feedback import has_feedback
-from experiments.data.own.questions import QUESTIONS
+from experiments.data.own.question_table import QUESTIONS
 from tracing.errors import DataError
 from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
 from tracing.suggestions import did_you_mean

@@ -33,7 +33,7 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
 
     from experiments.data.cards import files_of, way_out
     from experiments.data.datasets import DATASETS, card_of
-    from experiments.data.fetching import fetch as fetch_file
+    from experiments.data.file_download import fetch as fetch_file
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.progress import progress_on
     from experiments.running.wiring import home_folder

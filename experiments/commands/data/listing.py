@@ -59,7 +59,7 @@ def list_(home: Path | None) -> None:
 
 
 def _here(name: str, card: Card, folder: Path) -> str:
-    from experiments.data.fetching import is_here
+    from experiments.data.file_download import is_here
 
     if card.takes == "nothing":
         return "yes"

@@ -24,7 +24,7 @@ Exit code 0 without a problem, 1 with one, 2 if the path cannot be checked at al
 @click.pass_context
 def validate(context: click.Context, path: Path, dataset: str | None) -> None:
     """Check a file or folder of data, and print every problem with its file, line or key, and remedy."""
-    from experiments.data.checking import problems_of_dataset
+    from experiments.data.data_check import problems_of_dataset
     from experiments.data.recognition import recognised
     from experiments.display.tables import run_view
     from tracing.errors import DataError

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.data.json_rows import JsonRows
-from experiments.data.own.questions import Questions
+from experiments.data.own.question_table import Questions
 from experiments.data.reading import FileReader, Reading, conversation_made
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn

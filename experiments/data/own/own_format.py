@@ -13,8 +13,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.data.own.questions import QUESTIONS, Questions
-from experiments.data.own.rows import rows_in
+from experiments.data.own.question_table import QUESTIONS, Questions
+from experiments.data.own.table_rows import rows_in
 from experiments.data.reading import FileReader, Ids, Reading, conversation_made
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn, read_conversations
 

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from experiments.data.json_rows import JsonRows
-from experiments.data.own.questions import QUESTIONS, Questions
+from experiments.data.own.question_table import QUESTIONS, Questions
 from experiments.data.reading import FileReader, Ids, Reading, conversation_made
 from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped

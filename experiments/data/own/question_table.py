@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.data.own.rows import TextList, rows_in
+from experiments.data.own.table_rows import TextList, rows_in
 from experiments.data.reading import Ids, Reading
 from tracing.systems.conversations import Question
 
