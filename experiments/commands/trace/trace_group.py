@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from experiments.commands.trace.exchange import export, import_
-from experiments.commands.trace.views import diff, search, show, slice_, stats
+from experiments.commands.trace.trace_exchange import export, import_
+from experiments.commands.trace.trace_views import diff, search, show, slice_, stats
 from experiments.commands.whole_summaries import WholeSummaries
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import click
 
-from experiments.commands.data.audit import audit
-from experiments.commands.data.fetching import fetch
-from experiments.commands.data.listing import list_
-from experiments.commands.data.show import show
-from experiments.commands.data.validate import validate
+from experiments.commands.data.data_audit import audit
+from experiments.commands.data.inspection import show, validate
+from experiments.commands.data.public_homes import fetch, list_
 from experiments.commands.whole_summaries import WholeSummaries
 
 
