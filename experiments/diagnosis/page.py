@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from experiments.diagnosis import charts
 from experiments.diagnosis.remedies import BY_PROMPT
-from experiments.display.markdown_text import literal
 from experiments.display.pages import template
+from experiments.display.terminal import literal
 from experiments.runs.intervals import interval_text
 
 if TYPE_CHECKING:

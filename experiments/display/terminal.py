@@ -1,7 +1,7 @@
 """Text on its way to the terminal: all of it is data, and none of it steers the terminal.
 
 What is printed quotes traces, data sets, replies and settings. `visible` makes any of it safe, `say` prints it, and
-`literal_console` does the same for tables and colours. Nothing else in the commands prints.
+`literal_console` does the same for tables and colours, `literal` for Markdown. Nothing else in the commands prints.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ _JOINERS = "\u200c\u200d"
 """Shape the letters of several scripts, and emoji of several parts."""
 _LONGEST_HALF = 1000
 _SUSPECT = re.compile(r"[^\n\t\x20-\x7e\xa0-\xac\xae-\u05ff]")
+_plain_warning = warnings.formatwarning
+_MARKUP = re.compile(
+    r"[\\`*\[\]<>&|~$^]|(?<![^\W_])_+|_+(?![^\W_])"  # an underscore within a word is none
+    r"|:(?=//)|(?<=www)\.",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(r"^(\d*)([#+=.)-])")
 
 
 def visible(text: str) -> str:
@@ -82,12 +89,15 @@ class _Record(logging.LogRecord):
         return visible(super().getMessage())
 
 
-_plain_warning = warnings.formatwarning
-
-
 def _warning(*positional: Any, **named: Any) -> str:
     return visible(_plain_warning(*positional, **named))
 
 
 def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
     say("".join(traceback.format_exception(kind, error, trace)).rstrip(), err=True)
+
+
+def literal(text: str) -> str:
+    """Markdown that renders as `text`, on one line, with no markup, link, HTML or formula."""
+    escaped = _MARKUP.sub(lambda markup: "".join(f"\\{sign}" for sign in markup[0]), one_line(text))
+    return _OPENING.sub(r"\1\\\2", escaped)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from attribution.attributor import SURVIVAL
-from experiments.display.markdown_text import literal
+from experiments.display.terminal import literal
 from tracing.interchange.mlflow_traces import token_usage, values_by_role
 from tracing.interchange.spans import nanoseconds
 from tracing.recording.redaction import Redaction

@@ -6,8 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from experiments.display.markdown_text import literal
-from experiments.display.terminal import visible
+from experiments.display.terminal import literal, visible
 from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.reports.run_report import SETTINGS_ALONE, UNCHANGED, VERDICTS
 from experiments.runs.intervals import p_told

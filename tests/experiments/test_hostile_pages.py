@@ -23,8 +23,7 @@ from attribution.signals import Signal
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.diagnosis.page import render_html, render_markdown
-from experiments.display.markdown_text import literal
-from experiments.display.terminal import one_line
+from experiments.display.terminal import literal, one_line
 from experiments.mlflow_tracking.case_traces import case_traces
 from experiments.mlflow_tracking.description import LONGEST, describe
 from experiments.mlflow_tracking.outbox import Outbox

@@ -3,7 +3,7 @@
 import pytest
 from run_shapes import summary
 
-from experiments.display.changes import change_lines
+from experiments.display.tables import change_lines
 from experiments.runs.summary import Summary, SummaryCase, SummaryEdit, SummaryScore
 
 
