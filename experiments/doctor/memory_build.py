@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.doctor.health_check import HealthCheck
-from experiments.doctor.surroundings import fault_and_remedy
+from experiments.doctor.health_checks import HealthCheck, fault_and_remedy
 from experiments.running.wiring import RunParts, open_parts
 from optimizer.evaluation.executor import LocalExecutor
 from optimizer.objectives.local_evaluation import recorded_inputs

@@ -1,15 +1,19 @@
-"""Checks of what a configuration needs around it: folder, disk, models, MLflow store, memory system."""
+"""What a run on this machine would stumble over: packages, extras, home, disk, stores, models, MLflow, its start."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires, version
 from pathlib import Path
+from typing import Literal
 
 from experiments.data.loaders import load_dataset
-from experiments.doctor.health_check import HealthCheck
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store_check import check_store
 from experiments.running.preflight import check_run
@@ -21,10 +25,101 @@ from tracing.llm.cache import ResponseCache
 from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
 
+State = Literal["ok", "missing", "broken"]
+OLDEST = (3, 11)
+DEVELOPMENT = frozenset({"dev", "docs"})
+_OURS = "memtune"
+_FOR = {
+    "ray": "--executor ray",
+    "mem0": "the memory system mem0",
+    "postgres": "a trace memory in Postgres",
+}
+"""What needs an extra that most people do not."""
 LEAST_FREE_GB = 2.0
 """Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
-
 _GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """The result of one check.
+
+    Attributes:
+        subject: what was looked at.
+        state: `missing` is not needed by everyone; `broken` is what the asked-for run would fail on.
+        says: what was found, in one line.
+        remedy: what to do about it; empty if nothing has to be done.
+    """
+
+    subject: str
+    state: State
+    says: str
+    remedy: str = ""
+
+
+def check_python() -> HealthCheck:
+    """Whether this Python is new enough."""
+    says = f"{platform.python_version()} in {sys.prefix}"
+    if sys.version_info >= OLDEST:
+        return HealthCheck("Python", "ok", says)
+    return HealthCheck("Python", "broken", says, f"memtune needs Python {OLDEST[0]}.{OLDEST[1]} or newer")
+
+
+def check_packages() -> Iterator[HealthCheck]:
+    """Whether memtune is installed, and no other distribution has packages of the same names.
+
+    Which of two packages of one name is imported depends on where they were installed to; that of another distribution
+    also loses its files when either is uninstalled.
+    """
+    try:
+        yield HealthCheck(_OURS, "ok", version(_OURS))
+    except PackageNotFoundError:
+        yield HealthCheck(_OURS, "broken", "runs from a folder", "install it: pip install -e '.[run]'")
+    for name, owners in packages_distributions().items():
+        others = sorted({owner for owner in owners if owner != _OURS})
+        if others and _OURS in owners:
+            says = f"the distribution {', '.join(others)} has a package of this name too"
+            yield HealthCheck(
+                f"package {name}", "broken", says, f"pip uninstall {others[0]}, or use another environment"
+            )
+
+
+def check_extras() -> Iterator[HealthCheck]:
+    """For each extra, whether its libraries are installed in the versions that memtune is made for."""
+    from packaging.requirements import Requirement
+
+    try:
+        extras = metadata(_OURS).get_all("Provides-Extra") or []
+        needed = [Requirement(line) for line in requires(_OURS) or ()]
+    except PackageNotFoundError:
+        return
+    for extra in extras:
+        if extra in DEVELOPMENT:
+            continue
+        own = [
+            requirement
+            for requirement in needed
+            if requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
+        ]
+        absent, unfit = [], []
+        for requirement in own:
+            if requirement.name == _OURS:
+                continue
+            try:
+                installed = version(requirement.name)
+            except PackageNotFoundError:
+                absent.append(requirement.name)
+                continue
+            if not requirement.specifier.contains(installed, prereleases=True):
+                unfit.append(f"{requirement.name} {installed}, where {requirement.specifier} is needed")
+        remedy = f"pip install 'memtune[{extra}]'"
+        if unfit:
+            yield HealthCheck(f"extra {extra}", "broken", "; ".join(unfit), remedy)
+        elif absent:
+            use = f"; only {_FOR[extra]} needs it" if extra in _FOR else ""
+            yield HealthCheck(f"extra {extra}", "missing", f"without {', '.join(absent)}{use}", remedy)
+        else:
+            yield HealthCheck(f"extra {extra}", "ok", "installed")
 
 
 def check_home(home: Path) -> Iterator[HealthCheck]:
