@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
 from attribution.judging.metrics import LLM_JUDGE, measured
 from experiments.display.terminal import literal
-from experiments.mlflow_tracking.case_tables import EXPECTED, SEPARATOR
+from experiments.mlflow_tracking.run_artifacts import EXPECTED, SEPARATOR
 from tracing.errors import DataError
 from tracing.systems.conversations import Question
 

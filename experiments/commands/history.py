@@ -94,7 +94,7 @@ Examples:
 @home_option
 def ui(port: int | None, home: Path | None) -> None:
     """Show the latest run, and all others, in the MLflow UI on this machine, until Ctrl-C."""
-    from experiments.mlflow_tracking.ui import LOG, latest_page, require_store, start_ui, stop_ui
+    from experiments.mlflow_tracking.server_ui import LOG, latest_page, require_store, start_ui, stop_ui
     from experiments.running.wiring import home_folder
     from tracing.errors import RunError
 

@@ -214,7 +214,7 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
     from experiments.display.literal_console import LiteralConsole, styled
     from experiments.display.tables import change_lines, result_table, verdict_lines
-    from experiments.mlflow_tracking.tracking import store_uri
+    from experiments.mlflow_tracking.sqlite_store import store_uri
     from experiments.runs.folder import REPORT
     from optimizer.search.rounds import NOTHING_WRONG
     from tracing.recording.credentials import without_credentials

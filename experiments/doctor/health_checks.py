@@ -15,7 +15,7 @@ from typing import Literal
 
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.outbox import OUTBOX
-from experiments.mlflow_tracking.store_check import check_store
+from experiments.mlflow_tracking.store import check_store
 from experiments.running.preflight import check_run
 from experiments.running.wiring import open_access, ready_system
 from experiments.runs.config import RunConfig

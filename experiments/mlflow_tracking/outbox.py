@@ -12,9 +12,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from experiments.mlflow_tracking.blame_chart import LogBlameChart
-from experiments.mlflow_tracking.datasets import LogDatasets, LogEvaluationData
+from experiments.mlflow_tracking.logged_datasets import LogDatasets, LogEvaluationData
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
+from experiments.mlflow_tracking.run_artifacts import LogBlameChart
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.trace_writes import KeepTraces, LogTraces
 from experiments.mlflow_tracking.writes import (

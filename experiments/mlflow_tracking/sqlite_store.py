@@ -38,6 +38,16 @@ _USERS_OWN = ("experiments", "runs", "registered_models")
 _BESIDE = ("", "-journal", "-wal", "-shm")
 
 
+def store_file(home: Path) -> Path:
+    """The default store: a sqlite file under the home."""
+    return (home / "mlflow.db").resolve()
+
+
+def store_uri(home: Path) -> str:
+    """The URI of the default store."""
+    return f"sqlite:///{store_file(home)}"
+
+
 def make_ready(uri: str) -> None:
     """Make the store if it does not exist. An empty one whose creation was interrupted is moved out of the way.
 

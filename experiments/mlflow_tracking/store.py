@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, make_ready
+from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, is_ready, make_ready, store_uri
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
@@ -222,3 +223,36 @@ def in_words(error: BaseException, uri: str) -> str:
     message = " ".join(str(error).replace(uri, without_credentials(uri)).split()) or type(error).__name__
     password = urlsplit(uri).password
     return excerpt(message, _LONGEST_SAID, password, unquote(password or ""))
+
+
+def check_store(uri: str | None, experiment: str, home: Path) -> None:
+    """Refuse a store that a run would refuse; an unreachable server and a file yet to be made are accepted.
+
+    Args:
+        uri: of the store; None for the one of `home`.
+        experiment: name of the run's experiment.
+
+    Raises:
+        ConfigError: the store cannot be used, or the experiment is deleted there.
+    """
+    used = uri or store_uri(home)
+    file = file_of(used)
+    if file is not None and not is_ready(file):
+        return
+    store = TrackingStore(used, experiment, "")
+    try:
+        with store.bounded():
+            existing = store.client.get_experiment_by_name(experiment)
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever a store raises
+        if (store.remote or isinstance(error, TimeoutError)) and not is_refusal(error):
+            return
+        shown_uri = without_credentials(used)
+        raise ConfigError(
+            f"tracking.uri: {shown_uri}: {in_words(error, used)}; give the URI of a working MLflow store"
+        ) from None
+    if existing is not None and existing.lifecycle_stage != "active":
+        raise ConfigError(
+            f"tracking.experiment: {experiment!r} is deleted in MLflow; restore it there or give another name"
+        )

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from experiments.mlflow_tracking.case_tables import EXPECTED, SEPARATOR
 from experiments.mlflow_tracking.case_traces import CaseFeedback, CaseTrace
 from experiments.mlflow_tracking.prompt_versions import version_of
+from experiments.mlflow_tracking.run_artifacts import EXPECTED, SEPARATOR
 from experiments.mlflow_tracking.store import RefusedError, TrackingStore
 from experiments.mlflow_tracking.writes import Write
 from tracing.interchange.mlflow_traces import encodable, written_span

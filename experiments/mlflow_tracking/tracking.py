@@ -15,13 +15,20 @@ from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from experiments.mlflow_tracking.attempts_table import attempts_table
-from experiments.mlflow_tracking.blame_chart import blame_chart
-from experiments.mlflow_tracking.case_tables import SIDES, case_tables
 from experiments.mlflow_tracking.case_traces import case_traces
-from experiments.mlflow_tracking.datasets import SplitData, evaluation_data, log_datasets
-from experiments.mlflow_tracking.description import describe
-from experiments.mlflow_tracking.metrics import (
+from experiments.mlflow_tracking.logged_datasets import SplitData, evaluation_data, log_datasets
+from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.prompt_versions import (
+    NameChampion,
+    RegisterPrompt,
+    accepted_reasons,
+    prompt_name,
+    text_digest,
+)
+from experiments.mlflow_tracking.question_set import question_set
+from experiments.mlflow_tracking.run_artifacts import SIDES, attempts_table, blame_chart, case_tables
+from experiments.mlflow_tracking.run_description import describe
+from experiments.mlflow_tracking.run_metrics import (
     COSTS,
     VALIDATION,
     before_a_step,
@@ -34,15 +41,7 @@ from experiments.mlflow_tracking.metrics import (
     spent_so_far,
     verdict_values,
 )
-from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
-from experiments.mlflow_tracking.prompt_versions import (
-    NameChampion,
-    RegisterPrompt,
-    accepted_reasons,
-    prompt_name,
-    text_digest,
-)
-from experiments.mlflow_tracking.question_set import question_set
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import NOTE, PARENT, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.trace_writes import trace_writes
 from experiments.mlflow_tracking.writes import (
@@ -83,16 +82,6 @@ FINISH_SECONDS = 300.0
 
 SEND_SECONDS = 3600.0
 """Time limit of `memtune mlflow send`, generous because its user waits for nothing else."""
-
-
-def store_file(home: Path) -> Path:
-    """The default store: a sqlite file under the home."""
-    return (home / "mlflow.db").resolve()
-
-
-def store_uri(home: Path) -> str:
-    """The URI of the default store."""
-    return f"sqlite:///{store_file(home)}"
 
 
 class MlflowRun:

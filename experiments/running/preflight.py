@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from experiments.data.loaders import Dataset
-from experiments.mlflow_tracking.store_check import check_store
+from experiments.mlflow_tracking.store import check_store
 from experiments.running.opening import open_named
 from experiments.running.wiring import going_on
 from experiments.runs.config import RunConfig

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.data.loaders import Dataset
-from experiments.mlflow_tracking.datasets import split_data
+from experiments.mlflow_tracking.logged_datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
 from experiments.reports.case_pages import write_pages
 from experiments.reports.run_report import ReportInput, render_report

@@ -15,8 +15,8 @@ from optuna.storages.journal import JournalFileBackend
 from scripted_server import ScriptedServer, prompt_of
 
 from experiments.data.loaders import load_dataset
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import store_uri
 from experiments.running.settings_choice import check_settings
 from experiments.running.wiring import ready_system
 from experiments.runs.config import RunConfig

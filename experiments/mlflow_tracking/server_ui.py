@@ -13,8 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from experiments.mlflow_tracking.sqlite_store import artifacts_beside, is_ready
-from experiments.mlflow_tracking.tracking import store_file, store_uri
+from experiments.mlflow_tracking.sqlite_store import artifacts_beside, is_ready, store_file, store_uri
 from experiments.runs.comparison import list_runs
 from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError

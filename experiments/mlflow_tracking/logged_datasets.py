@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.mlflow_tracking.case_tables import EXPECTED
+from experiments.mlflow_tracking.run_artifacts import EXPECTED
 from experiments.mlflow_tracking.store import PARENT, TrackingStore
 from experiments.mlflow_tracking.writes import Write
 
