@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.api.attributed import BLAMED, Attributed, blamed
-from experiments.api.page import Page
+from experiments.api.attributed import BLAMED, Attributed, Page, blamed
 from experiments.api.starting import Model
 from experiments.display.pages import template
 from experiments.runs.folder import REPORT, RunFolder

@@ -1,18 +1,22 @@
-"""The HTML report of a run: one file that works offline, without scripts."""
+"""The HTML report of a run, one file that works offline and without scripts, and the pages of traces that it links to."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from experiments.display.pages import template
 from experiments.reports import run_charts
-from experiments.runs.cases_file import RunCase, Side
+from experiments.runs.cases_file import RunCase, Side, page_of
+from experiments.runs.folder import RunFolder
+from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import Summary
-from experiments.views.trace_page import question_anchor
+from experiments.views.trace_page import question_anchor, render_page
 from optimizer.evaluation.scores import SPLITS
 from optimizer.objectives.alignment import LEAST
 from optimizer.search.screening import SCREENED
@@ -185,3 +189,19 @@ def _words(old_line: str, new_line: str) -> tuple[tuple[tuple[str, bool], ...], 
         if start < end:
             added.append(("".join(new[start:end]), tag != "equal"))
     return tuple(removed), tuple(added)
+
+
+def write_pages(folder: RunFolder, cases: Iterable[SeenCase]) -> None:
+    """Write the page of every trace that cases were seen in, beside it.
+
+    Raises:
+        RunError: one cannot be written.
+    """
+    by_trace: dict[Path, list[SeenCase]] = defaultdict(list)
+    for seen_case in cases:
+        if seen_case.trace is not None:
+            by_trace[seen_case.trace].append(seen_case)
+    for trace, group in by_trace.items():
+        title = f"{group[0].case.conversation} · {folder.id}"
+        page = render_page(group[0].graph, title, [(seen_case.case, seen_case.attribution) for seen_case in group])
+        folder.write(page_of(trace).relative_to(folder.path).as_posix(), page)

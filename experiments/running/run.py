@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.logged_datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
-from experiments.reports.case_pages import write_pages
-from experiments.reports.run_report import ReportInput, render_report
+from experiments.reports.run_report import ReportInput, render_report, write_pages
 from experiments.running.handwritten import kept_files
 from experiments.running.journal import RunJournal
 from experiments.running.judging import calibrate_judge, judge_summary

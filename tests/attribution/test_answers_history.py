@@ -19,7 +19,7 @@ from attribution.recordings import recording_of
 from attribution.replay.method import Replay
 from attribution.survival.method import Survival
 from experiments.annotating.case_graph import CaseGraphs
-from experiments.views.trace_questions import questions_of
+from experiments.views.trace_page import questions_of
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question
