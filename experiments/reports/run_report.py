@@ -1,4 +1,4 @@
-"""The HTML report of a run, one file that works offline and without scripts, and the pages of traces that it links to."""
+"""The HTML report of a run, one file that works offline and without scripts, and the pages of traces it links to."""
 
 from __future__ import annotations
 
