@@ -62,7 +62,7 @@ class Counted:
 
 def work(folder: RunFolder, out: Path, make: Callable[..., object] | None = None, threads: int = 1) -> Tally:
     with AttributionsFile.open(out, SURVIVAL) as file:
-        batch = Batch(make or Counted(), file.said, file.append, folder=out.parent, threads=threads)  # type: ignore[arg-type]
+        batch = Batch(make or Counted(), file.attributions, file.append, folder=out.parent, threads=threads)  # type: ignore[arg-type]
         return batch.run(run_sources(folder, "champion"))
 
 
@@ -151,7 +151,7 @@ def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
     def go(limits: Limits) -> Tally:
         access = open_access(limits, retries=0, cache=False)
         with AttributionsFile.open(tmp_path / "a.jsonl", header) as file:
-            batch = Batch(bound(AGENT, access), file.said, file.append, folder=tmp_path, access=access)
+            batch = Batch(bound(AGENT, access), file.attributions, file.append, folder=tmp_path, access=access)
             return batch.run(run_sources(folder, "seed"))
 
     tally = go(Limits(calls=5))
@@ -174,7 +174,7 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
         with AttributionsFile.open(out, header) as file:
             batch = Batch(
                 lambda one: Triage(survival(one), agent(one), unsure=1.0),
-                file.said,
+                file.attributions,
                 file.append,
                 folder=tmp_path,
                 access=access,
@@ -225,7 +225,7 @@ def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, t
     def complain(**said: object) -> Batch:
         sources = sources_of([trace], tmp_path / "home", complaint=Complaint(**said))  # type: ignore[arg-type]
         with AttributionsFile.open(out, SURVIVAL) as file:
-            batch = Batch(survival, file.said, file.append, folder=out.parent)
+            batch = Batch(survival, file.attributions, file.append, folder=out.parent)
             batch.run(sources)
         return batch
 
@@ -254,7 +254,7 @@ def test_an_answer_that_is_wrong_no_longer_is_no_case_of_the_file(folder: RunFol
         told["questions"][1]["answers"] = [gold]
         data.write_text(json.dumps(told) + "\n")
         with AttributionsFile.open(out, SURVIVAL) as file:
-            batch = Batch(survival, file.said, file.append, folder=out.parent)
+            batch = Batch(survival, file.attributions, file.append, folder=out.parent)
             batch.run(sources_of([traces], tmp_path / "home", data=data, complaint=complaint))
         return batch.tally.fresh
 
