@@ -95,8 +95,8 @@ class Attributed:
     @cached_property
     def report(self) -> Page:
         """The diagnostic report, as `memtune report` writes it."""
-        from experiments.diagnosis.page import render_html
-        from experiments.diagnosis.sources import slices_of
+        from experiments.diagnosis.diagnosis_page import render_html
+        from experiments.diagnosis.diagnosis_source import slices_of
 
         return Page(render_html(self._facts, slices_of(self._facts, self.folder)))
 

@@ -55,9 +55,9 @@ def report(
     Shows loss by operation, error types, where information was lost, clusters of failures, what to do and what no
     prompt can fix. Every claim links to its cases, each with the relevant part of its graph. One file, works offline.
     """
-    from experiments.diagnosis.page import render_html, render_markdown
+    from experiments.diagnosis.diagnosis_page import render_html, render_markdown
+    from experiments.diagnosis.diagnosis_source import diagnosed, pages_of, slices_of
     from experiments.diagnosis.prose import in_words
-    from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
     from experiments.display.tables import run_view
     from experiments.running.wiring import home_folder, model_access
     from tracing.errors import ConfigError

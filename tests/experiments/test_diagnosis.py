@@ -16,10 +16,10 @@ from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
 from experiments.command import main
 from experiments.diagnosis.case_clusters import case_clusters, masked
+from experiments.diagnosis.diagnosis_page import render_html, render_markdown
+from experiments.diagnosis.diagnosis_source import diagnosed, pages_of, slices_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
-from experiments.diagnosis.page import render_html, render_markdown
 from experiments.diagnosis.prose import borne_out, in_words
-from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
 from experiments.runs.folder import RunFolder
 from optimizer.tuning.results import SettingChange
 from tracing.llm.access import ModelAccess

@@ -21,8 +21,8 @@ from run_shapes import FILES, SEED, loop_result, record, summary
 
 from attribution.signals import Signal
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.diagnosis.diagnosis_page import render_html, render_markdown
 from experiments.diagnosis.findings import Diagnosis, diagnose
-from experiments.diagnosis.page import render_html, render_markdown
 from experiments.display.terminal import literal, one_line
 from experiments.mlflow_tracking.case_traces import case_traces
 from experiments.mlflow_tracking.outbox import Outbox

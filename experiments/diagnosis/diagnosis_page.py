@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from experiments.diagnosis import charts
+from experiments.diagnosis import diagnosis_charts
 from experiments.diagnosis.remedies import BY_PROMPT
 from experiments.display.pages import template
 from experiments.display.terminal import literal
@@ -27,10 +27,10 @@ def render_html(facts: Diagnosis, slices: Slices, pages: Mapping[str, str] | Non
     from markupsafe import Markup
 
     drawn = {
-        "flow": charts.flow(facts.flow),
-        "loss": charts.loss(facts.operations, prompts_known=facts.prompts_known),
-        "error_types": charts.error_types(facts.error_types),
-        "ladder": charts.ladder(facts.ladder),
+        "flow": diagnosis_charts.flow(facts.flow),
+        "loss": diagnosis_charts.loss(facts.operations, prompts_known=facts.prompts_known),
+        "error_types": diagnosis_charts.error_types(facts.error_types),
+        "ladder": diagnosis_charts.ladder(facts.ladder),
     }
     return template("diagnosis.html").render(
         facts=facts,
