@@ -7,7 +7,6 @@ trace of ours is written with its variables named by them.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from experiments.annotating.annotator_agreement import ConsensusLabel, consensus
 from experiments.annotating.label_store import Label
 from experiments.annotating.labels import CaseId
 from experiments.annotating.workspace import GraphInUse, Workspace
+from experiments.runs.folder import write_whole
 from tracing.errors import ConfigError, MemtuneError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -179,15 +179,8 @@ def _stem(workspace: Workspace, trace: str) -> str:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("w", encoding="utf-8", errors="surrogatepass") as file:
-                json.dump(document, file)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, json.dumps(document))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error.strerror}); give another folder") from None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from experiments.attributing.attributions import BlameLine, CaseLine
+from experiments.display.terminal import shortened
 
 _ALIKE = 0.6
 _LONGEST_EXAMPLE = 240
@@ -55,8 +56,7 @@ class CaseCluster:
         main = self.cases[0].main
         if main is None or "…" not in self.words:
             return None
-        reason = " ".join(main.reason.split())
-        return reason if len(reason) <= _LONGEST_EXAMPLE else f"{reason[: _LONGEST_EXAMPLE - 1]}…"
+        return shortened(" ".join(main.reason.split()), _LONGEST_EXAMPLE)
 
 
 def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:

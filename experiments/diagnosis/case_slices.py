@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from attribution.text.content import text_of
 from experiments.attributing.attributions import CaseLine
+from experiments.display.terminal import shortened
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 
@@ -106,5 +107,5 @@ def _operation_view(
 
 def _value(role: str, variable: Variable, marked: bool) -> SliceValue:
     text = " ".join((text_of(variable.value) or ("" if variable.value is None else str(variable.value))).split())
-    excerpt = text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
-    return SliceValue(variable.id, role, variable.name, excerpt or variable.kind.replace("_", " "), marked)
+    shown_text = shortened(text, LONGEST_VALUE) or variable.kind.replace("_", " ")
+    return SliceValue(variable.id, role, variable.name, shown_text, marked)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from experiments.display.terminal import one_line
+from experiments.display.terminal import one_line, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,8 +87,7 @@ def bars_height(count: int) -> float:
 
 def named(name: str) -> str:
     """A name as a chart shows it: on one line that has room, without what would act on the page around it."""
-    text = one_line(name)
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return shortened(one_line(name), LONGEST_NAME)
 
 
 def svg(

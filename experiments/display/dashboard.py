@@ -17,7 +17,7 @@ from rich.text import Text
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import DescriptionColumn, FailedColumn
 from experiments.display.tables import DIFF_STYLES, RunView, run_view
-from experiments.display.terminal import one_line
+from experiments.display.terminal import one_line, shortened
 from experiments.interrupts import interrupts_shown_by
 from experiments.runs.intervals import interval_text, money_text
 from optimizer.evaluation.scores import SPLITS, Interval, Score, SplitName
@@ -267,5 +267,4 @@ def _minutes(seconds: float) -> str:
 
 
 def _short(name: str) -> str:
-    text = one_line(name)
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return shortened(one_line(name), LONGEST_NAME)

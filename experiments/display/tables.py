@@ -15,6 +15,7 @@ from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import CallsColumn, FailedColumn, progress_on
+from experiments.display.terminal import shortened
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import interval_text, money_text, p_text, p_told
 from experiments.runs.summary import Summary, SummaryCase, SummaryEdit, SummaryJudge, SummaryScore
@@ -315,5 +316,4 @@ def _case_lines(word: str, style: str, cases: Sequence[SummaryCase]) -> Iterator
 
 
 def _reply(text: str) -> str:
-    line = " ".join(text.split())
-    return f"“{line if len(line) <= _LONGEST_REPLY else line[: _LONGEST_REPLY - 1] + '…'}”"
+    return f"“{shortened(' '.join(text.split()), _LONGEST_REPLY)}”"

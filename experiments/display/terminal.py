@@ -47,6 +47,11 @@ def one_line(text: str) -> str:
     return " ".join(visible(text).split())
 
 
+def shortened(text: str, longest: int) -> str:
+    """A text of at most so many characters, the last of which shows that it was cut."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def brief(error: str) -> str:
     """An error on one line, without its middle if it is long: the problem comes first, the remedy last."""
     line = one_line(error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.options import config_from, data_options
-from experiments.display.terminal import brief, say
+from experiments.display.terminal import brief, say, shortened
 
 if TYPE_CHECKING:
     from experiments.display.literal_console import LiteralConsole
@@ -124,22 +124,18 @@ def _print_counts(console: LiteralConsole, groups: dict[str, Sequence[Conversati
 
 def _print_conversation(console: LiteralConsole, conversation: Conversation, *, whole: bool) -> None:
     console.print(f"{conversation.id}: {', '.join(conversation.speakers)}; {len(conversation.sessions)} sessions")
-    for session in (
-        conversation.sessions if whole else dict.fromkeys((conversation.sessions[0], conversation.sessions[-1]))
-    ):
+    sessions = conversation.sessions
+    for session in sessions if whole else dict.fromkeys((sessions[0], sessions[-1])):
         console.print(f"  {session.id}{f', {session.time}' if session.time else ''}")
         shown_turns = session.turns if whole else session.turns[:_TURNS]
         for turn in shown_turns:
-            text = " ".join(turn.text.split())
-            excerpt = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-            console.print(f"    {turn.id} {turn.speaker}: {excerpt}")
+            console.print(f"    {turn.id} {turn.speaker}: {shortened(' '.join(turn.text.split()), _LONGEST)}")
         if len(session.turns) > len(shown_turns):
             console.print(f"    … {len(session.turns) - len(shown_turns)} more turns")
     if conversation.questions:
         first = conversation.questions[0]
-        answers = " | ".join(first.answers)
-        excerpt = answers if len(answers) <= _LONGEST_ANSWER else f"{answers[: _LONGEST_ANSWER - 1]}…"
-        console.print(f"{conversation.id}: {first.question} → {excerpt}")
+        answers = shortened(" | ".join(first.answers), _LONGEST_ANSWER)
+        console.print(f"{conversation.id}: {first.question} → {answers}")
 
 
 @click.command(

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from experiments.commands.choice import SuggestingChoice
-from experiments.display.terminal import one_line, say
+from experiments.display.terminal import one_line, say, shortened
 from tracing.errors import TraceError
 from tracing.files.loading import load_trace
 from tracing.files.saving import save_trace
@@ -104,9 +104,7 @@ def _replace(out: Path, write: Callable[[Path], None]) -> None:
 def _warn(warnings: Sequence[str]) -> None:
     """Print the first warnings to stderr, one per line, and the number of the rest."""
     for warning in warnings[:_MOST_WARNINGS]:
-        line = one_line(warning)
-        excerpt = line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 1]}…"
-        say(f"warning: {excerpt}", err=True)
+        say(f"warning: {shortened(one_line(warning), _LONGEST_WARNING)}", err=True)
     if len(warnings) > _MOST_WARNINGS:
         say(f"warning: {len(warnings) - _MOST_WARNINGS} more kinds of problems are not shown", err=True)
 
