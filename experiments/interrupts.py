@@ -40,9 +40,7 @@ def own_process() -> None:
 
 def _heeded() -> list[signal.Signals]:
     """The signals that are not ignored: what a shell started in the background keeps ignoring Ctrl-C."""
-    return [
-        candidate for candidate in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(candidate) is not signal.SIG_IGN
-    ]
+    return [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager

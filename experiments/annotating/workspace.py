@@ -196,12 +196,8 @@ class Workspace:
             entries[cid] = ListedCase(cid, question.question, case.reply, question.kind, answers, state)
         for query, prediction in answers_in(graph):
             if prediction.id not in used.cases:
-                cid, question_text, reply = (
-                    CaseId(trace.id, prediction.id),
-                    text_of(query.value),
-                    text_of(prediction.value),
-                )
-                entries[cid] = ListedCase(cid, question_text, reply, "", (), _judged(graph, prediction.id))
+                cid, texts = CaseId(trace.id, prediction.id), (text_of(query.value), text_of(prediction.value))
+                entries[cid] = ListedCase(cid, *texts, "", (), _judged(graph, prediction.id))
         self._publish(trace, entries)
         method = Guarded(lambda: survival(used.recording))
         for cid, entry in entries.items():
@@ -219,17 +215,14 @@ def _read(trace: OpenedTrace) -> GraphInUse:
     if Source(source.path).digest != trace.id:
         raise TraceError(f"{source.path}: has changed since it was opened; start memtune annotate again")
     try:
-        cases_read = source.read()
+        content = source.read()
     except TraceError as error:
         # Nothing tells which of its answers are wrong; people may.
         graph, problem = read_graph(source.path)
-        cases_read = TraceContent(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
-    judged = (
-        *judged_cases(cases_read.recording),
-        *cases_read.cases,
-    )  # of an annotated graph, some may not be annotated
+        content = TraceContent(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
+    judged = (*judged_cases(content.recording), *content.cases)  # of an annotated graph, some may not be annotated
     cases = {case.prediction or case.question.id: case for case in judged}
-    return GraphInUse(cases_read.recording, cases, cases_read.problem)
+    return GraphInUse(content.recording, cases, content.problem)
 
 
 def _judged(graph: ExecutionGraph, prediction: str) -> State:

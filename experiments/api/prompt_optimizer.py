@@ -175,9 +175,8 @@ class _Search:
         known_texts = {rewrite.text for rewrite in self._tried} | {current}
         for place in range(count):
             start = place * EXAMPLES_SHOWN % len(wrong)
-            examples = [
-                _feedback(result) for result in islice(cycle(wrong), start, start + min(EXAMPLES_SHOWN, len(wrong)))
-            ]
+            sample = islice(cycle(wrong), start, start + min(EXAMPLES_SHOWN, len(wrong)))
+            examples = [_feedback(result) for result in sample]
             reflection = InstructionProposalSignature.run(
                 lm=self._reflector,
                 input_dict={

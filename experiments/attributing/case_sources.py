@@ -359,9 +359,8 @@ def _judging_by(data: Path) -> Judging:
 
 def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:
     """By the name that a run gives a conversation's trace, and by its id, for which users name theirs."""
-    return {conversation.id: conversation for conversation in conversations} | {
-        file_name(conversation.id): conversation for conversation in conversations
-    }
+    by_id = {conversation.id: conversation for conversation in conversations}
+    return by_id | {file_name(name): conversation for name, conversation in by_id.items()}
 
 
 def _annotated(recording: Recording, tell: Callable[[str], None]) -> list[Case]:

@@ -192,14 +192,10 @@ def _with_references(graph: ExecutionGraph, same: Mapping[str, str]) -> Executio
         return same.get(vid, vid) if vid is not None else None
 
     def relinked(original: Variable) -> Variable:
-        facts = (
-            {**original.attributes, "entry": target(original.attributes["entry"])}
-            if "entry" in original.attributes
-            else None
-        )
-        return replace(
-            original, previous=target(original.previous), attributes=original.attributes if facts is None else facts
-        )
+        facts = original.attributes
+        if "entry" in facts:
+            facts = {**facts, "entry": target(facts["entry"])}
+        return replace(original, previous=target(original.previous), attributes=facts)
 
     return ExecutionGraph(
         (

@@ -71,8 +71,5 @@ def checked_by_replay(
 
 def _prompts_shown(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
     """The prompts that a trace was made with, as far as it shows them."""
-    return {
-        variable.name: text_of(variable.value)
-        for variable in graph.find_variables(kind="prompt")
-        if variable.name in candidate
-    }
+    prompts = graph.find_variables(kind="prompt")
+    return {prompt.name: text_of(prompt.value) for prompt in prompts if prompt.name in candidate}

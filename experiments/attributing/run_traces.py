@@ -64,5 +64,5 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
 
 
 def _shows_only(graph: ExecutionGraph, candidate: Mapping[str, str]) -> bool:
-    prompts = [variable for variable in graph.find_variables(kind="prompt") if variable.name in candidate]
-    return bool(prompts) and all(variable.value == candidate[variable.name] for variable in prompts)
+    prompts = [prompt for prompt in graph.find_variables(kind="prompt") if prompt.name in candidate]
+    return bool(prompts) and all(prompt.value == candidate[prompt.name] for prompt in prompts)

@@ -60,13 +60,8 @@ def ask(
     say("\nEvidence:")
     exploration = Exploration(graph)
     for element_id in finding.evidence:
-        handle = (
-            exploration.handles.variable(element_id)
-            if element_id in graph.variables
-            else exploration.handles.operation(element_id)
-        )
-        line = exploration.line(
-            graph.variables[element_id] if element_id in graph.variables else graph.operations[element_id]
-        )
+        handles = exploration.handles
+        handle = (handles.variable if element_id in graph.variables else handles.operation)(element_id)
+        line = exploration.line(graph.variables.get(element_id) or graph.operations[element_id])
         say(f"  {element_id}{line.removeprefix(handle)}")
     say(f"\n{cost}", err=True)

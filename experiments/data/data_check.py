@@ -59,9 +59,8 @@ def problems_of_dataset(name: str, path: Path, progress: Progress | None = None)
         problems.append(in_one_line(error))
     except Exception as error:
         problems.append(f"{path}: dataset {name!r} failed: {in_one_line(error)}; correct the data set")
-    conversations = [
-        element for element in conversations if isinstance(element, Conversation)
-    ]  # `checked` reported the rest
+    # `checked` reported the rest.
+    conversations = [element for element in conversations if isinstance(element, Conversation)]
     return DataCheck(
         tuple(problems),
         (*reading.omitted(), *_for_runs(conversations, path), *_for_the_metric(conversations)),

@@ -178,14 +178,12 @@ def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str
     def answerable(question: Question) -> bool:
         return turns.issuperset(question.evidence) and bool(question.evidence or not cut)
 
-    answerable_questions = [question for question in conversation.questions if answerable(question)]
-    count = len(answerable_questions) if limits.questions is None else min(limits.questions, len(answerable_questions))
-    chosen = [answerable_questions[place * len(answerable_questions) // count] for place in range(count)]
+    usable = [question for question in conversation.questions if answerable(question)]
+    count = len(usable) if limits.questions is None else min(limits.questions, len(usable))
+    chosen = [usable[place * len(usable) // count] for place in range(count)]
     if dropped is not None:
-        dropped["questions whose evidence lies in sessions cut off"] += len(conversation.questions) - len(
-            answerable_questions
-        )
-        dropped["questions over --limit-questions"] += len(answerable_questions) - len(chosen)
+        dropped["questions whose evidence lies in sessions cut off"] += len(conversation.questions) - len(usable)
+        dropped["questions over --limit-questions"] += len(usable) - len(chosen)
     facts = tuple(fact for fact in conversation.facts if fact.turn in turns)
     fact_ids = {fact.id for fact in facts}
     questions = tuple(_within(question, turns, fact_ids) for question in chosen)

@@ -73,9 +73,8 @@ def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
         words = masked(blame.reason)
         reason_words = frozenset(words.lower().split())
         for leader_words, cluster in led:
-            if _same_error(cluster, blame) and len(leader_words & reason_words) >= _ALIKE * len(
-                leader_words | reason_words
-            ):
+            shared = len(leader_words & reason_words)
+            if _same_error(cluster, blame) and shared >= _ALIKE * len(leader_words | reason_words):
                 cluster.cases.append(case)
                 break
         else:

@@ -50,9 +50,8 @@ def diagnosed(
     if path.is_file():
         attributions = Attributions.read(path)
         rungs = () if ladder is None else read_ladder(ladder)
-        return diagnose(
-            attributions, title=path.name, subtitle="an attributions file", ladder=rungs
-        ), path.resolve().parent
+        diagnosis = diagnose(attributions, title=path.name, subtitle="an attributions file", ladder=rungs)
+        return diagnosis, path.resolve().parent
     folder = RunFolder.find(home, source, finished=True)
     config = load_config(str(folder.path / CONFIG))
     method, factory, aside = config.attribution, open_attributor(config.attribution), []

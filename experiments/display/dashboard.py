@@ -208,17 +208,12 @@ class Dashboard:
         edit = record.edit
         if edit is None:
             return
-        headline = (
-            f"accepted in round {record.n}: {len(edit.fixed)} fixed, {len(edit.broken)} broken of {edit.compared}"
-        )
-        yield styled((headline, "green"))
+        counts = f"{len(edit.fixed)} fixed, {len(edit.broken)} broken of {edit.compared}"
+        yield styled((f"accepted in round {record.n}: {counts}", "green"))
         lines = [
             line
             for name, difference in edit.diffs.items()
-            for line in (
-                f"@ {name}",
-                *(changed_line for changed_line in difference.splitlines()[2:] if changed_line[:1] in "+-"),
-            )
+            for line in (f"@ {name}", *(row for row in difference.splitlines()[2:] if row[:1] in "+-"))
         ]
         for line in lines[:most]:
             text = styled((f"  {one_line(line)}", DIFF_STYLES.get(line[:1], "")))

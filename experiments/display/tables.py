@@ -284,7 +284,7 @@ def change_lines(summary: Summary) -> Iterator[Text]:
     """Whose fault the wrong answers were, and what each accepted edit changed, fixed and broke."""
     first = next((record for record in summary.iterations if record.blame), None)
     if first is not None:
-        shares = sorted(first.blame.items(), key=lambda share_of_operation: -share_of_operation[1].share)
+        shares = sorted(first.blame.items(), key=lambda pair: -pair[1].share)
         text = ", ".join(f"{operation} {blame.share:.0%}" for operation, blame in shares if blame.share)
         yield styled(("blame", "bold"), f": {text or 'none'} of the wrong answers of train")
     for record in summary.iterations:

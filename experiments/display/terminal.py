@@ -61,8 +61,8 @@ def brief(error: str) -> str:
     return f"{line[:_LONGEST_HALF]} … [{left_out} characters] … {line[-_LONGEST_HALF:]}"
 
 
-def _visible_character(character_match: re.Match[str]) -> str:
-    character = character_match[0]
+def _visible_character(match: re.Match[str]) -> str:
+    character = match[0]
     if unicodedata.category(character) not in _STEERING or character in _JOINERS:
         return character
     return json.dumps(character)[1:-1]

@@ -66,9 +66,7 @@ def question_set(baseline: Sequence[SeenCase], champion: Sequence[SeenCase], mos
         return group(pair), before.split, before.case.question.kind, before.case.passed, after.case.passed
 
     places = _spread([stratum(pair) for pair in both.values()])
-    ranked = sorted(
-        zip(both, places, strict=True), key=lambda place_of_key: (group(both[place_of_key[0]]), place_of_key[1])
-    )
+    ranked = sorted(zip(both, places, strict=True), key=lambda pair: (group(both[pair[0]]), pair[1]))
     chosen = {key for key, _ in ranked[:most]}
     chosen_pairs = [pair for key, pair in both.items() if key in chosen]
     here = Counter(before.split for before, _ in chosen_pairs)
@@ -94,8 +92,8 @@ def _spread(strata: Sequence[Hashable]) -> list[float]:
 def _titles(cases: Sequence[SeenCase]) -> dict[_Key, str]:
     """The questions as they were put; one that was put several times says where."""
     further: tuple[Callable[[SeenCase], str], ...] = (
-        lambda seen_case: seen_case.case.conversation,
-        lambda seen_case: _key(seen_case)[1],
+        lambda entry: entry.case.conversation,
+        lambda entry: _key(entry)[1],
     )
     titles = {_key(seen_case): excerpt(seen_case.case.question.question, LONGEST_TITLE) for seen_case in cases}
     for distinction in further:

@@ -55,17 +55,13 @@ def scores(summary: Summary) -> str | None:
 
 def blame(iteration: SummaryIteration) -> str | None:
     """Share of the failures by operation with their intervals, largest on top; None where there was no failure."""
-    rows = sorted(iteration.blame.items(), key=lambda blame_of_operation: blame_of_operation[1].share)
+    rows = sorted(iteration.blame.items(), key=lambda pair: pair[1].share)
     if not rows:
         return None
 
     def draw(axes: Axes) -> None:
-        bars(
-            axes,
-            [name for name, _ in rows],
-            [blame_share.share for _, blame_share in rows],
-            cis=[blame_share.ci for _, blame_share in rows],
-        )
+        shares = [share for _, share in rows]
+        bars(axes, [name for name, _ in rows], [share.share for share in shares], cis=[share.ci for share in shares])
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xlabel("share of the failures, with 95 % interval")

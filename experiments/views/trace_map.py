@@ -77,7 +77,7 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
     most = max(flow.flows.values(), default=1)
     farthest = max(1, len(flow.steps) - 1)
     drawn, labels, boxes = [], [], []
-    for (maker, reader), count in sorted(flow.flows.items(), key=lambda flow_count: -flow_count[1]):
+    for (maker, reader), count in sorted(flow.flows.items(), key=lambda pair: -pair[1]):
         weight = 1 + 5 * math.log1p(count) / math.log1p(most)
         tip = f"<title>{_text(maker)} → {_text(reader)}: {count:,}</title>"
         begin, end = rows[maker], rows[reader]

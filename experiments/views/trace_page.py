@@ -62,9 +62,8 @@ def question_anchor(question: str) -> str:
 def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
     """What the page's script reads; operations and variables refer to each other by id."""
     nesting = Nesting(graph)
-    values = {
-        id(variable.value): variable.value for variable in graph.variables.values()
-    }  # one that a file holds once is one object
+    # A value that a file holds once is one object.
+    values = {id(variable.value): variable.value for variable in graph.variables.values()}
     places = {key: place for place, key in enumerate(values)}
     counts = Counter(operation.session for operation in graph.operations.values())
     failed = Counter(operation.session for operation in graph.operations.values() if operation.status == "error")

@@ -78,21 +78,19 @@ def _conversation(where: str, row: _Instance, reading: Reading) -> Conversation 
     sessions: list[DialogueSession] = []
     evidence: list[str] = []
     session_keys: set[str] = set()
-    for place, (name, date, turns) in enumerate(
+    for place, (name, date, messages) in enumerate(
         zip(row.haystack_session_ids, row.haystack_dates, row.haystack_sessions, strict=True)
     ):
         key = name if name not in session_keys else f"{name}#{place}"
         session_keys.add(key)
-        if not turns:
+        if not messages:
             continue
-        dialogue_turns = tuple(
-            Turn(id=f"{key}:{number}", speaker=turn.role, text=turn.content)
-            for number, turn in enumerate(turns, start=1)
+        turns = tuple(
+            Turn(id=f"{key}:{number}", speaker=message.role, text=message.content)
+            for number, message in enumerate(messages, start=1)
         )
-        evidence += [
-            dialogue_turn.id for dialogue_turn, turn in zip(dialogue_turns, turns, strict=True) if turn.has_answer
-        ]
-        sessions.append(DialogueSession(id=key, time=date, turns=dialogue_turns))
+        evidence += [turn.id for turn, message in zip(turns, messages, strict=True) if message.has_answer]
+        sessions.append(DialogueSession(id=key, time=date, turns=turns))
     unanswerable = row.question_id.endswith("_abs")
     if not evidence and not unanswerable:
         reading.left_out(row.question_id, "evidence that is known by its session only")

@@ -97,10 +97,10 @@ def _files(listed: bytes, where: str) -> tuple[RemoteFile, ...]:
         entries = _LISTED.validate_json(listed)
     except ValidationError:
         raise DataError(f"{where}: is not a listing of files; {_ELSEWHERE}") from None
-    entries_of_graphs = [
+    graphs = [
         entry for entry in entries if entry.type == "file" and entry.path.endswith(".json") and _inside(entry.path)
     ]
-    if not entries_of_graphs:
+    if not graphs:
         raise DataError(f"{where}: lists no graphs; {_ELSEWHERE}")
     return tuple(
         RemoteFile(
@@ -109,7 +109,7 @@ def _files(listed: bytes, where: str) -> tuple[RemoteFile, ...]:
             entry.size,
             entry.lfs.oid if entry.lfs is not None else None,
         )
-        for entry in entries_of_graphs
+        for entry in graphs
     )
 
 
