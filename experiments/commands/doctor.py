@@ -10,7 +10,7 @@ import click
 from experiments.commands.options import config_from, home_option
 
 if TYPE_CHECKING:
-    from experiments.doctor.health_checks import HealthCheck
+    from experiments.doctor import HealthCheck
 
 _STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
 
@@ -39,7 +39,8 @@ def doctor(config: str | None, build: bool, home: Path | None, **options: Any) -
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
     anything is broken. What is reported as missing is not needed by this run.
     """
-    from experiments.doctor.health_checks import (
+    from experiments.doctor import (
+        check_build,
         check_extras,
         check_home,
         check_models,
@@ -50,7 +51,6 @@ def doctor(config: str | None, build: bool, home: Path | None, **options: Any) -
         check_system,
         check_tracking,
     )
-    from experiments.doctor.memory_build import check_build
     from experiments.running.wiring import home_path
 
     run, place = config_from(config, options), home_path(home)

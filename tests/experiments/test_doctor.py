@@ -11,9 +11,9 @@ from memtune_command import MemtuneCommand
 from run_shapes import run_folder
 from scripted_server import CHECK, Reply, ScriptedServer
 
+from experiments import doctor as health_checks
 from experiments.command import main
-from experiments.doctor import health_checks
-from experiments.doctor.health_checks import check_extras, check_home, check_packages, check_stores
+from experiments.doctor import check_extras, check_home, check_packages, check_stores
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.runs.config import RunConfig
 from tracing.llm.serving.weights import CATALOGUE, stored_path

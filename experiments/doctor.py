@@ -1,4 +1,7 @@
-"""What a run on this machine would stumble over: packages, extras, home, disk, stores, models, MLflow, its start."""
+"""What a run on this machine would stumble over: packages, extras, home, disk, stores, models, MLflow, its start.
+
+If asked for, also whether the memory system builds a memory, records it, and does again what was recorded.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires, version
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store import check_store
 from experiments.running.preflight import check_run
-from experiments.running.wiring import open_access, ready_system
+from experiments.running.wiring import RunParts, open_access, open_parts, ready_system
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
+from optimizer.evaluation.executor import LocalExecutor
+from optimizer.objectives.local_evaluation import recorded_inputs
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
 from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
+from tracing.recording.redaction import excerpt
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.protocol import MemorySystem, RerunsOperations
+from tracing.systems.recording_check import (
+    message_faults,
+    prediction_faults,
+    prompt_faults,
+    unrecorded_operations,
+)
+from tracing.systems.rerun_check import rerun_difference, sees_calls
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
 
 State = Literal["ok", "missing", "broken"]
 OLDEST = (3, 11)
@@ -38,6 +57,27 @@ _FOR = {
 LEAST_FREE_GB = 2.0
 """Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
 _GB = 1e9
+_SUITE = "run the conformance suite on it (docs/extending.md)"
+_TINY = Conversation.model_validate(
+    {
+        "id": "doctor",
+        "speakers": ["Ann", "Bo"],
+        "sessions": [
+            {
+                "id": "D1",
+                "time": "2026-05-04",
+                "turns": [
+                    {"id": "D1:1", "speaker": "Ann", "text": "My dog is called Rex."},
+                    {"id": "D1:2", "speaker": "Bo", "text": "Mine is called Fido."},
+                ],
+            }
+        ],
+        "questions": [
+            {"id": "q1", "question": "What is Ann's dog called?", "answers": ["Rex"], "evidence": ["D1:1"]},
+        ],
+    }
+)
+"""What `check_build` builds a memory of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +276,62 @@ def fault_and_remedy(error: MemtuneError) -> tuple[str, str]:
     """An error's message in what is wrong and what to do, which stands behind its last semicolon."""
     says, _, remedy = str(error).rpartition("; ")
     return (says, remedy) if says else (remedy, "")
+
+
+def check_build(config: RunConfig) -> Iterator[HealthCheck]:
+    """Whether the memory system builds a memory of two turns and answers a question on it, with the models of `config`;
+    whether it records what attribution needs, and its `rerun` does again what was recorded.
+
+    Nothing is kept of it. The models are called.
+    """
+    subject = f"memory of {config.system}"
+    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
+        try:
+            with open_parts(config, Path(folder)) as parts:
+                seeds = seed_candidate(parts.system.prompts)
+                (outcome,) = parts.evaluator.evaluate(seeds, [_TINY])
+                if outcome.tainted is not None:
+                    yield HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
+                    return
+                (case,) = outcome.cases
+                exchange = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
+                yield HealthCheck(subject, "ok", f"built of two turns; {exchange}")
+                yield from _check_recording(parts.system, outcome)
+                yield from _check_reruns(parts, seeds, outcome)
+        except MemtuneError as error:
+            yield HealthCheck(subject, "broken", *fault_and_remedy(error))
+
+
+def _check_recording(system: MemorySystem, outcome: Outcome) -> Iterator[HealthCheck]:
+    (case,) = outcome.cases
+    faults = (
+        *prompt_faults(system, outcome.graph),
+        *message_faults(_TINY, outcome.graph),
+        *prediction_faults(system, case.reply, case.prediction, outcome.graph),
+    )
+    for fault in faults:
+        yield HealthCheck("recording", "broken", fault, f"record it, or attribution goes wrong; {_SUITE}")
+    unrecorded = unrecorded_operations(system, outcome.graph)
+    if unrecorded is not None:
+        yield HealthCheck("recording", "missing", unrecorded, "they may have nothing to do with two turns")
+    elif not faults:
+        yield HealthCheck("recording", "ok", "operations, prompts, messages and prediction are recorded")
+
+
+def _check_reruns(parts: RunParts, seeds: Candidate, outcome: Outcome) -> Iterator[HealthCheck]:
+    system = parts.system
+    if not isinstance(system, RerunsOperations):
+        says = "the system has none, so rewrites are compared on whole conversations, which takes more calls"
+        yield HealthCheck("rerun", "missing", says)
+        return
+    executor = parts.evaluator.executor or LocalExecutor(system)
+    for name, spec in system.prompts.items():
+        for recorded in recorded_inputs(spec, [outcome])[:1]:
+            graph = executor.rerun(parts.access, name, recorded.parts, seeds, recorded.key[:12])
+            repeatable = parts.access.caches and sees_calls(spec, graph)
+            difference = rerun_difference(spec, recorded.parts, recorded.outputs, graph, repeatable=repeatable)
+            if difference is None:
+                yield HealthCheck(f"rerun of {name}", "ok", "does again what was recorded")
+            else:
+                remedy = f"let rerun fill the prompt with `parts` as the operation does; {_SUITE}"
+                yield HealthCheck(f"rerun of {name}", "broken", difference, remedy)
