@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from experiments.diagnosis import diagnosis_charts
-from experiments.diagnosis.remedies import BY_PROMPT
+from experiments.diagnosis.findings import BY_PROMPT
 from experiments.display.pages import template
 from experiments.display.terminal import literal
 from experiments.runs.intervals import interval_text

@@ -15,7 +15,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.case_traces import case_traces, question_set
 from experiments.mlflow_tracking.logged_datasets import SplitData, evaluation_data, log_datasets
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.prompt_versions import (
@@ -25,7 +25,6 @@ from experiments.mlflow_tracking.prompt_versions import (
     prompt_name,
     text_digest,
 )
-from experiments.mlflow_tracking.question_set import question_set
 from experiments.mlflow_tracking.run_artifacts import SIDES, attempts_table, blame_chart, case_tables
 from experiments.mlflow_tracking.run_description import describe
 from experiments.mlflow_tracking.run_metrics import (

@@ -10,8 +10,8 @@ import pytest
 from experiments.bench.trace_memory.quality import stored_project
 from experiments.data.agent_traces import agent_traces, read_projects
 from experiments.data.conformance import DatasetConformance
+from experiments.data.data_check import recognised
 from experiments.data.datasets import DatasetLoader, conversations_of
-from experiments.data.recognition import recognised
 from tracing.errors import DataError
 
 PROJECTS = read_projects(None)

@@ -10,10 +10,9 @@ import pytest
 from data_files import written
 
 from experiments.command import main
-from experiments.data.data_check import problems_of_dataset
+from experiments.data.data_check import problems_of_dataset, recognised
 from experiments.data.datasets import conversations_of
 from experiments.data.reading import Reading
-from experiments.data.recognition import recognised
 from tracing.errors import DataError
 from tracing.interchange.speech import speech_of
 

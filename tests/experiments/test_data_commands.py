@@ -8,7 +8,7 @@ import pytest
 from data_files import SOUND, longmemeval, sharegpt, written
 
 from experiments.command import main
-from experiments.data.recognition import recognised
+from experiments.data.data_check import recognised
 from tracing.errors import DataError
 
 

@@ -24,9 +24,8 @@ from experiments.attributing.attributions import Attributions, BlameLine, CaseLi
 from experiments.diagnosis.diagnosis_page import render_html, render_markdown
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.terminal import literal, one_line
-from experiments.mlflow_tracking.case_traces import case_traces
+from experiments.mlflow_tracking.case_traces import case_traces, question_set
 from experiments.mlflow_tracking.outbox import Outbox
-from experiments.mlflow_tracking.question_set import question_set
 from experiments.mlflow_tracking.run_description import LONGEST, describe
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore

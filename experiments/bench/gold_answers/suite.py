@@ -21,10 +21,10 @@ from experiments.bench.gold_answers.spoiling import (
     can_be_spoiled,
     spoiled,
 )
+from experiments.data.data_check import recognised
 from experiments.data.datasets import LOCOMO, SAMPLE, conversations_of
 from experiments.data.published.locomo import CATEGORIES, read_locomo
 from experiments.data.reading import Reading
-from experiments.data.recognition import recognised
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec

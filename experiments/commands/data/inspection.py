@@ -85,8 +85,8 @@ def show(source: str | None, chosen: str | None, **options: Any) -> None:
 
 
 def _settings(source: str | None, options: dict[str, Any]) -> RunConfig:
+    from experiments.data.data_check import recognised
     from experiments.data.datasets import DATASETS
-    from experiments.data.recognition import recognised
     from experiments.runs.config_file import bundled_configs
 
     if source is None or source in bundled_configs() or Path(source).suffix in (".yaml", ".yml"):
@@ -153,8 +153,7 @@ Exit code 0 without a problem, 1 with one, 2 if the path cannot be checked at al
 @click.pass_context
 def validate(context: click.Context, path: Path, dataset: str | None) -> None:
     """Check a file or folder of data, and print every problem with its file, line or key, and remedy."""
-    from experiments.data.data_check import problems_of_dataset
-    from experiments.data.recognition import recognised
+    from experiments.data.data_check import problems_of_dataset, recognised
     from experiments.display.tables import run_view
     from tracing.errors import DataError
 
