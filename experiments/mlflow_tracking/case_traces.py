@@ -1,4 +1,4 @@
-"""Which cases become traces in MLflow, and what these show: a span for each operation, and the blame as feedback on one.
+"""Which cases become traces in MLflow, and what these show: a span for each operation, and the blame as feedback on it.
 
 A trace holds what led to the answer: the operations behind the reply, those that built the memory, and those blamed
 for losing what it lacks. With every operation of the conversation, all its questions would have the same long trace.
