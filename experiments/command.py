@@ -13,7 +13,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from experiments.commands.whole_summaries import WholeSummaries
-from experiments.display.terminal import brief, say, say_all_that_is_told
+from experiments.display.terminal import brief, say, say_library_messages
 from experiments.interrupts import INTERRUPTED, interruptible, own_process
 from tracing.errors import MemtuneError
 
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     --min-score, traces that differ, a case that failed), 2 an error reported in one line, 130 interrupted."""
     for name, value in OFFLINE.items():
         os.environ.setdefault(name, value)
-    say_all_that_is_told()
+    say_library_messages()
     try:
         with interruptible():
             code = cli.main(args=arguments, prog_name="memtune", standalone_mode=False)

@@ -71,7 +71,7 @@ def agreement_of(labels: Iterable[Label], traces: Container[str]) -> AgreementRe
         krippendorff_alpha([[_operations(label) for label in by.values()] for by in shared.values()]),
         tuple(pair for pair in pairs if pair.cases),
         tuple(disputed),
-        _accepted(open_labels),
+        _acceptance_counts(open_labels),
         len(in_force) - len(open_labels),
     )
 
@@ -138,7 +138,7 @@ def _operations(label: Label) -> Hashable:
     return frozenset(label.assessment.operations)
 
 
-def _accepted(labels: Iterable[Label]) -> dict[str, tuple[int, int]]:
+def _acceptance_counts(labels: Iterable[Label]) -> dict[str, tuple[int, int]]:
     assessments = [
         label.assessment for label in labels if label.assessment.method and label.assessment.action != "labelled"
     ]

@@ -70,7 +70,7 @@ class CaseGraphs:
         case = self._case
         gold = dict.fromkeys(vid for turn in case.question.evidence for vid in self._turn(turn))
         answering = self._flow.answering(case.question.id, case.prediction)
-        used = self._read_from(answering) if answering is not None else {}
+        used = self._source_messages(answering) if answering is not None else {}
         rest = [vid for vid in used if vid not in gold]
         return [*(Evidence(vid, True, vid in used) for vid in gold), *(Evidence(vid, False, True) for vid in rest)]
 
@@ -91,7 +91,7 @@ class CaseGraphs:
             required |= dict.fromkeys([*operations, *answering.answer.output_ids()])
         if case.prediction in self._graph.variables:
             required[case.prediction or ""] = None
-        return self._laid_out(required | nearby)
+        return self._layout(required | nearby)
 
     def _turn(self, turn: str) -> list[str]:
         return [message.id for message in self._flow.messages(turn)][:1]
@@ -155,14 +155,14 @@ class CaseGraphs:
     def _text(self, vid: str) -> str:
         return text_of(self._graph.variables[vid].value)
 
-    def _read_from(self, answering: Answering) -> dict[str, None]:
+    def _source_messages(self, answering: Answering) -> dict[str, None]:
         """The messages that pieces of context come from, by the entries that they show."""
         sources = self._entries(answering) or [piece.id for piece in answering.context]
         origin = self._graph.backward_slice(*sources, depth=_STEPS + 1) if sources else None
         variables = {} if origin is None else origin.variables
         return {vid: None for vid, variable in variables.items() if variable.kind == "message"}
 
-    def _laid_out(self, element_ids: dict[str, None]) -> CaseGraph:
+    def _layout(self, element_ids: dict[str, None]) -> CaseGraph:
         places = {element_id: self._column(element_id, element_ids) for element_id in element_ids}
         columns: list[list[str]] = [[] for _ in range(2 * len(_STAGES) + 1)]
         for element_id in element_ids:  # what is wanted by all means comes first

@@ -53,9 +53,9 @@ class ExportReport:
 
     def line(self) -> str:
         """The same in a sentence."""
-        parts = [f"{_counted(self.cases, 'labelled case')} in {_counted(len(self.files), 'file')}"]
+        parts = [f"{_count_text(self.cases, 'labelled case')} in {_count_text(len(self.files), 'file')}"]
         parts += [f"{self.divided} left out, since annotators are divided"] * bool(self.divided)
-        parts += [f"{_counted(self.elsewhere, 'label')} of traces that are not open"] * bool(self.elsewhere)
+        parts += [f"{_count_text(self.elsewhere, 'label')} of traces that are not open"] * bool(self.elsewhere)
         return ", ".join([*parts, *self.problems])
 
 
@@ -185,5 +185,5 @@ def _write(path: Path, document: Mapping[str, Any]) -> None:
         raise ConfigError(f"{path}: cannot be written ({error.strerror}); give another folder") from None
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -197,7 +197,7 @@ class Workspace:
         for query, prediction in answers_in(graph):
             if prediction.id not in used.cases:
                 cid, texts = CaseId(trace.id, prediction.id), (text_of(query.value), text_of(prediction.value))
-                entries[cid] = ListedCase(cid, *texts, "", (), _judged(graph, prediction.id))
+                entries[cid] = ListedCase(cid, *texts, "", (), _state_by_judge(graph, prediction.id))
         self._publish(trace, entries)
         method = Guarded(lambda: survival(used.recording))
         for cid, entry in entries.items():
@@ -225,7 +225,7 @@ def _read(trace: OpenedTrace) -> GraphInUse:
     return GraphInUse(content.recording, cases, content.problem)
 
 
-def _judged(graph: ExecutionGraph, prediction: str) -> State:
+def _state_by_judge(graph: ExecutionGraph, prediction: str) -> State:
     """What the graph's own judge said about a reply, the right answer to which is not known."""
     scores = [
         score for operation in graph.consumers(prediction) if (score := judge_score(graph, operation)) is not None

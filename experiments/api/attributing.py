@@ -86,7 +86,7 @@ def attributed(
     return Attributed(attributions, str(source), method, Path.cwd())
 
 
-def attributed_run(
+def attribute_run(
     folder: RunFolder, home: Path, *, method: str, matcher: str, model: Model | None, traces_of: str
 ) -> Attributed:
     """Attribute the wrong answers of a run with its `seed` or `champion` prompts."""

@@ -163,7 +163,7 @@ class _Search:
             if place:
                 self._tried.append(_TriedRewrite(n, name, gain, "not tried: another was ahead", text))
                 continue
-            decision = judged(self._paired({**self._champion, name: text}), GATE_LEVEL)
+            decision = judged(self._comparison({**self._champion, name: text}), GATE_LEVEL)
             self._tried.append(_TriedRewrite(n, name, gain, decision.reason, text))
             if decision.accepted:
                 self._champion = {**self._champion, name: text}
@@ -195,7 +195,7 @@ class _Search:
                 known_texts.add(text)
                 yield text
 
-    def _paired(self, challenger: Mapping[str, str]) -> Paired:
+    def _comparison(self, challenger: Mapping[str, str]) -> Paired:
         sides = [self._results("deciding", texts) for texts in (self._champion, challenger, self._seed)]
         units: dict[str, list[float]] = defaultdict(list)
         gained = lost = anchors = 0

@@ -121,9 +121,9 @@ class Result:
         Raises:
             ConfigError, DataError, RunError: an argument is invalid, or the run cannot be read.
         """
-        from experiments.api.attributing import attributed_run
+        from experiments.api.attributing import attribute_run
 
-        return attributed_run(self._folder, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
+        return attribute_run(self._folder, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
 
     @property
     def report(self) -> Page:
@@ -143,13 +143,13 @@ class Result:
         return RunFolder(self.path)
 
     @cached_property
-    def _attributed(self) -> dict[str, Attributed]:
+    def _attributions_by_side(self) -> dict[str, Attributed]:
         return {}
 
     def _of(self, prompts: str) -> Attributed:
-        if prompts not in self._attributed:
-            self._attributed[prompts] = self.attribute(traces_of=prompts)
-        return self._attributed[prompts]
+        if prompts not in self._attributions_by_side:
+            self._attributions_by_side[prompts] = self.attribute(traces_of=prompts)
+        return self._attributions_by_side[prompts]
 
     def __repr__(self) -> str:
         delta = "" if self.summary.delta is None else f" by {self.summary.delta:+.3f}"

@@ -17,7 +17,7 @@ from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
 from experiments.attributing.histories import Histories, one_history, references_in
 from experiments.attributing.run_traces import run_traces
-from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, complaints_in, has_feedback, traces_in
+from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
 from experiments.data.own.traces import chats_of
 from experiments.data.reading import Reading
 from experiments.runs.config_file import load_config
@@ -83,7 +83,7 @@ class Complaint:
         except TraceError:
             return False
         row = FeedbackRow(trace="", right=False, question=self.question, reply=self.reply)
-        return not isinstance(answer_meant(row, [answer for chat in chats for answer in chat.answers]), str)
+        return not isinstance(matching_answer(row, [answer for chat in chats for answer in chat.answers]), str)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Source:
         content = self._alone(graph, problem)
         before: list[tuple[str, ExecutionGraph]] = []
         if self.histories is not None:
-            before, graph = self.histories.before(self.path), self.histories.linked(self.path, graph)
+            before, graph = self.histories.before(self.path), self.histories.with_links(self.path, graph)
         history = one_history(graph, before)
         unknown = references_in(history)
         if unknown:
@@ -161,7 +161,7 @@ class Source:
         if self.feedback is not None:
             return self._by_feedback(recording, self.feedback, problem, system_known=bool(operations))
         if self.judging is not None and conversation is not None:
-            return self._judged(recording, self.judging, problem)
+            return self._by_judging(recording, self.judging, problem)
         doubts: list[str] = []
         cases = _annotated(recording, doubts.append) or failed_cases(recording, doubts.append)
         if doubts and problem is None:
@@ -189,7 +189,7 @@ class Source:
         unrecorded = None if answers else answer_missing(recording.graph)
         cases, unmatched = [], []
         for where, row in feedback:
-            answer = answer_meant(row, answers)
+            answer = matching_answer(row, answers)
             try:
                 if isinstance(answer, str):
                     raise TraceError(unrecorded or answer)
@@ -200,7 +200,7 @@ class Source:
         problem = "\n".join(filter(None, (problem, *unmatched))) or None
         return TraceContent(recording, tuple(cases), problem, tuple(unmatched), system_known=system_known)
 
-    def _judged(self, recording: Recording, judging: Judging, problem: str | None) -> TraceContent:
+    def _by_judging(self, recording: Recording, judging: Judging, problem: str | None) -> TraceContent:
         graph, conversation = recording.graph, recording.conversation
         replies = {}
         for prediction in graph.find_variables(kind="prediction"):

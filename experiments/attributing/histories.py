@@ -57,7 +57,7 @@ class Histories:
         graphs = {id(graph) for _, graph in self.before(path)}
         return [member.path for member in self._histories.get(path, ()) if id(member.graph) in graphs]
 
-    def linked(self, path: Path, graph: ExecutionGraph) -> ExecutionGraph:
+    def with_links(self, path: Path, graph: ExecutionGraph) -> ExecutionGraph:
         """The graph of a trace with references for what other traces of its history have recorded."""
         return next((member.graph for member in self._histories.get(path, ()) if member.path == path), graph)
 
@@ -88,11 +88,11 @@ class Histories:
         groups = defaultdict(list)
         for place, member in enumerate(members):
             groups[root(place)].append(member)
-        linked = [group for group in groups.values() if len(group) > 1]
-        if len(linked) == 1:
-            linked[0] += [group[0] for group in groups.values() if len(group) == 1 and not group[0].answers]
-            linked[0].sort(key=lambda member: member.began)
-        return {member.path: group for group in linked for member in group}
+        linked_groups = [group for group in groups.values() if len(group) > 1]
+        if len(linked_groups) == 1:
+            linked_groups[0] += [group[0] for group in groups.values() if len(group) == 1 and not group[0].answers]
+            linked_groups[0].sort(key=lambda member: member.began)
+        return {member.path: group for group in linked_groups for member in group}
 
 
 def references_in(graph: ExecutionGraph) -> list[Variable]:
@@ -134,11 +134,14 @@ def one_history(own: ExecutionGraph, before: Sequence[tuple[str, ExecutionGraph]
         {key: value for graph in graphs for key, value in graph.attributes.items()},
     )
     return ExecutionGraph(
-        _counted(history.variables.values()), history.operations.values(), history.sessions.values(), history.attributes
+        _with_versions(history.variables.values()),
+        history.operations.values(),
+        history.sessions.values(),
+        history.attributes,
     )
 
 
-def _counted(variables: Iterable[Variable]) -> Iterable[Variable]:
+def _with_versions(variables: Iterable[Variable]) -> Iterable[Variable]:
     counts: dict[str, int] = {}
     for variable in variables:
         version = max(counts.get(variable.previous or "", 0) + 1, variable.version)
@@ -171,7 +174,7 @@ def _may_be_linked(path: Path) -> bool:
 def _with_entries_known(members: Sequence[_Member]) -> list[_Member]:
     """The traces, the oldest first, with a reference where one has read an entry that one before it wrote."""
     written: dict[tuple[str, str], str] = {}
-    linked = []
+    linked_members = []
     for member in members:
         graph, same = member.graph, dict[str, str]()
         for entry in graph.find_variables(kind="memory_entry"):
@@ -181,8 +184,8 @@ def _with_entries_known(members: Sequence[_Member]) -> list[_Member]:
                     written[key] = entry.id
             elif key in written:
                 same[entry.id] = written[key]
-        linked.append(dataclasses.replace(member, graph=_with_references(graph, same)) if same else member)
-    return linked
+        linked_members.append(dataclasses.replace(member, graph=_with_references(graph, same)) if same else member)
+    return linked_members
 
 
 def _with_references(graph: ExecutionGraph, same: Mapping[str, str]) -> ExecutionGraph:

@@ -57,7 +57,7 @@ def checked_by_replay(
         def checked(recording: Recording) -> Checked:
             replay = Replay(
                 parts.system,
-                {**candidate, **_prompts_shown(recording.graph, candidate)},
+                {**candidate, **_recorded_prompts(recording.graph, candidate)},
                 parts.access,
                 recording.conversation,
                 parts.evaluator.judged,
@@ -69,7 +69,7 @@ def checked_by_replay(
         yield checked, parts.access
 
 
-def _prompts_shown(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
+def _recorded_prompts(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
     """The prompts that a trace was made with, as far as it shows them."""
     prompts = graph.find_variables(kind="prompt")
     return {prompt.name: text_of(prompt.value) for prompt in prompts if prompt.name in candidate}

@@ -166,7 +166,7 @@ def run(
         _predict(settings, dataset)
         return
     from experiments.display.dashboard import live_run
-    from experiments.display.progress import sending_shown
+    from experiments.display.progress import sending_progress
     from experiments.running.run import run_experiment
 
     where = home_folder(home)
@@ -181,7 +181,7 @@ def run(
         def on_result(finished: Finished) -> Sent:
             live.close()
             _show(finished, settings, where, named_home=home)
-            return stack.enter_context(sending_shown(quiet=quiet))
+            return stack.enter_context(sending_progress(quiet=quiet))
 
         finished = run_experiment(
             settings,

@@ -82,7 +82,7 @@ def files_of(card: Card, folder: Path) -> Sequence[RemoteFile]:
     mirror = os.environ.get("HF_ENDPOINT", "").rstrip("/")
     if not mirror:
         return card.files
-    return [replace(file, url=_mirrored(file.url, mirror)) for file in card.files]
+    return [replace(file, url=_mirror_url(file.url, mirror)) for file in card.files]
 
 
 def way_out(card: Card | None) -> str:
@@ -94,5 +94,5 @@ def way_out(card: Card | None) -> str:
     return f"get it from {card.home}, and give its path with --data PATH"
 
 
-def _mirrored(url: str, mirror: str) -> str:
+def _mirror_url(url: str, mirror: str) -> str:
     return f"{mirror}/{url.removeprefix(_HUB)}" if url.startswith(_HUB) else url

@@ -29,7 +29,7 @@ _FOLDERS = ("realmem", "openai-chats", "sharegpt", "memeval", JSONL)
 _MOST_IDS = 3
 
 
-def recognised(path: Path) -> str:
+def dataset_name_of(path: Path) -> str:
     """The name of the data set that a file or folder is of.
 
     Raises:

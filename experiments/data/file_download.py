@@ -82,7 +82,7 @@ def fetch(file: RemoteFile, folder: Path, *, otherwise: str, arrived: Arrived) -
 def _is_verified(file: RemoteFile, folder: Path) -> bool:
     """Whether the file is there with the bytes that it must have; one of unknown hash is trusted from now on."""
     target = folder / file.name
-    digest = file.sha256 or _recorded(folder).get(file.name)
+    digest = file.sha256 or _recorded_digests(folder).get(file.name)
     if not target.is_file():
         return False
     if digest is None:
@@ -99,9 +99,9 @@ def _is_verified(file: RemoteFile, folder: Path) -> bool:
 def _fetch(file: RemoteFile, folder: Path, otherwise: str, arrived: Arrived) -> None:
     target = folder / file.name
     part = target.with_name(f"{target.name}.part")
-    digest = file.sha256 or _recorded(folder).get(file.name)
+    digest = file.sha256 or _recorded_digests(folder).get(file.name)
     _download(file, part, otherwise, arrived)
-    _verified(file, part, digest, folder, otherwise)
+    _check_bytes(file, part, digest, folder, otherwise)
     if digest is None:
         _record(folder, file.name, sha256_of(part))
     part.replace(target)
@@ -178,7 +178,7 @@ def _begins_at(answer: Any) -> int | None:
     return int(match[1]) if match else None
 
 
-def _verified(file: RemoteFile, part: Path, digest: str | None, folder: Path, otherwise: str) -> None:
+def _check_bytes(file: RemoteFile, part: Path, digest: str | None, folder: Path, otherwise: str) -> None:
     size = part.stat().st_size if part.is_file() else 0
     if file.size is not None and size != file.size:
         part.unlink(missing_ok=True)
@@ -195,7 +195,7 @@ def _verified(file: RemoteFile, part: Path, digest: str | None, folder: Path, ot
     )
 
 
-def _recorded(folder: Path) -> dict[str, str]:
+def _recorded_digests(folder: Path) -> dict[str, str]:
     """Hashes by file name, as `sha256sum` writes them."""
     try:
         lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
@@ -206,7 +206,7 @@ def _recorded(folder: Path) -> dict[str, str]:
 
 
 def _record(folder: Path, name: str, digest: str) -> None:
-    digests = _recorded(folder) | {name: digest}
+    digests = _recorded_digests(folder) | {name: digest}
     new = folder / f".{SUMS}.{os.getpid()}"
     new.write_text("".join(f"{digests[file_name]}  {file_name}\n" for file_name in sorted(digests)), encoding="utf-8")
     new.replace(folder / SUMS)

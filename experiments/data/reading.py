@@ -162,7 +162,7 @@ def needed(name: str, path: Path | None) -> Path:
     return path
 
 
-def conversation_made(where: str, remedy: str, reading: Reading, values: Mapping[str, object]) -> Conversation | None:
+def build_conversation(where: str, remedy: str, reading: Reading, values: Mapping[str, object]) -> Conversation | None:
     """A conversation of these values; None, with its problems reported, where they break a rule of conversations."""
     try:
         return Conversation.model_validate(values)

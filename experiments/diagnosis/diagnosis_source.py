@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from experiments.runs.summary import Summary
 
 
-def diagnosed(
+def diagnosis_of(
     source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Progress
 ) -> tuple[Diagnosis, Path]:
     """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
@@ -89,7 +89,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
         beside = histories.setdefault(path.parent, Histories(traces_in(path.parent)))
         try:
             graph, _ = read_graph(path)
-            graph = one_history(beside.linked(path, graph), beside.before(path))
+            graph = one_history(beside.with_links(path, graph), beside.before(path))
         except TraceError:
             continue
         slices |= {case.id: slice_of(graph, case.line) for case in cases}

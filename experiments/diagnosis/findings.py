@@ -166,7 +166,7 @@ def diagnose(
     lines = list(attributions.cases.values())
     names = {line.key: f"c{number}" for number, line in enumerate(lines, start=1)}
 
-    def named(cases: Iterable[CaseLine]) -> tuple[str, ...]:
+    def case_ids(cases: Iterable[CaseLine]) -> tuple[str, ...]:
         return tuple(names[case.key] for case in cases)
 
     with_cases = [trace for trace in attributions.traces.values() if trace.cases]
@@ -181,7 +181,7 @@ def diagnose(
         conversations=len({trace.conversation for trace in with_cases}),
         gains=attainable(ladder) if ladder else None,
     )
-    operations = _operations(signals, attributions, lines, total, named)
+    operations = _operations(signals, attributions, lines, total, case_ids)
     prompts_known = all(trace.prompts_known for trace in attributions.traces.values())
     beyond = [case for case in lines if (main := case.main) is not None and main.error_type in OUTSIDE_THE_SYSTEM]
     clusters = case_clusters(lines)
@@ -192,7 +192,7 @@ def diagnose(
             words=cluster.words,
             example=cluster.example,
             caveat=cluster.caveat,
-            cases=named(cluster.cases),
+            cases=case_ids(cluster.cases),
         )
         for cluster in clusters
     )
@@ -217,12 +217,12 @@ def diagnose(
         fixable=signals.fixable_share if prompts_known and any(loss.failures for loss in operations) else None,
         prompts=_prompts(signals) if prompts_known and total is not None else (),
         error_types=dict(Counter(main.error_type for case in lines if (main := case.main)).most_common()),
-        flow=_flow(lines, 0 if total is None else judged - failures, named),
+        flow=_flow(lines, 0 if total is None else judged - failures, case_ids),
         ladder=tuple(ladder),
         clusters=facts,
-        actions=_actions(operations, facts, lines, total, named, prompts_known=prompts_known),
+        actions=_actions(operations, facts, lines, total, case_ids, prompts_known=prompts_known),
         damaged=tuple(trace.problem for trace in attributions.traces.values() if trace.problem is not None),
-        abstained=_abstained(lines, named),
+        abstained=_abstained(lines, case_ids),
         cases=tuple(DiagnosedCase(id=names[line.key], line=line) for line in lines),
         notes=(*notes, *_notes(attributions)),
     )
@@ -246,7 +246,7 @@ def _specs(attributions: Attributions) -> list[OperationSpec]:
 
 
 def _operations(
-    signals: Signals, attributions: Attributions, lines: Sequence[CaseLine], total: int | None, named: _Namer
+    signals: Signals, attributions: Attributions, lines: Sequence[CaseLine], total: int | None, case_ids: _Namer
 ) -> tuple[OperationLoss, ...]:
     stages = {spec.name: spec.stage for spec in _specs(attributions)}
     return tuple(
@@ -263,7 +263,7 @@ def _operations(
             confirmed=signal.confirmed,
             failures=signal.failures,
             error_types=dict(signal.error_types),
-            cases=named(line for line in lines if any(b.operation == signal.operation for b in line.decisive)),
+            cases=case_ids(line for line in lines if any(b.operation == signal.operation for b in line.decisive)),
         )
         for signal in signals.signals
     )
@@ -281,7 +281,7 @@ def _prompts(signals: Signals) -> tuple[LossByPrompt, ...]:
     )
 
 
-def _flow(lines: Sequence[CaseLine], right: int, named: _Namer) -> tuple[FlowStep, ...]:
+def _flow(lines: Sequence[CaseLine], right: int, case_ids: _Namer) -> tuple[FlowStep, ...]:
     lost: list[list[CaseLine]] = [[] for _ in FLOW[1:]]
     for case in lines:
         main = case.main
@@ -291,7 +291,7 @@ def _flow(lines: Sequence[CaseLine], right: int, named: _Namer) -> tuple[FlowSte
     steps = [FlowStep(name=FLOW[0], reached=remaining, lost=0)]
     for name, cases in zip(FLOW[1:], lost, strict=True):
         remaining -= len(cases)
-        steps.append(FlowStep(name=name, reached=remaining, lost=len(cases), cases=named(cases)))
+        steps.append(FlowStep(name=name, reached=remaining, lost=len(cases), cases=case_ids(cases)))
     return tuple(steps)
 
 
@@ -300,7 +300,7 @@ def _actions(
     clusters: Sequence[ClusterFact],
     lines: Sequence[CaseLine],
     total: int | None,
-    named: _Namer,
+    case_ids: _Namer,
     *,
     prompts_known: bool,
 ) -> tuple[Action, ...]:
@@ -320,18 +320,18 @@ def _actions(
         if cases:
             what, why, by = remedy_beyond(error_type, len(cases))
             gain = None if total is None else len(cases) / total
-            actions.append(Action(what=what, why=why, gain=gain, failures=len(cases), by=by, cases=named(cases)))
+            actions.append(Action(what=what, why=why, gain=gain, failures=len(cases), by=by, cases=case_ids(cases)))
     actions.sort(key=lambda action: -(action.gain if action.gain is not None else action.failures))
     return tuple(actions)
 
 
-def _abstained(lines: Iterable[CaseLine], named: _Namer) -> dict[str, tuple[str, ...]]:
+def _abstained(lines: Iterable[CaseLine], case_ids: _Namer) -> dict[str, tuple[str, ...]]:
     reasons: dict[str, list[CaseLine]] = {}
     for case in lines:
         reason = case.failed or case.abstained
         if reason is not None:
             reasons.setdefault(reason, []).append(case)
-    return {reason: named(cases) for reason, cases in reasons.items()}
+    return {reason: case_ids(cases) for reason, cases in reasons.items()}
 
 
 def remedy_for(operation: str, stage: Stage, prompt: str | None, *, prompts_known: bool) -> tuple[str, By]:

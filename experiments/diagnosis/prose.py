@@ -41,7 +41,7 @@ def in_words(facts: Diagnosis, model: ChatModel) -> Diagnosis:
             ).text
     except ModelError as error:
         return facts.model_copy(update={"notes": (*facts.notes, f"No prose: {error}.")})
-    prose_kept, dropped = borne_out(prose_draft, facts_text)
+    prose_kept, dropped = supported_sentences(prose_draft, facts_text)
     if not prose_kept:
         return facts.model_copy(
             update={"notes": (*facts.notes, f"No prose: {model.settings.model} gave nothing usable.")}
@@ -51,7 +51,7 @@ def in_words(facts: Diagnosis, model: ChatModel) -> Diagnosis:
     return facts.model_copy(update={"prose": prose})
 
 
-def borne_out(prose_draft: str, facts: str) -> tuple[str, int]:
+def supported_sentences(prose_draft: str, facts: str) -> tuple[str, int]:
     """The sentences whose numbers are all in the facts, and how many others there were."""
     numbers = set(_numbers(facts))
     sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", " ".join(prose_draft.split())) if sentence]

@@ -111,7 +111,7 @@ def svg(
         paper: background of a picture that is shown alone; without one it takes the colours of its page.
     """
     page = io.StringIO()
-    with _drawn(draw, name, width=width, height=height, grid=grid, paper=paper) as figure:
+    with _figure(draw, name, width=width, height=height, grid=grid, paper=paper) as figure:
         figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = page.getvalue()
     text = text[text.index("<svg") :]
@@ -130,13 +130,13 @@ def svg(
 def png(draw: Any, *, width: float = 5.6, height: float) -> bytes:
     """Draw on fresh axes; return a picture on white, for what shows no SVG. As `svg` otherwise."""
     picture = io.BytesIO()
-    with _drawn(draw, "", width=width, height=height, grid=(1, 1), paper="white") as figure:
+    with _figure(draw, "", width=width, height=height, grid=(1, 1), paper="white") as figure:
         figure.savefig(picture, format="png", dpi=144)
     return picture.getvalue()
 
 
 @contextmanager
-def _drawn(
+def _figure(
     draw: Any, name: str, *, width: float, height: float, grid: tuple[int, int], paper: str | None
 ) -> Iterator[Figure]:
     import matplotlib as mpl

@@ -48,7 +48,7 @@ def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Iterator[P
 
 
 @contextmanager
-def sending_shown(*, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+def sending_progress(*, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Progress on stderr of what is sent to MLflow, with the time that the rest takes at the speed so far."""
     if quiet:
         yield lambda completed, total: None

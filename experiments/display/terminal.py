@@ -73,7 +73,7 @@ def say(text: object = "", *, err: bool = False) -> None:
     click.echo(visible(str(text)), err=err)
 
 
-def say_all_that_is_told() -> None:
+def say_library_messages() -> None:
     """Print log records, warnings and tracebacks of any library the way `say` does."""
     logging.setLogRecordFactory(_Record)
     warnings.formatwarning = _warning

@@ -148,7 +148,7 @@ def diff(before: str, after: str) -> Iterator[DiffLine]:
     old, new = before.splitlines(), after.splitlines()
     for tag, first, last, start, end in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if tag == "equal":
-            yield from _folded(old[first:last], opening=first == 0, closing=last == len(old))
+            yield from _fold(old[first:last], opening=first == 0, closing=last == len(old))
             continue
         removed, added = old[first:last], new[start:end]
         pairs = [_words(old_line, new_line) for old_line, new_line in zip(removed, added, strict=False)]
@@ -165,7 +165,7 @@ def _caveats(content: ReportInput) -> list[str]:
     return caveats_of(content.summary.system, settings, embedded="models.task.base_url" not in content.settings)
 
 
-def _folded(lines: Sequence[str], *, opening: bool, closing: bool) -> Iterator[DiffLine]:
+def _fold(lines: Sequence[str], *, opening: bool, closing: bool) -> Iterator[DiffLine]:
     head = 0 if opening and not closing else CONTEXT_LINES
     tail = 0 if closing and not opening else CONTEXT_LINES
     is_whole = (opening and closing) or len(lines) <= head + tail + FEWEST_FOLDED

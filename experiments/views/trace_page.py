@@ -83,7 +83,7 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
             for sid, tops in nesting.tops.items()
             if tops or sid is not None
         ],
-        "values": [_cut(shown_text(value)) for value in values.values()],
+        "values": [_shortened_value(shown_text(value)) for value in values.values()],
         "variables": {
             vid: [
                 variable.name,
@@ -137,7 +137,7 @@ def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
     }
 
 
-def _cut(text: str) -> str:
+def _shortened_value(text: str) -> str:
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[:LONGEST_VALUE]}… ({len(text) - LONGEST_VALUE:,} more characters)"
@@ -162,7 +162,7 @@ def questions_of(graph: ExecutionGraph, judged: Sequence[Judged] = ()) -> list[d
         }
         if prediction.id in judged_by_prediction:
             case, attribution = judged_by_prediction[prediction.id]
-            question_data |= _judged(
+            question_data |= _judgement_record(
                 case, attribution, [messages[turn] for turn in case.question.evidence if turn in messages]
             )
             if question_data["evidence"]:
@@ -172,7 +172,7 @@ def questions_of(graph: ExecutionGraph, judged: Sequence[Judged] = ()) -> list[d
     return questions
 
 
-def _judged(case: Case, attribution: Attribution | None, evidence: list[str]) -> dict[str, Any]:
+def _judgement_record(case: Case, attribution: Attribution | None, evidence: list[str]) -> dict[str, Any]:
     question = case.question
     return {
         "id": question.id,

@@ -85,7 +85,7 @@ def show(source: str | None, chosen: str | None, **options: Any) -> None:
 
 
 def _settings(source: str | None, options: dict[str, Any]) -> RunConfig:
-    from experiments.data.data_check import recognised
+    from experiments.data.data_check import dataset_name_of
     from experiments.data.datasets import DATASETS
     from experiments.runs.config_file import bundled_configs
 
@@ -94,7 +94,7 @@ def _settings(source: str | None, options: dict[str, Any]) -> RunConfig:
     if source in DATASETS.names() and not (options.get("dataset") and Path(source).exists()):
         return config_from(None, {**options, "dataset": source})
     path = Path(source)
-    return config_from(None, {**options, "dataset": options.get("dataset") or recognised(path), "data": path})
+    return config_from(None, {**options, "dataset": options.get("dataset") or dataset_name_of(path), "data": path})
 
 
 def _print_counts(console: LiteralConsole, groups: dict[str, Sequence[Conversation]]) -> None:
@@ -153,13 +153,13 @@ Exit code 0 without a problem, 1 with one, 2 if the path cannot be checked at al
 @click.pass_context
 def validate(context: click.Context, path: Path, dataset: str | None) -> None:
     """Check a file or folder of data, and print every problem with its file, line or key, and remedy."""
-    from experiments.data.data_check import problems_of_dataset, recognised
+    from experiments.data.data_check import dataset_name_of, problems_of_dataset
     from experiments.display.tables import run_view
     from tracing.errors import DataError
 
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; give an existing one")
-    name = dataset or recognised(path)
+    name = dataset or dataset_name_of(path)
     with run_view() as view:
         check = problems_of_dataset(
             name, path, lambda completed, total: view.progress(f"checking {path}", completed, total)

@@ -104,7 +104,7 @@ def has_feedback(folder: Path) -> bool:
     return any((folder / f"{FEEDBACK}.{ending}").is_file() for ending in ("csv", "jsonl"))
 
 
-def answer_meant(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
+def matching_answer(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
     """The answer that a row is about, the last of equal ones; or what is wrong with the row."""
     same_question = [
         answer
@@ -118,16 +118,16 @@ def answer_meant(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> Recorde
     ):
         return last
     if same_question and not matches:
-        replies = _listed(answer.reply for answer in same_question)
+        replies = _quoted_list(answer.reply for answer in same_question)
         return f"reply: the trace has no such answer; it was answered with: {replies}"
     if not matches:
-        questions = _listed(answer.question for answer in answers)
+        questions = _quoted_list(answer.question for answer in answers)
         return f"question: the trace has no such answer; questions in it are: {questions}"
     more = "question" if not row.question else "reply"
     return f"{more}: {len(matches)} answers of the trace fit; add {'the ' + more}, as it was recorded"
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _quoted_list(texts: Iterable[str]) -> str:
     return "; ".join(list(dict.fromkeys(map(repr, texts)))[:_MOST_LISTED]) or "none"
 
 
@@ -174,7 +174,7 @@ def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mappin
         raise DataError(f"{log}: is not a log of complaints; {looks}")
     complaints: dict[Path, list[tuple[str, FeedbackRow]]] = defaultdict(list)
     for where, _, row in rows_of(log, ComplaintRow, reading):
-        matches = [trace for trace in traces if _is_meant(row.trace, trace, log.parent)]
+        matches = [trace for trace in traces if _names_trace(row.trace, trace, log.parent)]
         if len(matches) != 1:
             remedy = "name one of the traces given" if row.trace else "add it, since there is more than one trace"
             reading.problem(f"{where}: trace: {row.trace!r} fits {len(matches)} of {len(traces)} traces; {remedy}")
@@ -186,7 +186,7 @@ def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mappin
     return complaints
 
 
-def _is_meant(name: str, trace: Path, folder: Path) -> bool:
+def _names_trace(name: str, trace: Path, folder: Path) -> bool:
     if not name or (folder / name).resolve() == trace.resolve():
         return True
     if os.sep in name:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.data.json_rows import JsonRows
 from experiments.data.own.question_table import Questions
-from experiments.data.reading import FileReader, Reading, conversation_made
+from experiments.data.reading import FileReader, Reading, build_conversation
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
@@ -121,7 +121,7 @@ def _conversation(
         reading.problem(f"{file}: holds no chat with a message; {_EXPECTED} is expected, {_REMEDY}")
         return None
     turn_ids = frozenset(turn.id for session in sessions.values() for turn in session.turns)
-    return conversation_made(
+    return build_conversation(
         str(file),
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments.data.own.question_table import QUESTIONS, Questions
 from experiments.data.own.table_rows import rows_in
-from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn, read_conversations
 
 CSV = "csv"
@@ -107,7 +107,7 @@ def _conversation(
         reading.problem(f"{rows[0][0]}: split: conversation {name!r} has {' and '.join(sorted(splits))}; give it one")
     turn_ids = frozenset(places)
     sound = [fact for where, fact in facts if _fits(where, fact, turn_ids, {other.id for _, other in facts}, reading)]
-    return conversation_made(
+    return build_conversation(
         rows[0][0],
         _REMEDY,
         reading,

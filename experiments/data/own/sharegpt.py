@@ -16,7 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from experiments.data.json_rows import JsonRows
 from experiments.data.own.question_table import QUESTIONS, Questions
-from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
@@ -166,7 +166,7 @@ def _conversation(
     if not turns:
         reading.left_out(name, "chats without a message")
         return None
-    return conversation_made(
+    return build_conversation(
         where,
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,

@@ -221,7 +221,7 @@ def _around(operation: Operation) -> list[object]:
 
 
 def _usual(facts: object, identity: _Identity) -> str:
-    return _named(facts, identity.usual)
+    return _first_value(facts, identity.usual)
 
 
 def _alike(facts: object, identity: _Identity) -> str:
@@ -230,7 +230,7 @@ def _alike(facts: object, identity: _Identity) -> str:
     about = _parsed(facts.get("metadata"))
     merged = {**facts, **about} if isinstance(about, Mapping) else facts
     alike = (name for name in merged if identity.like.fullmatch(_JOINT.sub("_", str(name)).lower()))
-    return _named(merged, [name for name in alike if name != _OF_THE_MACHINE])
+    return _first_value(merged, [name for name in alike if name != _OF_THE_MACHINE])
 
 
 def _parsed(value: object) -> object:
@@ -240,7 +240,7 @@ def _parsed(value: object) -> object:
         return None
 
 
-def _named(facts: object, names: Sequence[str]) -> str:
+def _first_value(facts: object, names: Sequence[str]) -> str:
     values = (facts.get(name) for name in names) if isinstance(facts, Mapping) else ()
     return next((str(value) for value in values if isinstance(value, str | int) and str(value)), "")
 

@@ -21,8 +21,8 @@ from experiments.data.own.feedback import (
     Feedback,
     FeedbackRow,
     RecordedAnswer,
-    answer_meant,
     has_feedback,
+    matching_answer,
     traces_in,
 )
 from experiments.data.own.span_chats import Exchange, exchanges_in
@@ -138,13 +138,13 @@ def read_traces(path: Path, reading: Reading) -> Iterator[Conversation]:
             reading.problem(f"{problem}; correct or remove the trace")
         chats, aside = chats_of(graph, name)
         reading.left_out(name, "calls of the system itself, such as extraction", aside)
-        yield from _judged(name, chats, rows, reading)
+        yield from _conversations_with_answers(name, chats, rows, reading)
 
 
 READER = FileReader(TRACES, read_traces)
 
 
-def _judged(
+def _conversations_with_answers(
     name: str, chats: Sequence[TracedChat], rows: Sequence[tuple[str, FeedbackRow]], reading: Reading
 ) -> Iterator[Conversation]:
     """The conversations of a trace that have an answer with known truth."""
@@ -154,7 +154,7 @@ def _judged(
     spoken: list[set[str]] = [set() for _ in chats]
     ids = Ids(reading)
     for where, row in rows:
-        answer = answer_meant(row, answers)
+        answer = matching_answer(row, answers)
         if isinstance(answer, str):
             reading.problem(f"{where}: {answer}")
             continue

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import document
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Reading, conversation_made
+from experiments.data.reading import FileReader, Reading, build_conversation
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -112,7 +112,7 @@ def _conversation(root: Path, folder: Path, file: Path, reading: Reading) -> Con
         )
     ]
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return conversation_made(
+    return build_conversation(
         str(file),
         _EXPECTED,
         reading,

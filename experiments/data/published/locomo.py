@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import JsonRows
-from experiments.data.reading import Ids, Reading, conversation_made, needed, unless_foreign
+from experiments.data.reading import Ids, Reading, build_conversation, needed, unless_foreign
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -126,7 +126,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
                 )
             )
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return conversation_made(
+    return build_conversation(
         f"{where}.conversation",
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.data.json_rows import JsonRows
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 LONGMEMEVAL = "longmemeval"
@@ -109,7 +109,7 @@ def _conversation(where: str, row: _Instance, reading: Reading) -> Conversation 
         evidence=tuple(evidence),
     )
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return conversation_made(
+    return build_conversation(
         where,
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,

@@ -30,7 +30,7 @@ _ELSEWHERE = f"download {REPOSITORY} by other means, and give --suite its folder
 _REMEDY = "give a smartcomment file with data.annotations"
 
 
-class _Stored(BaseModel):
+class _LargeFile(BaseModel):
     """Where the hub keeps a large file: its SHA-256."""
 
     oid: str
@@ -42,7 +42,7 @@ class _Entry(BaseModel):
     type: str
     path: str
     size: int = 0
-    lfs: _Stored | None = None
+    lfs: _LargeFile | None = None
 
 
 _LISTED = TypeAdapter(list[_Entry])

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import document
-from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Question, Turn
 
@@ -39,7 +39,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Used(_Row):
+class _UsedMemory(_Row):
     session_uuid: str
     content: Any
 
@@ -50,7 +50,7 @@ class _Turn(_Row):
     is_query: bool = False
     query_id: str | None = None
     category_name: str | None = None
-    memory_used: tuple[_Used, ...] = ()
+    memory_used: tuple[_UsedMemory, ...] = ()
 
 
 class _Memory(_Row):
@@ -147,7 +147,7 @@ class _Project:
             self._take_facts(session, turns)
         questions = tuple(question for session in sessions for question in self._questions(session))
         speakers = tuple(dict.fromkeys(turn.speaker for session in dialogue_sessions for turn in session.turns))
-        return conversation_made(
+        return build_conversation(
             f"{self.file}: {self.name}",
             _EXPECTED,
             self.reading,
