@@ -12,7 +12,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from experiments.commands.whole_summaries import LazyCommands
-from experiments.display.terminal import brief, say, say_all_that_is_told
+from experiments.display.terminal import brief, say, say_library_messages
 from experiments.interrupts import INTERRUPTED, interruptible, own_process
 from tracing.errors import MemtuneError
 
@@ -20,18 +20,18 @@ SUBCOMMANDS: Mapping[str, str] = {
     "init": "init:init",
     "run": "run:run",
     "eval": "evaluate:evaluate",
-    "runs": "history:runs",
-    "compare": "history:compare",
+    "runs": "run_history:runs",
+    "compare": "run_history:compare",
     "export": "exporting:export",
     "import-prompts": "exporting:import_prompts",
-    "ui": "history:ui",
+    "ui": "run_history:ui",
     "attribute": "attribute:attribute",
     "annotate": "annotate:annotate",
     "ask": "ask:ask",
     "report": "report:report",
     "mlflow": "mlflow:mlflow",
-    "trace": "trace.group:trace",
-    "data": "data.group:data",
+    "trace": "trace:trace",
+    "data": "data:data",
     "bench": "bench.group:bench",
     "model": "models:model",
     "system": "systems:system",
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None, *, command: click.Command = cli
     --min-score, traces that differ, a case that failed), 2 an error reported in one line, 130 interrupted."""
     for name, value in OFFLINE.items():
         os.environ.setdefault(name, value)
-    say_all_that_is_told()
+    say_library_messages()
     try:
         with interruptible():
             code = command.main(args=arguments, prog_name=program, standalone_mode=False)

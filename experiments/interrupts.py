@@ -34,13 +34,13 @@ def _not_begun(number: int, frame: FrameType | None) -> None:
 
 def own_process() -> None:
     """Handle both signals for a process that runs one command: until `interruptible` begins, they end it at once."""
-    for number in _heeded():
+    for number in _heeded_signals():
         signal.signal(number, _not_begun)
 
 
-def _heeded() -> list[signal.Signals]:
+def _heeded_signals() -> list[signal.Signals]:
     """The signals that are not ignored: what a shell started in the background keeps ignoring Ctrl-C."""
-    return [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+    return [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def interruptible() -> Iterator[None]:
         else:
             unraisable(args)
 
-    before = {number: signal.signal(number, interrupt) for number in _heeded()}
+    before = {number: signal.signal(number, interrupt) for number in _heeded_signals()}
     sys.unraisablehook = ignored
     try:
         yield

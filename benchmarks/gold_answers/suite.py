@@ -21,10 +21,10 @@ from benchmarks.gold_answers.spoiling import (
     can_be_spoiled,
     spoiled,
 )
+from experiments.data.data_check import dataset_name_of
 from experiments.data.datasets import LOCOMO, SAMPLE, conversations_of
 from experiments.data.published.locomo import CATEGORIES, read_locomo
 from experiments.data.reading import Reading
-from experiments.data.recognition import recognised
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec
@@ -64,7 +64,7 @@ def conversations_to_spoil(data: Path | None, dataset: str | None) -> list[Conve
     """
     if data is None:
         return [one for one in conversations_of(dataset or SAMPLE, None) if one.split != "sealed"]
-    name = dataset or recognised(data)
+    name = dataset or dataset_name_of(data)
     # Adversarial questions name a wrong answer, which makes them annotations of another speaker or a false premise.
     return list(read_locomo(data, Reading(), CATEGORIES)) if name == LOCOMO else conversations_of(name, data)
 

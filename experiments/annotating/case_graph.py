@@ -70,7 +70,7 @@ class CaseGraphs:
         case = self._case
         gold = dict.fromkeys(vid for turn in case.question.evidence for vid in self._turn(turn))
         answering = self._flow.answering(case.question.id, case.prediction)
-        used = self._read_from(answering) if answering is not None else {}
+        used = self._source_messages(answering) if answering is not None else {}
         rest = [vid for vid in used if vid not in gold]
         return [*(Evidence(vid, True, vid in used) for vid in gold), *(Evidence(vid, False, True) for vid in rest)]
 
@@ -82,117 +82,123 @@ class CaseGraphs:
         """
         case = self._case
         gold = [vid for turn in case.question.evidence for vid in self._turn(turn)]
-        found = self._forward(gold)
+        nearby = self._forward(gold)
         answering = self._flow.answering(case.question.id, case.prediction)
-        wanted = dict.fromkeys([*gold, *(one for one in first if self._is_here(one))])
+        required = dict.fromkeys([*gold, *(element_id for element_id in first if self._is_here(element_id))])
         if answering is not None:
-            found |= self._backward(answering)
-            operations = [*(one.id for one in answering.retrievals), answering.answer.id]
-            wanted |= dict.fromkeys([*operations, *answering.answer.output_ids()])
+            nearby |= self._backward(answering)
+            operations = [*(retrieval.id for retrieval in answering.retrievals), answering.answer.id]
+            required |= dict.fromkeys([*operations, *answering.answer.output_ids()])
         if case.prediction in self._graph.variables:
-            wanted[case.prediction or ""] = None
-        return self._laid_out(wanted | found)
+            required[case.prediction or ""] = None
+        return self._layout(required | nearby)
 
     def _turn(self, turn: str) -> list[str]:
-        return [one.id for one in self._flow.messages(turn)][:1]
+        return [message.id for message in self._flow.messages(turn)][:1]
 
-    def _is_here(self, one: str) -> bool:
-        return one in self._graph.variables or one in self._graph.operations
+    def _is_here(self, element_id: str) -> bool:
+        return element_id in self._graph.variables or element_id in self._graph.operations
 
     def _forward(self, messages: Sequence[str]) -> dict[str, None]:
-        found: dict[str, None] = {}
+        reachable: dict[str, None] = {}
         frontier = list(messages)
         for _ in range(_STEPS):
             reached: dict[str, None] = {}
-            for operation in (one for vid in frontier for one in self._graph.consumers(vid)):
+            for operation in (consumer for vid in frontier for consumer in self._graph.consumers(vid)):
                 if self._flow.stage(operation) in ("extract", "update"):
-                    found[operation.id] = None
-                    reached |= dict.fromkeys(self._shown(operation.output_ids()))
-            frontier = [vid for vid in reached if vid not in found]
-            found |= reached
-        return found
+                    reachable[operation.id] = None
+                    reached |= dict.fromkeys(self._content(operation.output_ids()))
+            frontier = [vid for vid in reached if vid not in reachable]
+            reachable |= reached
+        return reachable
 
     def _backward(self, answering: Answering) -> dict[str, None]:
         entries = self._entries(answering)
-        found = dict.fromkeys([*(one.id for one in answering.context), *entries])
-        frontier = list(found)
+        reachable = dict.fromkeys([*(piece.id for piece in answering.context), *entries])
+        frontier = list(reachable)
         for _ in range(_STEPS):
             reached: dict[str, None] = {}
-            for operation in (one for vid in frontier for one in self._graph.producers(vid)):
-                found[operation.id] = None
+            for operation in (producer for vid in frontier for producer in self._graph.producers(vid)):
+                reachable[operation.id] = None
                 reached |= dict.fromkeys(self._sources(operation, bool(entries)))
-            frontier = [vid for vid in reached if vid not in found]
-            found |= reached
-        return found
+            frontier = [vid for vid in reached if vid not in reachable]
+            reachable |= reached
+        return reachable
 
     def _sources(self, operation: Operation, entries_known: bool) -> list[str]:
         """What an operation worked on: an update not on the entries that it was only compared with."""
-        stage, inputs = self._flow.stage(operation), self._shown(operation.input_ids())
+        stage, inputs = self._flow.stage(operation), self._content(operation.input_ids())
         if stage == "retrieve" and (entries_known or len(inputs) > _MOST_SOURCES):
             return []
         if stage == "extract":
             return []  # all the messages that it read; those that are evidence are shown
         return [vid for vid in inputs if stage != "update" or self._graph.variables[vid].kind != "memory_entry"]
 
-    def _shown(self, vids: Iterable[str]) -> list[str]:
+    def _content(self, vids: Iterable[str]) -> list[str]:
         return [vid for vid in vids if self._graph.variables[vid].kind not in _UNSHOWN]
 
     def _entries(self, answering: Answering) -> list[str]:
         """The entries that the answer was shown: as the trace says, or else those whose text the context has."""
-        found: dict[str, None] = {}
-        for given in answering.context:
-            known = self._flow.entry_of(given)
-            if known is not None:
-                found[known.id] = None
+        entry_ids: dict[str, None] = {}
+        for piece in answering.context:
+            entry = self._flow.entry_of(piece)
+            if entry is not None:
+                entry_ids[entry.id] = None
                 continue
-            shown = text_of(given.value)
-            read = (vid for one in self._graph.producers(given.id) for vid in self._shown(one.input_ids()))
-            found |= {vid: None for vid in read if len(text := self._text(vid)) > 0 and text in shown}
-        return list(found)
+            context = text_of(piece.value)
+            candidates = (
+                vid for reader in self._graph.producers(piece.id) for vid in self._content(reader.input_ids())
+            )
+            entry_ids |= {vid: None for vid in candidates if len(text := self._text(vid)) > 0 and text in context}
+        return list(entry_ids)
 
     def _text(self, vid: str) -> str:
         return text_of(self._graph.variables[vid].value)
 
-    def _read_from(self, answering: Answering) -> dict[str, None]:
+    def _source_messages(self, answering: Answering) -> dict[str, None]:
         """The messages that pieces of context come from, by the entries that they show."""
-        shown = self._entries(answering) or [one.id for one in answering.context]
-        found = self._graph.backward_slice(*shown, depth=_STEPS + 1) if shown else None
-        variables = {} if found is None else found.variables
-        return {vid: None for vid, one in variables.items() if one.kind == "message"}
+        sources = self._entries(answering) or [piece.id for piece in answering.context]
+        origin = self._graph.backward_slice(*sources, depth=_STEPS + 1) if sources else None
+        variables = {} if origin is None else origin.variables
+        return {vid: None for vid, variable in variables.items() if variable.kind == "message"}
 
-    def _laid_out(self, found: dict[str, None]) -> CaseGraph:
-        places = {one: self._column(one, found) for one in found}
+    def _layout(self, element_ids: dict[str, None]) -> CaseGraph:
+        places = {element_id: self._column(element_id, element_ids) for element_id in element_ids}
         columns: list[list[str]] = [[] for _ in range(2 * len(_STAGES) + 1)]
-        for one in found:  # what is wanted by all means comes first
-            columns[places[one]].append(one)
-        kept = [tuple(column[:MOST_IN_COLUMN]) for column in columns]
-        shown = {one for column in kept for one in column}
+        for element_id in element_ids:  # what is wanted by all means comes first
+            columns[places[element_id]].append(element_id)
+        listed = [tuple(column[:MOST_IN_COLUMN]) for column in columns]
+        listed_ids = {element_id for column in listed for element_id in column}
         edges = dict.fromkeys(
             edge
-            for oid in shown
+            for oid in listed_ids
             if oid in self._graph.operations
             for edge in self._edges(self._graph.operations[oid])
-            if shown.issuperset(edge)
+            if listed_ids.issuperset(edge)
         )
         filled = [place for place, column in enumerate(columns) if column]
         left_out = (max(0, len(columns[place]) - MOST_IN_COLUMN) for place in filled)
         titles = tuple(_TITLES[place] for place in filled)
-        return CaseGraph(titles, tuple(kept[place] for place in filled), tuple(edges), tuple(left_out))
+        return CaseGraph(titles, tuple(listed[place] for place in filled), tuple(edges), tuple(left_out))
 
     def _edges(self, operation: Operation) -> Iterable[tuple[str, str]]:
         yield from ((vid, operation.id) for vid in operation.input_ids())
         yield from ((operation.id, vid) for vid in operation.output_ids())
 
-    def _column(self, one: str, found: dict[str, None]) -> int:
-        operation = self._graph.operations.get(one)
+    def _column(self, element_id: str, element_ids: dict[str, None]) -> int:
+        operation = self._graph.operations.get(element_id)
         if operation is not None:
             stage = self._flow.stage(operation)
             return 2 * _STAGES.index(stage) + 1 if stage is not None else len(_STAGES)
-        if self._graph.variables[one].kind == "message":
+        if self._graph.variables[element_id].kind == "message":
             return 0
-        makers = self._graph.producers(one)
-        known = [maker for maker in makers if maker.id in found] or makers
-        if not known:  # it was there before: beside who reads it
-            readers = (self._column(each.id, found) for each in self._graph.consumers(one) if each.id in found)
+        makers = self._graph.producers(element_id)
+        nearby = [maker for maker in makers if maker.id in element_ids] or makers
+        if not nearby:  # it was there before: beside who reads it
+            readers = (
+                self._column(reader.id, element_ids)
+                for reader in self._graph.consumers(element_id)
+                if reader.id in element_ids
+            )
             return min(readers, default=1) - 1
-        return max(self._column(maker.id, found) for maker in known) + 1
+        return max(self._column(maker.id, element_ids) for maker in nearby) + 1

@@ -138,10 +138,10 @@ class LabelStore:
     ) -> Label:
         with self._open() as database:
             database.execute("BEGIN IMMEDIATE")
-            known = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
-            if known is not None:
-                return _label(known)
-            revisions = {one.revision: one for one in _history(database, annotator, case)}
+            earlier_row = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
+            if earlier_row is not None:
+                return _label(earlier_row)
+            revisions = {label.revision: label for label in _history(database, annotator, case)}
             latest = revisions[max(revisions)] if revisions else None
             restores, assessment = fill(latest, revisions)
             revision = (latest.revision if latest else 0) + 1
@@ -153,9 +153,9 @@ class LabelStore:
                 "error_type, operations, evidence, note, method, request) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (*row, assessment.action, assessment.error_type, *ids, assessment.note, assessment.method, request),
             )
-            made = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
+            new_row = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
             database.execute("COMMIT")
-            return _label(made)
+            return _label(new_row)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -53,92 +53,92 @@ class Assessment:
     method: str = ""
 
 
-def assessment_from(given: Any, graph: ExecutionGraph) -> Assessment:
+def assessment_from(request: Any, graph: ExecutionGraph) -> Assessment:
     """The assessment in a request, checked.
 
     Raises:
         LabelError: a field is missing or wrong, or an id names nothing in the graph.
     """
-    action, error_type = given.get("action"), given.get("error_type") or None
+    action, error_type = request.get("action"), request.get("error_type") or None
     if action not in get_args(Action) or action == "undone":
         raise LabelError(f"action: {action!r} is none; give labelled, accepted, corrected or rejected")
     if error_type is None and action != "rejected":
         raise LabelError("error type: is missing; choose one, or reject the verdict without one")
     if error_type is not None and error_type not in ERROR_TYPES:
         raise LabelError(f"error type: {error_type!r} is none; give one of {', '.join(ERROR_TYPES)}")
-    operations = operation_ids(_listed(given, "operations"), graph)
+    operations = operation_ids(_id_list(request, "operations"), graph)
     if operations and (error_type is None or error_type in OUTSIDE_THE_SYSTEM):
         raise LabelError(f"operations: {error_type or 'a rejected verdict'} names no operation; leave them out")
-    evidence = variable_ids(_listed(given, "evidence"), graph)
-    note, method = _text(given, "note", LONGEST_NOTE), _text(given, "method", LONGEST_NAME)
+    evidence = variable_ids(_id_list(request, "evidence"), graph)
+    note, method = _text(request, "note", LONGEST_NOTE), _text(request, "method", LONGEST_NAME)
     return Assessment(action, error_type, operations, evidence, note, method)
 
 
-def annotator_from(given: Any) -> str:
+def annotator_from(request: Any) -> str:
     """The annotator's name in a request.
 
     Raises:
         LabelError: it is missing or too long.
     """
-    name = one_line(str(given.get("annotator") or ""))
+    name = one_line(str(request.get("annotator") or ""))
     if not 0 < len(name) <= LONGEST_NAME:
         raise LabelError(f"annotator: give a name of at most {LONGEST_NAME} characters")
     return name
 
 
-def operation_ids(given: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
+def operation_ids(names: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
     """The ids, or the names of operations that ran once, as ids.
 
     Raises:
         LabelError: one names no operation, or one that ran several times.
     """
-    found: dict[str, None] = {}
-    for text in given:
-        if text in graph.operations:
-            found[text] = None
+    ids: dict[str, None] = {}
+    for name in names:
+        if name in graph.operations:
+            ids[name] = None
             continue
-        named = [one.id for one in graph.find_operations(name=text)]
-        if len(named) > 1:
-            few = ", ".join(named[:3])
+        matches = [operation.id for operation in graph.find_operations(name=name)]
+        if len(matches) > 1:
+            few = ", ".join(matches[:3])
             raise LabelError(
-                f"operations: {text} ran {len(named):,} times; give the id of one execution, such as {few}"
+                f"operations: {name} ran {len(matches):,} times; give the id of one execution, such as {few}"
             )
-        if not named:
-            raise LabelError(f"operations: {_unknown(text, graph.operations, 'operation')}")
-        found[named[0]] = None
-    return tuple(found)
+        if not matches:
+            raise LabelError(f"operations: {_unknown(name, graph.operations, 'operation')}")
+        ids[matches[0]] = None
+    return tuple(ids)
 
 
-def variable_ids(given: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
+def variable_ids(names: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
     """The ids, or the names of variables that only one has, as ids.
 
     Raises:
         LabelError: one names no variable, or several.
     """
-    found: dict[str, None] = {}
-    for text in given:
-        named = [text] if text in graph.variables else [one.id for one in graph.find_variables(name=text)]
-        if len(named) > 1:
-            raise LabelError(f"evidence: {text} names {len(named):,} variables; give one's id, such as {named[0]}")
-        if not named:
-            raise LabelError(f"evidence: {_unknown(text, graph.variables, 'variable')}")
-        found[named[0]] = None
-    return tuple(found)
+    ids: dict[str, None] = {}
+    for name in names:
+        matches = [name] if name in graph.variables else [variable.id for variable in graph.find_variables(name=name)]
+        if len(matches) > 1:
+            raise LabelError(f"evidence: {name} names {len(matches):,} variables; give one's id, such as {matches[0]}")
+        if not matches:
+            raise LabelError(f"evidence: {_unknown(name, graph.variables, 'variable')}")
+        ids[matches[0]] = None
+    return tuple(ids)
 
 
-def _unknown(text: str, known: Any, kind: str) -> str:
-    return f"{text!r} names no {kind} of this graph{did_you_mean(text, known)}"
+def _unknown(text: str, names: Any, kind: str) -> str:
+    return f"{text!r} names no {kind} of this graph{did_you_mean(text, names)}"
 
 
-def _listed(given: Any, key: str) -> list[str]:
-    raw = given.get(key) or []
-    if not isinstance(raw, list) or not all(isinstance(one, str) for one in raw) or len(raw) > MOST_IDS:
+def _id_list(request: Any, key: str) -> list[str]:
+    raw = request.get(key) or []
+    if not isinstance(raw, list) or not all(isinstance(element_id, str) for element_id in raw) or len(raw) > MOST_IDS:
         raise LabelError(f"{key}: give a list of at most {MOST_IDS} ids")
-    return [one.strip() for one in raw if one.strip()]
+    return [element_id.strip() for element_id in raw if element_id.strip()]
 
 
-def _text(given: Any, key: str, longest: int) -> str:
-    text = redact(str(given.get(key) or "").strip())
+def _text(request: Any, key: str, longest: int) -> str:
+    text = redact(str(request.get(key) or "").strip())
     if len(text) > longest:
         raise LabelError(f"{key}: has {len(text):,} characters; {longest:,} are taken")
     return text

@@ -15,14 +15,14 @@ from attribution.methods import survival
 from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
 from experiments.annotating.labels import CaseId
-from experiments.attributing.case_sources import Found, Source
+from experiments.attributing.case_sources import Source, TraceContent
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.any_trace import read_graph
 
 State = Literal["wrong", "right", "not judged"]
 
-_KEPT = 4
+_MOST_GRAPHS = 4
 """Graphs kept in memory, the latest used ones; others are read again when somebody looks at them."""
 
 
@@ -102,14 +102,14 @@ class Workspace:
         """
         sources = [replace(source, histories=None) for source in sources]  # each answer is listed with its own trace
         names = _names(sources)
-        self.opened: dict[str, OpenedTrace] = {}
+        self.traces: dict[str, OpenedTrace] = {}
         for source, name in zip(sources, names, strict=True):
             try:
                 digest = source.digest
             except OSError as error:
                 raise DataError(f"{source.path}: cannot be read ({error.strerror}); give the path of a trace") from None
-            self.opened.setdefault(digest, OpenedTrace(digest, name, source))
-        self._kept: OrderedDict[str, GraphInUse] = OrderedDict()
+            self.traces.setdefault(digest, OpenedTrace(digest, name, source))
+        self._graphs: OrderedDict[str, GraphInUse] = OrderedDict()
         self._lock = threading.Lock()
         self.entries: dict[CaseId, ListedCase] = {}
         self.done = 0
@@ -125,21 +125,21 @@ class Workspace:
 
     def read(self) -> None:
         """Read all traces; a problem of one is kept with it."""
-        for opened in self.opened.values():
+        for trace in self.traces.values():
             if self._stopped.is_set():
                 return
             try:
-                graph = self.graph(opened.id)
-                self._list(opened, graph)
+                graph = self.graph(trace.id)
+                self._list(trace, graph)
             except Exception as error:  # whatever a damaged file brings about
-                opened.problem = in_one_line(error)
-            opened.is_read = True
+                trace.problem = in_one_line(error)
+            trace.is_read = True
             self.done += 1
 
     def queue(self) -> list[ListedCase]:
         """The wrong answers, those first of which survival is least sure."""
-        wrong = [one for one in list(self.entries.values()) if one.state == "wrong"]
-        return sorted(wrong, key=lambda one: one.confidence)
+        wrong = [entry for entry in list(self.entries.values()) if entry.state == "wrong"]
+        return sorted(wrong, key=lambda entry: entry.confidence)
 
     def entry(self, case: CaseId) -> ListedCase:
         """A case in the list.
@@ -148,8 +148,8 @@ class Workspace:
             NotReadYetError: its trace is still being read.
             TraceError: there is none.
         """
-        opened = self.opened.get(case.trace)
-        unread = opened if opened is not None and not opened.is_read else None  # first: the reader may end in between
+        trace = self.traces.get(case.trace)
+        unread = trace if trace is not None and not trace.is_read else None  # first: the reader may end in between
         if case in self.entries:
             return self.entries[case]
         if unread is not None:
@@ -162,15 +162,15 @@ class Workspace:
         Raises:
             TraceError: there is no such trace, it cannot be read, or it has changed since it was opened.
         """
-        if trace not in self.opened:
+        if trace not in self.traces:
             raise TraceError(f"trace {trace!r}: is not open")
         with self._lock:
-            if trace not in self._kept:
-                self._kept[trace] = _read(self.opened[trace])
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(trace)
-            return self._kept[trace]
+            if trace not in self._graphs:
+                self._graphs[trace] = _read(self.traces[trace])
+                while len(self._graphs) > _MOST_GRAPHS:
+                    self._graphs.popitem(last=False)
+            self._graphs.move_to_end(trace)
+            return self._graphs[trace]
 
     def case(self, case: CaseId) -> Case:
         """The case as methods of attribution take it; one that was not judged counts as wrong.
@@ -181,53 +181,55 @@ class Workspace:
         used, entry = self.graph(case.trace), self.entry(case)
         if case.case in used.cases:
             return used.cases[case.case]
-        found = complaint(used.recording, entry.question, entry.reply)
-        return replace(found, prediction=case.case)
+        case_at_fault = complaint(used.recording, entry.question, entry.reply)
+        return replace(case_at_fault, prediction=case.case)
 
-    def _list(self, opened: OpenedTrace, used: GraphInUse) -> None:
+    def _list(self, trace: OpenedTrace, used: GraphInUse) -> None:
         graph = used.recording.graph
-        opened.operations, opened.variables = len(graph.operations), len(graph.variables)
-        opened.problem = used.problem
+        trace.operations, trace.variables = len(graph.operations), len(graph.variables)
+        trace.problem = used.problem
         entries: dict[CaseId, ListedCase] = {}
         for key, case in used.cases.items():
             state: State = "right" if case.passed else "wrong"
-            answers = tuple(one for one in case.question.answers if one.strip())
-            cid, question = CaseId(opened.id, key), case.question
+            answers = tuple(answer for answer in case.question.answers if answer.strip())
+            cid, question = CaseId(trace.id, key), case.question
             entries[cid] = ListedCase(cid, question.question, case.reply, question.kind, answers, state)
         for query, prediction in answers_in(graph):
             if prediction.id not in used.cases:
-                cid, asked, reply = CaseId(opened.id, prediction.id), text_of(query.value), text_of(prediction.value)
-                entries[cid] = ListedCase(cid, asked, reply, "", (), _judged(graph, prediction.id))
-        self._publish(opened, entries)
+                cid, texts = CaseId(trace.id, prediction.id), (text_of(query.value), text_of(prediction.value))
+                entries[cid] = ListedCase(cid, *texts, "", (), _state_by_judge(graph, prediction.id))
+        self._publish(trace, entries)
         method = GuardedAttributor(lambda: survival(used.recording))
         for cid, entry in entries.items():
             if entry.state == "wrong" and not self._stopped.is_set():
                 entries[cid] = replace(entry, verdict=method.attribute(self.case(cid)))
-        self._publish(opened, entries)
+        self._publish(trace, entries)
 
-    def _publish(self, opened: OpenedTrace, entries: dict[CaseId, ListedCase]) -> None:
-        opened.entries = tuple(entries.values())
+    def _publish(self, trace: OpenedTrace, entries: dict[CaseId, ListedCase]) -> None:
+        trace.entries = tuple(entries.values())
         self.entries.update(entries)
 
 
-def _read(opened: OpenedTrace) -> GraphInUse:
-    source = opened.source
-    if Source(source.path).digest != opened.id:
+def _read(trace: OpenedTrace) -> GraphInUse:
+    source = trace.source
+    if Source(source.path).digest != trace.id:
         raise TraceError(f"{source.path}: has changed since it was opened; start memtune annotate again")
     try:
-        found = source.read()
+        content = source.read()
     except TraceError as error:
         # Nothing tells which of its answers are wrong; people may.
         graph, problem = read_graph(source.path)
-        found = Found(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
-    judged = (*judged_cases(found.recording), *found.cases)  # of an annotated graph, some may not be annotated
+        content = TraceContent(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
+    judged = (*judged_cases(content.recording), *content.cases)  # of an annotated graph, some may not be annotated
     cases = {case.prediction or case.question.id: case for case in judged}
-    return GraphInUse(found.recording, cases, found.problem)
+    return GraphInUse(content.recording, cases, content.problem)
 
 
-def _judged(graph: ExecutionGraph, prediction: str) -> State:
+def _state_by_judge(graph: ExecutionGraph, prediction: str) -> State:
     """What the graph's own judge said about a reply, the right answer to which is not known."""
-    scores = [score for one in graph.consumers(prediction) if (score := judge_score(graph, one)) is not None]
+    scores = [
+        score for operation in graph.consumers(prediction) if (score := judge_score(graph, operation)) is not None
+    ]
     if not scores:
         return "not judged"
     return "right" if min(scores) >= PASS_SCORE else "wrong"

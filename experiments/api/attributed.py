@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.api.page import Page
 from experiments.display.pages import template
 
 if TYPE_CHECKING:
@@ -16,6 +16,38 @@ if TYPE_CHECKING:
 
     from experiments.attributing.attributions import Attributions, CaseLine
     from experiments.diagnosis.findings import Diagnosis
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One self-contained HTML page.
+
+    Attributes:
+        text: the page.
+        path: the file it is in; None if it was not written to one.
+    """
+
+    text: str
+    path: Path | None = None
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        file = Path(path)
+        file.write_text(self.text, encoding="utf-8", errors="replace")
+        return file
+
+    def __repr__(self) -> str:
+        return f"Page({str(self.path)!r})" if self.path is not None else f"Page of {len(self.text):,} characters"
+
+    def _repr_html_(self) -> str:
+        # A frame keeps the styles of page and notebook apart.
+        style = "width: 100%; height: 640px; border: 1px solid #e2e8f0; border-radius: 8px"
+        return f'<iframe sandbox style="{style}" srcdoc="{html.escape(self.text)}"></iframe>'
+
 
 BLAMED = ("operation", "error_type", "confidence", "reason", "abstained")
 """Columns that say what went wrong with a case."""
@@ -63,8 +95,8 @@ class Attributed:
     @cached_property
     def report(self) -> Page:
         """The diagnostic report, as `memtune report` writes it."""
-        from experiments.diagnosis.page import render_html
-        from experiments.diagnosis.sources import slices_of
+        from experiments.diagnosis.diagnosis_page import render_html
+        from experiments.diagnosis.diagnosis_source import slices_of
 
         return Page(render_html(self._facts, slices_of(self._facts, self.folder)))
 
@@ -96,5 +128,5 @@ def blamed(line: CaseLine | None) -> Mapping[str, Any]:
     if line is None:
         return dict.fromkeys(BLAMED)
     main = line.main
-    found = (None,) * 4 if main is None else (main.operation, main.error_type, main.confidence, main.reason)
-    return dict(zip(BLAMED, (*found, line.failed or line.abstained), strict=True))
+    verdict = (None,) * 4 if main is None else (main.operation, main.error_type, main.confidence, main.reason)
+    return dict(zip(BLAMED, (*verdict, line.failed or line.abstained), strict=True))

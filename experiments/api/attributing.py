@@ -50,12 +50,14 @@ def attributed(
     asks = isinstance(factory, AsksModel) or matcher == LLM
     with nullcontext() if (method, matcher) == (SURVIVAL, WORDS) else open_access(config, home, surely=asks) as access:
         make = bound(factory, access)
-        said = Attributions(Header(method=method, matcher=matcher, model=config.models.task.model if asks else None))
+        attributions = Attributions(
+            Header(method=method, matcher=matcher, model=config.models.task.model if asks else None)
+        )
         if isinstance(source, ExecutionGraph):
             recording = recording_of(source, GRAPH)
             wrong = [case for case in (failed_cases(recording) if cases is None else cases) if not case.passed]
             specs = tuple(OperationLine(name=o.name, stage=o.stage, prompt=o.prompt) for o in recording.operations)
-            said.add(
+            attributions.add(
                 TraceLine(
                     trace=GRAPH,
                     digest="",
@@ -68,26 +70,28 @@ def attributed(
             )
             attributor = make(recording)
             for case in wrong:
-                said.add(case_line(attributor.attribute(case), GRAPH))
-            return Attributed(said, "a graph", method, Path.cwd())
+                attributions.add(case_line(attributor.attribute(case), GRAPH))
+            return Attributed(attributions, "a graph", method, Path.cwd())
         if cases is not None:
             raise DataError("cases: are for a graph given as an object; a run has its own, a trace file those of data=")
-        Batch(make, said, said.add, folder=Path.cwd(), access=access).run(
+        Batch(make, attributions, attributions.add, folder=Path.cwd(), access=access).run(
             sources_of([str(source)], home, traces_of=traces_of, data=data)
         )
-    problems = [trace.problem for trace in said.traces.values() if trace.problem is not None and not trace.cases]
-    if problems and len(problems) == len(said.traces):
+    problems = [
+        trace.problem for trace in attributions.traces.values() if trace.problem is not None and not trace.cases
+    ]
+    if problems and len(problems) == len(attributions.traces):
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise TraceError(f"{problems[0]}{more}")
-    return Attributed(said, str(source), method, Path.cwd())
+    return Attributed(attributions, str(source), method, Path.cwd())
 
 
-def attributed_run(
+def attribute_run(
     folder: RunFolder, home: Path, *, method: str, matcher: str, model: Model | None, traces_of: str
 ) -> Attributed:
     """Attribute the wrong answers of a run with its `seed` or `champion` prompts."""
-    found = attributed(folder.path, home, method=method, matcher=matcher, model=model, traces_of=traces_of)
-    return Attributed(found.attributions, f"{folder.id}: the {traces_of} prompts", method, found.folder)
+    result = attributed(folder.path, home, method=method, matcher=matcher, model=model, traces_of=traces_of)
+    return Attributed(result.attributions, f"{folder.id}: the {traces_of} prompts", method, result.folder)
 
 
 def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:

@@ -46,7 +46,7 @@ _PURPOSE = "to lead the program to outputs that its scorers find right"
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _TriedRewrite:
     """A rewrite and how far it got, as `attempts.json` shows it."""
 
     iteration: int
@@ -142,12 +142,12 @@ class _Search:
         self._sides = {"written": written, "deciding": deciding}
         self._champion = {name: spec.text for name, spec in specs.items()}
         self._seed = dict(self._champion)
-        self._tried: list[_Tried] = []
+        self._tried: list[_TriedRewrite] = []
         self._known: dict[tuple[str, tuple[str, ...]], list[EvaluationResultRecord]] = {}
 
     def round(self, n: int, name: str, proposals: int) -> None:
         """Rewrite one prompt; the best of the rewrites meets the gate."""
-        wrong = [each for each in self._results("written", self._champion) if not _passed(each)]
+        wrong = [result for result in self._results("written", self._champion) if not _passed(result)]
         if not wrong:
             return
         ranked: list[tuple[float, str]] = []
@@ -157,14 +157,14 @@ class _Search:
             if gain > 0:
                 ranked.append((gain, text))
             else:
-                self._tried.append(_Tried(n, name, gain, _NOT_AHEAD, text))
-        ranked.sort(key=lambda each: -each[0])
+                self._tried.append(_TriedRewrite(n, name, gain, _NOT_AHEAD, text))
+        ranked.sort(key=lambda candidate: -candidate[0])
         for place, (gain, text) in enumerate(ranked):
             if place:
-                self._tried.append(_Tried(n, name, gain, "not tried: another was ahead", text))
+                self._tried.append(_TriedRewrite(n, name, gain, "not tried: another was ahead", text))
                 continue
-            decision = decide(self._compared({**self._champion, name: text}))
-            self._tried.append(_Tried(n, name, gain, str(decision), text))
+            decision = decide(self._comparison({**self._champion, name: text}))
+            self._tried.append(_TriedRewrite(n, name, gain, str(decision), text))
             if decision.accepted:
                 self._champion = {**self._champion, name: text}
 
@@ -172,29 +172,30 @@ class _Search:
         from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
         spec, current = self._specs[name], self._champion[name]
-        known = {each.text for each in self._tried} | {current}
+        known_texts = {rewrite.text for rewrite in self._tried} | {current}
         for place in range(count):
             start = place * EXAMPLES_SHOWN % len(wrong)
-            shown = [_feedback(each) for each in islice(cycle(wrong), start, start + min(EXAMPLES_SHOWN, len(wrong)))]
-            found = InstructionProposalSignature.run(
+            sample = islice(cycle(wrong), start, start + min(EXAMPLES_SHOWN, len(wrong)))
+            examples = [_feedback(result) for result in sample]
+            reflection = InstructionProposalSignature.run(
                 lm=self._reflector,
                 input_dict={
                     "current_instruction_doc": current,
-                    "dataset_with_feedback": shown,
+                    "dataset_with_feedback": examples,
                     "prompt_template": request_for(spec),
                 },
             )
-            text = str(found["new_instruction"])
+            text = str(reflection["new_instruction"])
             if self._reflector.stopped is not None:
                 return
-            for proposal, problems in admit([Proposal(name, text, "reflection", "")], spec, frozenset(known))[1]:
-                self._tried.append(_Tried(n, name, None, f"rejected: {'; '.join(problems)}", proposal.text))
+            for proposal, problems in admit([Proposal(name, text, "reflection", "")], spec, frozenset(known_texts))[1]:
+                self._tried.append(_TriedRewrite(n, name, None, f"rejected: {'; '.join(problems)}", proposal.text))
                 break
             else:
-                known.add(text)
+                known_texts.add(text)
                 yield text
 
-    def _compared(self, challenger: Mapping[str, str]) -> Comparison:
+    def _comparison(self, challenger: Mapping[str, str]) -> Comparison:
         sides = [self._results("deciding", texts) for texts in (self._champion, challenger, self._seed)]
         units: dict[str, list[float]] = defaultdict(list)
         gained = lost = anchors = 0
@@ -204,7 +205,7 @@ class _Search:
             anchors += anchor
             lost += anchor and not _passed(new)
             gained += _passed(new) and not _passed(old)
-        return Comparison(tuple(fmean(each) for each in units.values()), gained, lost, anchors)
+        return Comparison(tuple(fmean(differences) for differences in units.values()), gained, lost, anchors)
 
     def _results(self, side: str, texts: Mapping[str, str]) -> list[EvaluationResultRecord]:
         key = side, tuple(texts.values())
@@ -222,7 +223,7 @@ class _Search:
 
         mlflow.log_metric("answers/validation_score", self._mean("deciding", self._champion), step=n)
         columns = ("iteration", "prompt", "gain", "gate", "text")
-        rows = [[getattr(each, name) for name in columns] for each in self._tried]
+        rows = [[getattr(rewrite, name) for name in columns] for rewrite in self._tried]
         mlflow.log_text(json.dumps({"columns": columns, "data": rows}, ensure_ascii=False), "attempts.json")
 
     def output(self) -> PromptOptimizerOutput:
@@ -264,11 +265,11 @@ def _unwritable(text: str) -> list[str]:
 
 
 def _feedback(result: EvaluationResultRecord) -> dict[str, Any]:
-    said = "; ".join(f"{name}: {why}" for name, why in result.rationales.items() if why)
+    explanation = "; ".join(f"{name}: {why}" for name, why in result.rationales.items() if why)
     return {
         "Inputs": {name: cut(str(value)) for name, value in result.inputs.items()},
         "Generated Outputs": cut(str(result.outputs)),
-        "Feedback": f"Expected: {cut(str(result.expectations))}. Scored {_score(result):.2f}. {cut(said)}",
+        "Feedback": f"Expected: {cut(str(result.expectations))}. Scored {_score(result):.2f}. {cut(explanation)}",
     }
 
 
@@ -292,4 +293,4 @@ def _unit_of(record: Mapping[str, Any], unit: str | None, number: int) -> str:
 
 def _by_scorer(results: Sequence[EvaluationResultRecord]) -> dict[str, float]:
     names = results[0].individual_scores
-    return {name: fmean(each.individual_scores.get(name, 0.0) for each in results) for name in names}
+    return {name: fmean(result.individual_scores.get(name, 0.0) for result in results) for name in names}

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.api.attributed import BLAMED, Attributed, blamed
-from experiments.api.page import Page
+from experiments.api.attributed import BLAMED, Attributed, Page, blamed
 from experiments.api.starting import Model
 from experiments.display.pages import template
 from experiments.runs.folder import REPORT, RunFolder
@@ -76,7 +75,7 @@ class Result:
 
         split_of = {name: split for split, size in self.summary.splits.items() for name in size.conversations}
         judged = cases_of_run(self._folder)
-        found = {
+        lines_of_side = {
             side: {(line.conversation, line.question_id): line for line in self._of(side).attributions.cases.values()}
             for side in dict.fromkeys(side for side, _, _ in judged)
         }
@@ -92,7 +91,7 @@ class Result:
                 case.reply,
                 case.judgement.score,
                 case.passed,
-                *blamed(found[side].get((case.conversation, case.question.id))).values(),
+                *blamed(lines_of_side[side].get((case.conversation, case.question.id))).values(),
             )
             for side, _, case in judged
         ]
@@ -122,9 +121,9 @@ class Result:
         Raises:
             ConfigError, DataError, RunError: an argument is invalid, or the run cannot be read.
         """
-        from experiments.api.attributing import attributed_run
+        from experiments.api.attributing import attribute_run
 
-        return attributed_run(self._folder, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
+        return attribute_run(self._folder, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
 
     @property
     def report(self) -> Page:
@@ -144,13 +143,13 @@ class Result:
         return RunFolder(self.path)
 
     @cached_property
-    def _attributed(self) -> dict[str, Attributed]:
+    def _attributions_by_side(self) -> dict[str, Attributed]:
         return {}
 
     def _of(self, prompts: str) -> Attributed:
-        if prompts not in self._attributed:
-            self._attributed[prompts] = self.attribute(traces_of=prompts)
-        return self._attributed[prompts]
+        if prompts not in self._attributions_by_side:
+            self._attributions_by_side[prompts] = self.attribute(traces_of=prompts)
+        return self._attributions_by_side[prompts]
 
     def __repr__(self) -> str:
         delta = "" if self.summary.delta is None else f" by {self.summary.delta:+.3f}"

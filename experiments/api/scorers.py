@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from attribution.judging.llm_judge import JudgeThreshold, LlmJudge
 from attribution.judging.metrics import LLM_JUDGE, measured
-from experiments.display.markdown_text import literal
-from experiments.mlflow_tracking.case_tables import EXPECTED, SEPARATOR
+from experiments.display.terminal import literal
+from experiments.mlflow_tracking.run_artifacts import EXPECTED, SEPARATOR
 from tracing.errors import DataError
 from tracing.systems.conversations import Question
 
@@ -63,8 +63,8 @@ def judge_scorer(model: ChatModel) -> Scorer:
 
     @scorer(name=LLM_JUDGE.replace("-", "_"))  # type: ignore[untyped-decorator]
     def score(inputs: dict[str, Any], outputs: Any, expectations: dict[str, Any]) -> Feedback:
-        asked = inputs.get("question") or "\n".join(f"{name}: {value}" for name, value in inputs.items())
-        question = Question(id="asked", question=str(asked), answers=accepted_answers(expectations))
+        question_text = inputs.get("question") or "\n".join(f"{name}: {value}" for name, value in inputs.items())
+        question = Question(id="asked", question=str(question_text), answers=accepted_answers(expectations))
         return Feedback(
             value=right(question, _reply(outputs)),
             rationale=f"accepted: {literal(' | '.join(question.answers))}",
@@ -80,11 +80,11 @@ def accepted_answers(expectations: Mapping[str, Any]) -> tuple[str, ...]:
     Raises:
         DataError: there are none.
     """
-    found = next((expectations[name] for name in _EXPECTATIONS if expectations.get(name) is not None), None)
-    if isinstance(found, list | tuple):
-        answers = tuple(map(str, found))
+    expectation = next((expectations[name] for name in _EXPECTATIONS if expectations.get(name) is not None), None)
+    if isinstance(expectation, list | tuple):
+        answers = tuple(map(str, expectation))
     else:
-        answers = () if found is None else tuple(str(found).split(SEPARATOR))
+        answers = () if expectation is None else tuple(str(expectation).split(SEPARATOR))
     if not answers:
         raise DataError(f"a record has no accepted answer; give its expectations {' or '.join(_EXPECTATIONS)}")
     return answers

@@ -56,7 +56,7 @@ def settings_from(
     if isinstance(data, str) and data in DATASETS.names():
         given_keys["dataset"] = data
     elif data is not None:
-        path = Path(data) if isinstance(data, str | Path) else _kept(list(data), home / DATA)
+        path = Path(data) if isinstance(data, str | Path) else _conversations_file(list(data), home / DATA)
         given_keys |= {"dataset": settings.get("dataset", "jsonl"), "data": path}
     given_keys |= {f"models.{role}": _model(role, model) for role, model in models.items() if model is not None}
     return load_config(None if config is None else str(config), overrides={**given_keys, **_keyed(settings)})
@@ -91,9 +91,9 @@ def model_settings(role: str, model: Model) -> ModelSettings:
     Raises:
         ConfigError: they are not valid, or an address names no model.
     """
-    found = _model(role, model)
+    settings = _model(role, model)
     try:
-        return found if isinstance(found, ModelSettings) else ModelSettings.model_validate(found)
+        return settings if isinstance(settings, ModelSettings) else ModelSettings.model_validate(settings)
     except ValidationError as error:
         raise ConfigError(f"{role}: {first_problem(error)}") from None
 
@@ -109,14 +109,14 @@ def _model(role: str, model: Model) -> Mapping[str, Any] | ModelSettings:
     return {"model": name, "base_url": url}
 
 
-def _kept(conversations: list[Conversation], folder: Path) -> Path:
+def _conversations_file(conversations: list[Conversation], folder: Path) -> Path:
     """The file of these conversations, named by its content."""
-    wrong = next((one for one in conversations if not isinstance(one, Conversation)), None)
+    wrong = next((element for element in conversations if not isinstance(element, Conversation)), None)
     if wrong is not None or not conversations:
-        found = "an empty list" if wrong is None else type(wrong).__name__
-        raise ConfigError(f"data: holds {found}; give conversations (tracing.systems.conversations.Conversation)")
+        kind = "an empty list" if wrong is None else type(wrong).__name__
+        raise ConfigError(f"data: holds {kind}; give conversations (tracing.systems.conversations.Conversation)")
     folder.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"{one.model_dump_json(exclude_none=True)}\n" for one in conversations)
+    text = "".join(f"{conversation.model_dump_json(exclude_none=True)}\n" for conversation in conversations)
     path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsonl"
     if not path.exists():
         write_conversations(path, conversations)

@@ -41,8 +41,8 @@ class Header(_Line):
 
     def __str__(self) -> str:
         by = self.method if self.matcher == WORDS else f"{self.method} by {self.matcher}"
-        made = " with ".join(filter(None, (by, self.model)))
-        return f"{made}, checked by replay" if self.replayed else made
+        description = " with ".join(filter(None, (by, self.model)))
+        return f"{description}, checked by replay" if self.replayed else description
 
 
 class OperationLine(_Line):
@@ -78,7 +78,7 @@ class TraceLine(_Line):
 
     def specs(self) -> tuple[OperationSpec, ...]:
         """The operations as attribution knows them."""
-        return tuple(OperationSpec(one.name, one.stage, one.prompt) for one in self.operations)
+        return tuple(OperationSpec(operation.name, operation.stage, operation.prompt) for operation in self.operations)
 
 
 class BlameLine(_Line):
@@ -119,7 +119,7 @@ class CaseLine(_Line):
     ms: float = 0.0
 
     @property
-    def done(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether attributing it again would add nothing."""
         return self.failed is None and self.incomplete is None
 
@@ -136,8 +136,8 @@ class CaseLine(_Line):
     @property
     def id(self) -> str:
         """A name for people: conversation and question, unless the question's id tells both."""
-        whole = self.question_id.startswith(self.conversation)
-        return self.question_id if whole else f"{self.conversation}/{self.question_id}"
+        is_unique = self.question_id.startswith(self.conversation)
+        return self.question_id if is_unique else f"{self.conversation}/{self.question_id}"
 
     def attribution(self) -> Attribution:
         """The same as attribution knows it."""
@@ -221,39 +221,41 @@ class Attributions:
         return cls._of(path, data[: data.rfind(b"\n") + 1])
 
     @classmethod
-    def _of(cls, path: Path, whole: bytes) -> Self:
-        found: Self | None = None
-        for number, line in enumerate(whole.splitlines(), start=1):
+    def _of(cls, path: Path, content: bytes) -> Self:
+        attributions: Self | None = None
+        for number, line in enumerate(content.splitlines(), start=1):
             try:
-                said = _READER.validate_json(line)
+                row = _READER.validate_json(line)
             except ValidationError as error:
-                if found is None:
+                if attributions is None:
                     raise DataError(f"{path}: is not what `memtune attribute` wrote; {_remedy(path)}") from None
-                what = "is cut off or damaged" if error.errors()[0]["type"] == "json_invalid" else first_problem(error)
+                defect = (
+                    "is cut off or damaged" if error.errors()[0]["type"] == "json_invalid" else first_problem(error)
+                )
                 raise DataError(
-                    f"{path}:{number}: {what}; delete this line, and its case is attributed again"
+                    f"{path}:{number}: {defect}; delete this line, and its case is attributed again"
                 ) from None
-            if isinstance(said, Header):
-                found = found or cls(said)
-            elif found is None:
+            if isinstance(row, Header):
+                attributions = attributions or cls(row)
+            elif attributions is None:
                 break
             else:
-                found.add(said)
-        if found is None:
+                attributions.add(row)
+        if attributions is None:
             raise DataError(f"{path}: begins with no header; {_remedy(path)}")
-        return found
+        return attributions
 
-    def add(self, said: TraceLine | CaseLine) -> None:
+    def add(self, line: TraceLine | CaseLine) -> None:
         """Add a line."""
-        if isinstance(said, CaseLine):
-            self.cases[said.key] = said
+        if isinstance(line, CaseLine):
+            self.cases[line.key] = line
             return
-        before = self.traces.get(said.trace)
-        changed = before is not None and before.digest != said.digest
-        if before is not None and (changed or said.wrong is not None):
-            kept = () if changed else said.wrong or ()
-            self.cases = {key: case for key, case in self.cases.items() if key[0] != said.trace or key[1] in kept}
-        self.traces[said.trace] = said
+        before = self.traces.get(line.trace)
+        changed = before is not None and before.digest != line.digest
+        if before is not None and (changed or line.wrong is not None):
+            wrong_now = () if changed else line.wrong or ()
+            self.cases = {key: case for key, case in self.cases.items() if key[0] != line.trace or key[1] in wrong_now}
+        self.traces[line.trace] = line
 
 
 def _remedy(path: Path) -> str:
@@ -274,11 +276,11 @@ class AttributionsFile:
     """An attributions file being written: one process appends complete lines to it. Safe to use from several threads.
 
     Attributes:
-        said: its content.
+        attributions: its content.
     """
 
-    def __init__(self, path: Path, said: Attributions, descriptor: int) -> None:
-        self.path, self.said = path, said
+    def __init__(self, path: Path, attributions: Attributions, descriptor: int) -> None:
+        self.path, self.attributions = path, attributions
         self._descriptor, self._guard = descriptor, threading.Lock()
 
     @classmethod
@@ -306,16 +308,16 @@ class AttributionsFile:
     @staticmethod
     def _begun(path: Path, header: Header, descriptor: int) -> Attributions:
         data = path.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        if not whole and not (header.model_dump_json() + "\n").encode().startswith(data):
+        lines = data[: data.rfind(b"\n") + 1]
+        if not lines and not (header.model_dump_json() + "\n").encode().startswith(data):
             raise DataError(f"{path}: is something else; {_remedy(path)}")
-        found = Attributions._of(path, whole) if whole else Attributions(header)
-        if found.header != header:
-            raise DataError(f"{path}: was made by {found.header}; give --out another file, or the same options")
-        os.ftruncate(descriptor, len(whole))
-        if not whole:
+        attributions = Attributions._of(path, lines) if lines else Attributions(header)
+        if attributions.header != header:
+            raise DataError(f"{path}: was made by {attributions.header}; give --out another file, or the same options")
+        os.ftruncate(descriptor, len(lines))
+        if not lines:
             os.write(descriptor, f"{header.model_dump_json()}\n".encode())
-        return found
+        return attributions
 
     def append(self, line: TraceLine | CaseLine) -> None:
         """Write a line, unless it repeats what is already known of a trace.
@@ -324,9 +326,9 @@ class AttributionsFile:
             OSError: the disk is full; nothing of the line counts.
         """
         with self._guard:
-            if isinstance(line, TraceLine) and self.said.traces.get(line.trace) == line:
+            if isinstance(line, TraceLine) and self.attributions.traces.get(line.trace) == line:
                 return
-            self.said.add(line)
+            self.attributions.add(line)
             data = f"{line.model_dump_json()}\n".encode()
             before = os.fstat(self._descriptor).st_size
             try:

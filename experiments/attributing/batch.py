@@ -21,12 +21,12 @@ from tracing.recording.redaction import redact
 if TYPE_CHECKING:
     from attribution.attributor import Attributor
     from attribution.recordings import Recording
-    from experiments.attributing.case_sources import Found, Source
+    from experiments.attributing.case_sources import Source, TraceContent
     from tracing.llm.access import ModelAccess
 
 Make = Callable[["Recording"], "Attributor"]
 Progress = Callable[[str, int, int], None]
-"""Called with where it is, the wrong answers done and those found so far."""
+"""Called with where it is, the wrong answers attributed and those found so far."""
 
 _AHEAD = 4
 """Cases handed out for each worker, so that a graph is released soon after its last case."""
@@ -37,7 +37,7 @@ class Tally:
     """The outcome of a batch.
 
     Attributes:
-        fresh: cases attributed now; `known` were in the file already.
+        fresh: cases attributed now; `reused` were in the file already.
         abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
         incomplete: those whose verdict lacks the result of a failed model call.
         malformed: traces with a problem, in part or as a whole.
@@ -47,7 +47,7 @@ class Tally:
 
     traces: int = 0
     fresh: int = 0
-    known: int = 0
+    reused: int = 0
     abstained: int = 0
     failed: int = 0
     incomplete: int = 0
@@ -58,11 +58,11 @@ class Tally:
 
     def line(self) -> str:
         """The same in a sentence."""
-        done = self.fresh + self.known
-        said = done - self.abstained - self.failed
-        answers = "1 wrong answer" if done == 1 else f"{done} wrong answers"
+        total = self.fresh + self.reused
+        attributed = total - self.abstained - self.failed
+        answers = "1 wrong answer" if total == 1 else f"{total} wrong answers"
         traces = "1 trace" if self.traces == 1 else f"{self.traces} traces"
-        parts = [f"{answers} in {traces}: {said} attributed, {self.abstained} abstained from"]
+        parts = [f"{answers} in {traces}: {attributed} attributed, {self.abstained} abstained from"]
         parts += [f"{self.failed} failed"] * bool(self.failed)
         parts += [f"{self.incomplete} without the model, whose calls failed"] * bool(self.incomplete)
         parts += [f"{self.malformed} trace{'s' if self.malformed > 1 else ''} damaged or without a judge"] * bool(
@@ -70,7 +70,7 @@ class Tally:
         )
         complaints = "1 complaint matches" if self.unmatched == 1 else f"{self.unmatched} complaints match"
         parts += [f"{complaints} no answer"] * bool(self.unmatched)
-        parts += [f"{self.known} known from before"] * bool(self.known)
+        parts += [f"{self.reused} known from before"] * bool(self.reused)
         parts += [f"{self.tokens:,} tokens"] * bool(self.tokens)
         parts += [f"stopped: {self.stopped}"] * bool(self.stopped)
         return ", ".join(parts)
@@ -86,7 +86,7 @@ class Batch:
 
     Args:
         make: sets the method up, once per trace.
-        said: earlier results; their cases are not attributed again, except those that failed in part or whole.
+        attributions: earlier results; their cases are not attributed again, except those that failed in part or whole.
         write: takes each result as it comes.
         folder: the paths in the results are relative to it.
         access: whose tokens are counted.
@@ -100,17 +100,17 @@ class Batch:
     def __init__(
         self,
         make: Make,
-        said: Attributions,
+        attributions: Attributions,
         write: Callable[[TraceLine | CaseLine], None],
         *,
         folder: Path,
         access: ModelAccess | None = None,
         threads: int = 1,
     ) -> None:
-        self._make, self._said, self._write, self._folder = make, said, write, folder
+        self._make, self._attributions, self._write, self._folder = make, attributions, write, folder
         self._access, self._threads = access, threads
         self._stop = threading.Event()
-        self._progress: Progress = lambda where, done, found: None
+        self._progress: Progress = lambda where, attributed, wrong: None
         self._where = ""
         self.tally = Tally()
         self.wrong: list[tuple[str, str]] = []
@@ -140,36 +140,36 @@ class Batch:
         tally, name = self.tally, os.path.relpath(source.path, self._folder)
         tally.traces += 1
         try:
-            digest, found = source.digest, source.read()
+            digest, content = source.digest, source.read()
         except Exception as error:  # whatever a damaged file brings about
             if source.complaint is not None:
                 raise  # the only one there is, and most likely misquoted
             tally.malformed += 1
             self._write(TraceLine(trace=name, digest=_digest(source), problem=in_one_line(error)))
             return
-        wrong = [case for case in found.cases if not case.passed]
+        wrong = [case for case in content.cases if not case.passed]
         keys = tuple(redact(case.prediction or case.question.id) for case in wrong)
-        tally.malformed += found.problem is not None and not found.unmatched
-        tally.unmatched += len(found.unmatched)
-        before = self._said.traces.get(name)
+        tally.malformed += content.problem is not None and not content.unmatched
+        tally.unmatched += len(content.unmatched)
+        before = self._attributions.traces.get(name)
         if source.complaint is None or before is None or before.digest != digest:
-            self._write(_trace_line(name, digest, found, keys, alone=source.complaint is not None))
+            self._write(_trace_line(name, digest, content, keys, alone=source.complaint is not None))
         self.wrong += [(name, key) for key in keys]
         self._tell()
         method: Attributor | Exception | None = None
         for key, case in zip(keys, wrong, strict=True):
-            known = self._said.cases.get((name, key))
-            if known is not None and known.done and known.answers == tuple(map(redact, case.question.answers)):
-                tally.known += 1
-                tally.abstained += known.abstained is not None
+            line = self._attributions.cases.get((name, key))
+            if line is not None and line.is_complete and line.answers == tuple(map(redact, case.question.answers)):
+                tally.reused += 1
+                tally.abstained += line.abstained is not None
                 continue
             if method is None:
-                method = self._set_up(found)
+                method = self._set_up(content)
             yield lambda case=case, method=method: self._attribute(name, case, method)  # type: ignore[misc]
 
-    def _set_up(self, found: Found) -> Attributor | Exception:
+    def _set_up(self, content: TraceContent) -> Attributor | Exception:
         try:
-            return self._make(found.recording)
+            return self._make(content.recording)
         except Exception as error:  # the fault of one graph, told with each of its cases
             return error
 
@@ -213,26 +213,26 @@ class Batch:
         self._tell()
 
     def _tell(self) -> None:
-        self._progress(self._where, self.tally.fresh + self.tally.known, len(self.wrong))
+        self._progress(self._where, self.tally.fresh + self.tally.reused, len(self.wrong))
 
 
-def _trace_line(name: str, digest: str, found: Found, wrong: tuple[str, ...], *, alone: bool) -> TraceLine:
-    known = found.system_known
+def _trace_line(name: str, digest: str, content: TraceContent, wrong: tuple[str, ...], *, alone: bool) -> TraceLine:
+    prompts_known = content.system_known
     operations = tuple(
-        OperationLine(name=spec.name, stage=spec.stage, prompt=spec.prompt if known else None)
-        for spec in found.recording.operations
+        OperationLine(name=spec.name, stage=spec.stage, prompt=spec.prompt if prompts_known else None)
+        for spec in content.recording.operations
     )
     return TraceLine(
         trace=name,
         digest=digest,
-        conversation=found.recording.conversation.id,
-        cases=len(found.cases),
+        conversation=content.recording.conversation.id,
+        cases=len(content.cases),
         failed=len(wrong),
-        all_judged=found.all_judged,
+        all_judged=content.all_judged,
         wrong=None if alone else wrong,
         operations=operations,
-        prompts_known=known,
-        problem=found.problem,
+        prompts_known=prompts_known,
+        problem=content.problem,
     )
 
 

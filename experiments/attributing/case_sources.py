@@ -17,9 +17,8 @@ from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
 from experiments.attributing.histories import Histories, one_history, references_in
 from experiments.attributing.run_traces import run_traces
-from experiments.data.own.complaint_log import complaints_in
-from experiments.data.own.feedback import Feedback, FeedbackRow, answer_meant, has_feedback, traces_in
-from experiments.data.own.traced_chats import chats_of
+from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
+from experiments.data.own.traces import chats_of
 from experiments.data.reading import Reading
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TraceContent:
     """The content of a trace.
 
     Attributes:
@@ -84,7 +83,7 @@ class Complaint:
         except TraceError:
             return False
         row = FeedbackRow(trace="", right=False, question=self.question, reply=self.reply)
-        return not isinstance(answer_meant(row, [answer for chat in chats for answer in chat.answers]), str)
+        return not isinstance(matching_answer(row, [answer for chat in chats for answer in chat.answers]), str)
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class Source:
             content.update(path.read_bytes())
         return content.hexdigest()[:16]
 
-    def read(self) -> Found:
+    def read(self) -> TraceContent:
         """Its recording and cases.
 
         Raises:
@@ -122,59 +121,59 @@ class Source:
         """
         return self.read_in(*read_graph(self.path))
 
-    def read_in(self, graph: ExecutionGraph, problem: str | None) -> Found:
+    def read_in(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         """As `read`, of its graph, with what is wrong with its file.
 
         Raises:
             TraceError: nothing says which of its answers are wrong.
         """
-        found = self._alone(graph, problem)
+        content = self._alone(graph, problem)
         before: list[tuple[str, ExecutionGraph]] = []
         if self.histories is not None:
-            before, graph = self.histories.before(self.path), self.histories.linked(self.path, graph)
-        whole = one_history(graph, before)
-        unknown = references_in(whole)
+            before, graph = self.histories.before(self.path), self.histories.with_links(self.path, graph)
+        history = one_history(graph, before)
+        unknown = references_in(history)
         if unknown:
             missing = (
                 f"{self.path}: reads {len(unknown)} variables that another trace recorded, such as {unknown[0].id}; "
                 "give that trace too, or the folder of all"
             )
-            found = replace(found, problem=found.problem or missing)
+            content = replace(content, problem=content.problem or missing)
         if not before:
-            return found
-        name, known = self.path.stem, found.system_known
-        dialogue = found.recording.conversation if name in self._known else conversation_of(whole, name)
-        operations = found.recording.operations if known else operations_of(whole)
-        return replace(found, recording=Recording(whole, dialogue, operations))
+            return content
+        name, system_known = self.path.stem, content.system_known
+        dialogue = content.recording.conversation if name in self._conversations else conversation_of(history, name)
+        operations = content.recording.operations if system_known else operations_of(history)
+        return replace(content, recording=Recording(history, dialogue, operations))
 
     @property
-    def _known(self) -> Mapping[str, Conversation]:
+    def _conversations(self) -> Mapping[str, Conversation]:
         return self.judging.conversations if self.judging is not None else {}
 
-    def _alone(self, graph: ExecutionGraph, problem: str | None) -> Found:
+    def _alone(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         name = self.path.stem
-        known = self._known.get(name)
-        told = self.judging.operations if self.judging is not None and known is not None else ()
-        recording = Recording(graph, known or conversation_of(graph, name), told or operations_of(graph))
+        conversation = self._conversations.get(name)
+        operations = self.judging.operations if self.judging is not None and conversation is not None else ()
+        recording = Recording(graph, conversation or conversation_of(graph, name), operations or operations_of(graph))
         if self.complaint is not None:
             wrong = complaint(recording, self.complaint.question, self.complaint.reply, self.complaint.right)
-            return Found(recording, (wrong,), problem, system_known=bool(told))
+            return TraceContent(recording, (wrong,), problem, system_known=bool(operations))
         if self.feedback is not None:
-            return self._by_feedback(recording, self.feedback, problem, system_known=bool(told))
-        if self.judging is not None and known is not None:
-            return self._judged(recording, self.judging, problem)
+            return self._by_feedback(recording, self.feedback, problem, system_known=bool(operations))
+        if self.judging is not None and conversation is not None:
+            return self._by_judging(recording, self.judging, problem)
         doubts: list[str] = []
         cases = _annotated(recording, doubts.append) or failed_cases(recording, doubts.append)
         if doubts and problem is None:
             more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
             problem = f"{self.path}: {doubts[0]}{more}"
-        if not cases and not any(one.kind == "judge_score" for one in graph.variables.values()):
+        if not cases and not any(variable.kind == "judge_score" for variable in graph.variables.values()):
             missing = answer_missing(graph)
             if problem is None and missing is not None:
                 raise TraceError(f"{self.path}: {missing}")
             why = problem or f"{self.path}: no judge and no annotation tells which of its answers are wrong"
             raise TraceError(f"{why}; give a run, or --data with the questions of conversation {name}")
-        return Found(recording, tuple(cases), problem)
+        return TraceContent(recording, tuple(cases), problem)
 
     def _by_feedback(
         self,
@@ -183,25 +182,25 @@ class Source:
         problem: str | None,
         *,
         system_known: bool,
-    ) -> Found:
+    ) -> TraceContent:
         """The answers that users said are wrong."""
         chats, _ = chats_of(recording.graph, recording.conversation.id)
         answers = [answer for chat in chats for answer in chat.answers]
         unrecorded = None if answers else answer_missing(recording.graph)
         cases, unmatched = [], []
         for where, row in feedback:
-            meant = answer_meant(row, answers)
+            answer = matching_answer(row, answers)
             try:
-                if isinstance(meant, str):
-                    raise TraceError(unrecorded or meant)
+                if isinstance(answer, str):
+                    raise TraceError(unrecorded or answer)
                 if not row.right:
-                    cases.append(complaint(recording, meant.question, meant.reply or NO_REPLY, row.answers))
+                    cases.append(complaint(recording, answer.question, answer.reply or NO_REPLY, row.answers))
             except TraceError as error:  # of one row; the others go on
                 unmatched.append(f"{where}: {error}")
         problem = "\n".join(filter(None, (problem, *unmatched))) or None
-        return Found(recording, tuple(cases), problem, tuple(unmatched), system_known=system_known)
+        return TraceContent(recording, tuple(cases), problem, tuple(unmatched), system_known=system_known)
 
-    def _judged(self, recording: Recording, judging: Judging, problem: str | None) -> Found:
+    def _by_judging(self, recording: Recording, judging: Judging, problem: str | None) -> TraceContent:
         graph, conversation = recording.graph, recording.conversation
         replies = {}
         for prediction in graph.find_variables(kind="prediction"):
@@ -212,15 +211,15 @@ class Source:
         for question in conversation.questions:
             reply = replies.get(question.id)
             if reply is not None:
-                said = text_of(reply.value)
-                judgement = judge_reply(question, said, judging.metric)
-                score = judging.verdicts.get((conversation.id, question.id, said))
+                reply_text = text_of(reply.value)
+                judgement = judge_reply(question, reply_text, judging.metric)
+                score = judging.verdicts.get((conversation.id, question.id, reply_text))
                 judgement = judgement if score is None else replace(judgement, score=score)
-                cases.append(Case(conversation.id, question, said, judgement, reply.id))
+                cases.append(Case(conversation.id, question, reply_text, judgement, reply.id))
         missing = len(conversation.questions) - len(cases)
         if missing and problem is None:
             problem = f"{self.path}: {missing} of {len(conversation.questions)} questions have no answer in it"
-        return Found(recording, tuple(cases), problem, all_judged=True, system_known=bool(judging.operations))
+        return TraceContent(recording, tuple(cases), problem, all_judged=True, system_known=bool(judging.operations))
 
 
 def sources_of(
@@ -253,45 +252,55 @@ def sources_of(
     by_data = None if data is None else _judging_by(data)
     log = complaints.resolve() if complaints is not None else None
     runs: dict[Path, Judging | None] = {}
-    found: dict[Path, Source] = {}
+    sources: dict[Path, Source] = {}
     beside: dict[Path, Path] = {}
 
-    def source(path: Path) -> Source:
+    def judged_source(path: Path) -> Source:
         return Source(path, by_data or _judging_around(path.resolve(), runs))
 
     for name in names:
         path = Path(name)
         if path.is_file():
-            chosen = [source(path)]
+            chosen = [judged_source(path)]
             beside[path.resolve()] = path
         elif path.is_dir() and not (path / CONFIG).is_file():
             feedback = Feedback(path, Reading()) if has_feedback(path) else None
-            files = [one for one in traces_in(path) if one.resolve() != log and not is_attributions(one)]
-            beside |= {one.resolve(): one for one in files}
+            files = [file for file in traces_in(path) if file.resolve() != log and not is_attributions(file)]
+            beside |= {file.resolve(): file for file in files}
             if feedback is None:
-                chosen = [source(one) for one in files]
+                chosen = [judged_source(file) for file in files]
             else:
                 feedback.unknown(files)
-                chosen = [replace(source(one), feedback=rows) for one in files if (rows := tuple(feedback.on(one)))]
+                chosen = [
+                    replace(judged_source(file), feedback=rows) for file in files if (rows := tuple(feedback.on(file)))
+                ]
         else:
             chosen = run_sources(RunFolder.find(home, name, finished=True), traces_of)
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
-        found |= {one.path.resolve(): one for one in chosen}
+        sources |= {source.path.resolve(): source for source in chosen}
     histories = Histories(beside.values())  # but for runs, whose traces hold all that they need
-    found = {key: replace(one, histories=histories) for key, one in found.items()}
+    sources = {key: replace(source, histories=histories) for key, source in sources.items()}
     if complaints is not None:
-        said = complaints_in(complaints, [one.path for one in found.values()], Reading())
-        return [replace(one, feedback=tuple(said[one.path])) for one in found.values() if one.path in said]
+        by_trace = complaints_in(complaints, [source.path for source in sources.values()], Reading())
+        return [
+            replace(source, feedback=tuple(by_trace[source.path]))
+            for source in sources.values()
+            if source.path in by_trace
+        ]
     if complaint is None:
-        return list(found.values())
-    asked = list(found.values()) if len(found) == 1 else [one for one in found.values() if complaint.is_in(one.path)]
-    if len(asked) != 1:
+        return list(sources.values())
+    matches = (
+        list(sources.values())
+        if len(sources) == 1
+        else [source for source in sources.values() if complaint.is_in(source.path)]
+    )
+    if len(matches) != 1:
         raise DataError(
-            f"{', '.join(names)}: {len(asked)} of {len(found)} traces have an answer to {complaint.question!r}; "
+            f"{', '.join(names)}: {len(matches)} of {len(sources)} traces have an answer to {complaint.question!r}; "
             "a complaint is of one, so name its file, or give the question as it was recorded"
         )
-    return [replace(source, complaint=complaint) for source in asked]
+    return [replace(source, complaint=complaint) for source in matches]
 
 
 def trace_source(path: Path) -> Source:
@@ -318,7 +327,7 @@ def _judging_of(folder: RunFolder) -> Judging:
 
     config = load_config(str(folder.path / CONFIG))
     splits = load_dataset(config).splits.named()
-    conversations = [one for group in splits.values() for one in group]
+    conversations = [conversation for group in splits.values() for conversation in group]
     metric = by_words(config.metric)
     system = open_system(config.system, config.system_settings)
     return Judging(
@@ -350,14 +359,15 @@ def _judging_by(data: Path) -> Judging:
 
 def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:
     """By the name that a run gives a conversation's trace, and by its id, for which users name theirs."""
-    return {one.id: one for one in conversations} | {file_name(one.id): one for one in conversations}
+    by_id = {conversation.id: conversation for conversation in conversations}
+    return by_id | {file_name(name): conversation for name, conversation in by_id.items()}
 
 
 def _annotated(recording: Recording, tell: Callable[[str], None]) -> list[Case]:
     from tracing.interchange import smartcomment
 
-    found = [
+    labels = [
         case_of(raw, recording, lambda problem, place=place: tell(f"data.annotations[{place}].{problem}"))  # type: ignore[misc]
         for place, raw in enumerate(smartcomment.annotations_of(recording.graph))
     ]
-    return [case for case in found if case is not None]
+    return [case for case in labels if case is not None]

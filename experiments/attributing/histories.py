@@ -57,7 +57,7 @@ class Histories:
         graphs = {id(graph) for _, graph in self.before(path)}
         return [member.path for member in self._histories.get(path, ()) if id(member.graph) in graphs]
 
-    def linked(self, path: Path, graph: ExecutionGraph) -> ExecutionGraph:
+    def with_links(self, path: Path, graph: ExecutionGraph) -> ExecutionGraph:
         """The graph of a trace with references for what other traces of its history have recorded."""
         return next((member.graph for member in self._histories.get(path, ()) if member.path == path), graph)
 
@@ -88,11 +88,11 @@ class Histories:
         groups = defaultdict(list)
         for place, member in enumerate(members):
             groups[root(place)].append(member)
-        linked = [group for group in groups.values() if len(group) > 1]
-        if len(linked) == 1:
-            linked[0] += [group[0] for group in groups.values() if len(group) == 1 and not group[0].answers]
-            linked[0].sort(key=lambda member: member.began)
-        return {member.path: group for group in linked for member in group}
+        linked_groups = [group for group in groups.values() if len(group) > 1]
+        if len(linked_groups) == 1:
+            linked_groups[0] += [group[0] for group in groups.values() if len(group) == 1 and not group[0].answers]
+            linked_groups[0].sort(key=lambda member: member.began)
+        return {member.path: group for group in linked_groups for member in group}
 
 
 def references_in(graph: ExecutionGraph) -> list[Variable]:
@@ -123,22 +123,25 @@ def one_history(own: ExecutionGraph, before: Sequence[tuple[str, ExecutionGraph]
         if len(named[message.name]) > 1 and message.id not in own.variables
     }
     variables = (
-        replace(one, name=renamed[one.id]) if one.id in renamed else one
+        replace(variable, name=renamed[variable.id]) if variable.id in renamed else variable
         for graph in graphs
-        for one in graph.variables.values()
+        for variable in graph.variables.values()
     )
-    whole = ExecutionGraph(
+    history = ExecutionGraph(
         variables,
-        (one for graph in graphs for one in graph.operations.values()),
-        (one for graph in graphs for one in graph.sessions.values()),
+        (operation for graph in graphs for operation in graph.operations.values()),
+        (session for graph in graphs for session in graph.sessions.values()),
         {key: value for graph in graphs for key, value in graph.attributes.items()},
     )
     return ExecutionGraph(
-        _counted(whole.variables.values()), whole.operations.values(), whole.sessions.values(), whole.attributes
+        _with_versions(history.variables.values()),
+        history.operations.values(),
+        history.sessions.values(),
+        history.attributes,
     )
 
 
-def _counted(variables: Iterable[Variable]) -> Iterable[Variable]:
+def _with_versions(variables: Iterable[Variable]) -> Iterable[Variable]:
     counts: dict[str, int] = {}
     for variable in variables:
         version = max(counts.get(variable.previous or "", 0) + 1, variable.version)
@@ -151,7 +154,11 @@ def _member(path: Path) -> _Member | None:
         graph, _ = read_graph(path)
     except TraceError:
         return None  # who attributes it reports it
-    times = [time for one in graph.operations.values() for time in (one.started, one.ended or one.started)]
+    times = [
+        time
+        for operation in graph.operations.values()
+        for time in (operation.started, operation.ended or operation.started)
+    ]
     answers = any(variable.kind == "prediction" for variable in graph.variables.values())
     return _Member(path, graph, min(times, default=0.0), max(times, default=math.inf), answers)
 
@@ -167,7 +174,7 @@ def _may_be_linked(path: Path) -> bool:
 def _with_entries_known(members: Sequence[_Member]) -> list[_Member]:
     """The traces, the oldest first, with a reference where one has read an entry that one before it wrote."""
     written: dict[tuple[str, str], str] = {}
-    known = []
+    linked_members = []
     for member in members:
         graph, same = member.graph, dict[str, str]()
         for entry in graph.find_variables(kind="memory_entry"):
@@ -177,25 +184,30 @@ def _with_entries_known(members: Sequence[_Member]) -> list[_Member]:
                     written[key] = entry.id
             elif key in written:
                 same[entry.id] = written[key]
-        known.append(dataclasses.replace(member, graph=_with_references(graph, same)) if same else member)
-    return known
+        linked_members.append(dataclasses.replace(member, graph=_with_references(graph, same)) if same else member)
+    return linked_members
 
 
 def _with_references(graph: ExecutionGraph, same: Mapping[str, str]) -> ExecutionGraph:
     """The graph with references in place of some variables."""
 
-    def meant(vid: str | None) -> str | None:
+    def target(vid: str | None) -> str | None:
         return same.get(vid, vid) if vid is not None else None
 
-    def variable(one: Variable) -> Variable:
-        facts = {**one.attributes, "entry": meant(one.attributes["entry"])} if "entry" in one.attributes else None
-        return replace(one, previous=meant(one.previous), attributes=one.attributes if facts is None else facts)
+    def relinked(original: Variable) -> Variable:
+        facts = original.attributes
+        if "entry" in facts:
+            facts = {**facts, "entry": target(facts["entry"])}
+        return replace(original, previous=target(original.previous), attributes=facts)
 
     return ExecutionGraph(
-        (reference_to(same[one.id]) if one.id in same else variable(one) for one in graph.variables.values()),
         (
-            replace(one, inputs=tuple((role, same.get(vid, vid)) for role, vid in one.inputs))
-            for one in graph.operations.values()
+            reference_to(same[variable.id]) if variable.id in same else relinked(variable)
+            for variable in graph.variables.values()
+        ),
+        (
+            replace(operation, inputs=tuple((role, same.get(vid, vid)) for role, vid in operation.inputs))
+            for operation in graph.operations.values()
         ),
         graph.sessions.values(),
         graph.attributes,

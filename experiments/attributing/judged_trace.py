@@ -22,9 +22,9 @@ def judged_in(graph: ExecutionGraph, path: Path) -> list[tuple[Case, Attribution
         path: of its file.
     """
     try:
-        found = trace_source(path).read_in(graph, None)
+        content = trace_source(path).read_in(graph, None)
     except TraceError:
         return []
-    cases = {case.prediction: case for case in (*judged_cases(found.recording), *found.cases)}
-    method = GuardedAttributor(lambda: bound(open_attributor(SURVIVAL), None)(found.recording))
+    cases = {case.prediction: case for case in (*judged_cases(content.recording), *content.cases)}
+    method = GuardedAttributor(lambda: bound(open_attributor(SURVIVAL), None)(content.recording))
     return [(case, None if case.passed else method.attribute(case)) for case in cases.values()]

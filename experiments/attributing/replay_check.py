@@ -57,7 +57,7 @@ def checked_by_replay(
         def checked(recording: Recording) -> Checked:
             replay = Replay(
                 evaluator.system,
-                {**candidate, **_shown(recording.graph, candidate)},
+                {**candidate, **_recorded_prompts(recording.graph, candidate)},
                 evaluator.access,
                 recording.conversation,
                 evaluator.judged,
@@ -69,6 +69,7 @@ def checked_by_replay(
         yield checked, evaluator.access
 
 
-def _shown(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
+def _recorded_prompts(graph: ExecutionGraph, candidate: Candidate) -> Candidate:
     """The prompts that a trace was made with, as far as it shows them."""
-    return {one.name: text_of(one.value) for one in graph.find_variables(kind="prompt") if one.name in candidate}
+    prompts = graph.find_variables(kind="prompt")
+    return {prompt.name: text_of(prompt.value) for prompt in prompts if prompt.name in candidate}

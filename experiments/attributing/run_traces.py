@@ -39,7 +39,7 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
     Only the lines of prompts are parsed: a run has many traces, and most of them are of other candidates.
     """
     values: dict[str, object] = {}  # of the prompts so far, by id: a file holds a long text once
-    shown = 0
+    prompt_count = 0
     try:
         with path.open("rb") as file:
             for line in file:
@@ -53,16 +53,16 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
                     return _shows_only(read_graph(path)[0], candidate)
                 value = values[record["id"]] = record.get("value") if holder is None else values[holder]
                 if record.get("name") in candidate:
-                    shown += 1
+                    prompt_count += 1
                     if value != candidate[record["name"]]:
                         return False
-        if not shown:
+        if not prompt_count:
             read_graph(path)
     except (OSError, ValueError, RecursionError, KeyError, AttributeError, TraceError):
         return True
-    return shown > 0
+    return prompt_count > 0
 
 
 def _shows_only(graph: ExecutionGraph, candidate: Mapping[str, str]) -> bool:
-    prompts = [one for one in graph.find_variables(kind="prompt") if one.name in candidate]
-    return bool(prompts) and all(one.value == candidate[one.name] for one in prompts)
+    prompts = [prompt for prompt in graph.find_variables(kind="prompt") if prompt.name in candidate]
+    return bool(prompts) and all(prompt.value == candidate[prompt.name] for prompt in prompts)

@@ -18,7 +18,7 @@ from experiments.commands.options import (
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
-    from experiments.annotating.agreement import AgreementReport
+    from experiments.annotating.annotator_agreement import AgreementReport
     from tracing.llm.access import ModelAccess
 
 DEFAULT_LABELS = "labels.sqlite"
@@ -80,12 +80,11 @@ def annotate(
     may work at once. A label is on the disk when the page says so. The models that --model names are asked only where
     somebody runs a method that needs one.
     """
-    from experiments.annotating.agreement import agreement_of
-    from experiments.annotating.export import export
+    from experiments.annotating.annotation_server import AnnotationServer, server_key
+    from experiments.annotating.annotator_agreement import agreement_of
+    from experiments.annotating.attribution_methods import Methods
+    from experiments.annotating.label_export import export
     from experiments.annotating.label_store import LabelStore
-    from experiments.annotating.methods import Methods
-    from experiments.annotating.server import AnnotationServer
-    from experiments.annotating.server_key import server_key
     from experiments.annotating.workspace import Workspace
     from experiments.attributing.case_sources import sources_of
     from experiments.running.parts import home_folder, model_access
@@ -94,21 +93,23 @@ def annotate(
     from tracing.interchange.any_trace import is_trace
 
     where = home_folder(home)
-    found = sources_of(sources, where, traces_of=traces_of, data=data)
-    if not any(is_trace(one.path) for one in found):
-        raise DataError(f"{found[0].path}: is not a trace; {likeness(found[0].path) or 'give the path of one'}")
-    workspace = Workspace(found)
+    trace_sources = sources_of(sources, where, traces_of=traces_of, data=data)
+    if not any(is_trace(source.path) for source in trace_sources):
+        raise DataError(
+            f"{trace_sources[0].path}: is not a trace; {likeness(trace_sources[0].path) or 'give the path of one'}"
+        )
+    workspace = Workspace(trace_sources)
     if (agreement or target is not None) and not labels.is_file():
         raise ConfigError(f"--labels {labels}: no such file; label something first, or name the file with the labels")
     store = LabelStore(labels)
     if agreement or target is not None:
-        given = store.in_force()
+        in_force = store.in_force()
         if agreement:
-            _print_agreement(agreement_of(given, workspace.opened))
+            _print_agreement(agreement_of(in_force, workspace.traces))
         if target is not None:
             workspace.read()
-            done = export(workspace, [one for one in given if annotator in ("", one.annotator)], target)
-            say(f"{done.line()}; see {target}")
+            written = export(workspace, [label for label in in_force if annotator in ("", label.annotator)], target)
+            say(f"{written.line()}; see {target}")
         return
 
     def access(stack: ExitStack) -> ModelAccess:

@@ -58,9 +58,10 @@ def ask(
         context.exit(1)
     say(finding.answer)
     say("\nEvidence:")
-    shown = Exploration(graph)
-    for one in finding.evidence:
-        handle = shown.handles.variable(one) if one in graph.variables else shown.handles.operation(one)
-        line = shown.line(graph.variables[one] if one in graph.variables else graph.operations[one])
-        say(f"  {one}{line.removeprefix(handle)}")
+    exploration = Exploration(graph)
+    for element_id in finding.evidence:
+        handles = exploration.handles
+        handle = (handles.variable if element_id in graph.variables else handles.operation)(element_id)
+        line = exploration.line(graph.variables.get(element_id) or graph.operations[element_id])
+        say(f"  {element_id}{line.removeprefix(handle)}")
     say(f"\n{cost}", err=True)

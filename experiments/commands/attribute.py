@@ -133,7 +133,9 @@ def attribute(
     target = out or Path(DEFAULT_OUT if complaint is None and complaints is None else COMPLAINTS)
     if replay and (len(sources) > 1 or traces_of == "all"):
         raise ConfigError("--replay: runs one system with one set of prompts; name one run, without --traces-of all")
-    found = sources_of(sources, where, traces_of=traces_of, data=data, complaint=complaint, complaints=complaints)
+    trace_sources = sources_of(
+        sources, where, traces_of=traces_of, data=data, complaint=complaint, complaints=complaints
+    )
     with ExitStack() as stack:
         access = None
         if method != SURVIVAL or matcher != WORDS:
@@ -148,8 +150,8 @@ def attribute(
                 )
             )
         make = bound(factory, access)
-        asked = access.task.settings.model if access and (method, matcher) != (SURVIVAL, MEANING) else None
-        header = Header(method=method, matcher=matcher, model=asked, replayed=replay)
+        asked_model = access.task.settings.model if access and (method, matcher) != (SURVIVAL, MEANING) else None
+        header = Header(method=method, matcher=matcher, model=asked_model, replayed=replay)
         if replay:
             make, models = stack.enter_context(
                 checked_by_replay(make, sources[0], where, traces_of, calls=budget_calls)
@@ -157,20 +159,22 @@ def attribute(
             access = access or models
         file = stack.enter_context(AttributionsFile.open(target, header))
         view = stack.enter_context(run_view())
-        batch = Batch(make, file.said, file.append, folder=target.resolve().parent, access=access, threads=threads)
+        batch = Batch(
+            make, file.attributions, file.append, folder=target.resolve().parent, access=access, threads=threads
+        )
         try:
-            tally = batch.run(found, view.progress)
+            tally = batch.run(trace_sources, view.progress)
         except KeyboardInterrupt:
             say(f"{batch.tally.line()}; saved in {target}; run it again to continue", err=True)
             raise
-        names = (os.path.relpath(one.path, target.resolve().parent) for one in found)
-        traces = [file.said.traces[name] for name in names if name in file.said.traces]
-        looked_at = [file.said.cases[key] for key in batch.wrong if key in file.said.cases]
+        names = (os.path.relpath(source.path, target.resolve().parent) for source in trace_sources)
+        traces = [file.attributions.traces[name] for name in names if name in file.attributions.traces]
+        looked_at = [file.attributions.cases[key] for key in batch.wrong if key in file.attributions.cases]
     for trace in traces:
         if trace.problem is not None:
             say(f"warning: {trace.problem}", err=True)
     if tally.incomplete or tally.failed:
-        troubles = (case.failed or case.incomplete for case in file.said.cases.values())
+        troubles = (case.failed or case.incomplete for case in file.attributions.cases.values())
         say(f"warning: {next(filter(None, troubles))}", err=True)
     if complaint is not None:
         for case in looked_at:

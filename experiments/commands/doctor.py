@@ -10,7 +10,7 @@ import click
 from experiments.commands.options import config_from, home_option
 
 if TYPE_CHECKING:
-    from experiments.doctor.health_check import HealthCheck
+    from experiments.doctor import HealthCheck
 
 _STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
 
@@ -32,18 +32,20 @@ Examples:
     "--build", is_flag=True, help="Also build a memory of two turns, ask a question, and check recording and rerun."
 )
 @home_option
-def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> int:
+def doctor(config: str | None, build: bool, home: Path | None, **options: Any) -> int:
     """Check what a run needs: Python, packages, extras, home, disk, stores, models, MLflow, memory system, and
     whether a run would start with its data set and everything else that CONFIG.yaml names.
 
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
     anything is broken. What is reported as missing is not needed by this run.
     """
-    from experiments.doctor.memory_build import check_build
-    from experiments.doctor.packages import check_extras, check_packages, check_python
-    from experiments.doctor.surroundings import (
+    from experiments.doctor import (
+        check_build,
+        check_extras,
         check_home,
         check_models,
+        check_packages,
+        check_python,
         check_start,
         check_stores,
         check_system,
@@ -51,7 +53,7 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
     )
     from experiments.running.parts import home_path
 
-    run, place = config_from(config, given), home_path(home)
+    run, place = config_from(config, options), home_path(home)
     findings = [
         check_python(),
         *check_packages(),
@@ -62,23 +64,23 @@ def doctor(config: str | None, build: bool, home: Path | None, **given: Any) -> 
         *check_models(run),
         check_tracking(run, place),
     ]
-    if not any(one.state == "broken" for one in findings):
+    if not any(finding.state == "broken" for finding in findings):
         findings.append(check_start(run, place))  # it would repeat what is broken above
-    if build and not any(one.state == "broken" for one in findings):
+    if build and not any(finding.state == "broken" for finding in findings):
         findings += check_build(run)
     _show(findings)
-    return 1 if any(one.state == "broken" for one in findings) else 0
+    return 1 if any(finding.state == "broken" for finding in findings) else 0
 
 
 def _show(findings: list[HealthCheck]) -> None:
     from experiments.display.literal_console import LiteralConsole, styled
 
     console = LiteralConsole()
-    width = max(len(one.subject) for one in findings)
-    for one in findings:
-        state = (f"{one.state:<8}", _STYLES[one.state])
-        console.print(styled(state, f"{one.subject:<{width}}  {one.says}"), soft_wrap=True)
-        if one.remedy:
-            console.print(styled(" " * (8 + width + 2), ("→ ", "bold"), one.remedy), soft_wrap=True)
-    broken = sum(one.state == "broken" for one in findings)
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        state = (f"{finding.state:<8}", _STYLES[finding.state])
+        console.print(styled(state, f"{finding.subject:<{width}}  {finding.says}"), soft_wrap=True)
+        if finding.remedy:
+            console.print(styled(" " * (8 + width + 2), ("→ ", "bold"), finding.remedy), soft_wrap=True)
+    broken = sum(finding.state == "broken" for finding in findings)
     console.print("nothing is broken" if not broken else f"{broken} to fix before a run", soft_wrap=True)

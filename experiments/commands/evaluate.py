@@ -109,7 +109,7 @@ def evaluate(
     fail_on: str | None,
     json_file: Path | None,
     home: Path | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Score prompts on one split of a data set, and print the table.
 
@@ -137,7 +137,7 @@ def evaluate(
     from tracing.systems.seeding import check_seeds
 
     earlier = read_answers(answers) if answers is not None and answers.exists() else {}
-    settings = config_from(config or _config_of(prompts, home), given)
+    settings = config_from(config or _config_of(prompts, home), options)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
@@ -149,7 +149,7 @@ def evaluate(
         view.watch(evaluator.access.budget)
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
         calibrate_judge(evaluator, sides[prompts], chosen, progress=partial(view.progress, "calibration of the judge"))
-        found: dict[str, list[list[Outcome]]] = {}
+        outcomes_of_side: dict[str, list[list[Outcome]]] = {}
         for side, candidate in sides.items():
             whose = f"{named}, {side}" if against else named
             for number in range(repeat):
@@ -157,12 +157,12 @@ def evaluate(
                 outcomes = evaluator.repeated(number).evaluate(
                     candidate, chosen, progress=partial(view.progress, phase)
                 )
-                found.setdefault(side, []).append(outcomes)
-        scores = {side: [score_of(outcomes) for outcomes in own] for side, own in found.items()}
+                outcomes_of_side.setdefault(side, []).append(outcomes)
+        scores = {side: [score_of(outcomes) for outcomes in own] for side, own in outcomes_of_side.items()}
     if answers is not None:
-        recorded = with_outcomes(earlier, {side: own[0] for side, own in found.items()})
+        recorded = with_outcomes(earlier, {side: own[0] for side, own in outcomes_of_side.items()})
         write_output_whole(answers, json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", "--answers")
-    repetitions = found[prompts]
+    repetitions = outcomes_of_side[prompts]
     table = plain_table()
     first = ("prompts", "split") if against else ("split",)
     for name in (*first, settings.metric, "95 % interval", "EM", "F1", "contained", "n", "conversations"):
@@ -174,14 +174,14 @@ def evaluate(
     say(f"{settings.system} on {data}, {settings.models.task.model}")
     LiteralConsole().print(table)
     for side, own in scores.items():
-        told = refused_for_form(settings.metric, own[0].score, own[0].contains)
-        if told is not None:
-            say(f"note: {f'{side}: ' if against else ''}{told}")
+        form_note = refused_for_form(settings.metric, own[0].score, own[0].contains)
+        if form_note is not None:
+            say(f"note: {f'{side}: ' if against else ''}{form_note}")
     difference = None
     if against is not None:
-        units = [_by_conversation(found[side]) for side in (prompts, against)]
-        asked = sum(len(conversation.questions) for conversation in chosen)
-        verdict = verdict_over([new - old for new, old in zip(*units, strict=True)], asked, seed=settings.seed)
+        units = [_by_conversation(outcomes_of_side[side]) for side in (prompts, against)]
+        question_count = sum(len(conversation.questions) for conversation in chosen)
+        verdict = verdict_over([new - old for new, old in zip(*units, strict=True)], question_count, seed=settings.seed)
         difference = EvaluationDifference(
             against=against,
             verdict=verdict.verdict,
@@ -284,9 +284,9 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
         raise RunError(f"{error}; a folder of prompts has a file NAME.txt for each ({', '.join(specs)})") from None
     tuned = run.summary().settings if (run.path / SUMMARY).is_file() else {}
     if tuned:
-        values = ", ".join(f"{name}: {each.after}" for name, each in tuned.items())
-        told = f"warning: {run.id} tuned settings too; for its champion give system_settings {{{values}}}"
-        say(f"{told} in the configuration", err=True)
+        values = ", ".join(f"{name}: {change.after}" for name, change in tuned.items())
+        warning = f"warning: {run.id} tuned settings too; for its champion give system_settings {{{values}}}"
+        say(f"{warning} in the configuration", err=True)
     return read_prompts(run.path / PROMPTS / "champion", specs)
 
 

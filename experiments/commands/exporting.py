@@ -13,26 +13,26 @@ from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
 
-def _pairs(context: click.Context, option: click.Option, given: Sequence[str]) -> dict[str, str]:
+def _pairs(context: click.Context, option: click.Option, texts: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for each in given:
-        prompt, equals, name = each.partition("=")
+    for text in texts:
+        prompt, equals, name = text.partition("=")
         if not (prompt and equals and name):
-            raise click.BadParameter(f"{each!r}: give {option.metavar}", context, option)
+            raise click.BadParameter(f"{text!r}: give {option.metavar}", context, option)
         if prompt in pairs:
-            raise click.BadParameter(f"{each!r}: {prompt} is given twice", context, option)
+            raise click.BadParameter(f"{text!r}: {prompt} is given twice", context, option)
         pairs[prompt] = name
     return pairs
 
 
-def _settings(context: click.Context, option: click.Option, given: Sequence[str]) -> dict[str, Any]:
+def _settings(context: click.Context, option: click.Option, texts: Sequence[str]) -> dict[str, Any]:
     import yaml
 
     try:
-        return {name: yaml.safe_load(value) for name, value in _pairs(context, option, given).items()}
+        return {name: yaml.safe_load(value) for name, value in _pairs(context, option, texts).items()}
     except (yaml.YAMLError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise click.BadParameter(f"no value as in a configuration ({said})", context, option) from None
+        message = " ".join(str(error).split())
+        raise click.BadParameter(f"no value as in a configuration ({message})", context, option) from None
 
 
 @click.command(
@@ -114,8 +114,8 @@ def export(
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
     for warning in manifest["warnings"]:
         say(f"warning: {warning}", err=True)
-    for found in manifest["verified"]:
-        say(f"verified: {found}")
+    for check in manifest["verified"]:
+        say(f"verified: {check}")
     say(
         f"exported to {written}" if origin["tuned"] else f"exported the SEED prompts, which are not tuned, to {written}"
     )

@@ -27,7 +27,7 @@ Examples:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 [default: a free one].")
 @click.option("--trace", "file", type=click.Path(path_type=Path), help="New file that records every call.")
 @home_option
-def gateway(config: str | None, port: int, file: Path | None, home: Path | None, **given: Any) -> None:
+def gateway(config: str | None, port: int, file: Path | None, home: Path | None, **options: Any) -> None:
     """Serve the models of a configuration, OpenAI-compatible, with memtune's cache, budgets and recording.
 
     For other programs on this machine, until Ctrl-C; then it prints the number of calls.
@@ -40,7 +40,7 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
     from tracing.llm.serving.gateway import Gateway
     from tracing.recording.recorder import trace
 
-    settings = config_from(config, given)
+    settings = config_from(config, options)
     with contextlib.ExitStack() as stack:
         access = stack.enter_context(open_access(settings, home_folder(home)))
         if file is not None:

@@ -23,7 +23,7 @@ def init(folder: Path) -> None:
     They go into FOLDER, by default this one. The configuration has every key with its meaning. The memory system
     works as it is; replace what it does by calls of your own.
     """
-    from experiments.starter.writing import CONFIG, write_starter
+    from experiments.starter.starter_files import CONFIG, write_starter
 
     for path in write_starter(folder):
         say(str(path))

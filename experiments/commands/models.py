@@ -38,17 +38,17 @@ def list_() -> None:
     table = Table()
     for name in ("name", "model", "disk", "memory", "on this machine"):
         table.add_column(name, justify="right" if name in ("disk", "memory") else "left", overflow="fold")
-    found = []
+    paths = []
     for weights in CATALOGUE.values():
         path = stored_path(weights)
         here = f"no: memtune model pull {weights.name}"
         if path.is_file():
-            found.append(path)
+            paths.append(path)
             here = "yes"
         table.add_row(weights.name, weights.title, f"{weights.size / 1e6:.0f} MB", _memory(weights), here)
     LiteralConsole().print(table)
     say(f"Memory is at the default context of {DEFAULT_CONTEXT} tokens.")
-    for path in found:  # whole lines, which can be copied
+    for path in paths:  # whole lines, which can be copied
         say(path)
 
 
@@ -78,8 +78,8 @@ def pull(name: str, source: Path | None) -> None:
         def task_of(title: str) -> TaskID:
             return progress.add_task(f"{name} from {title}", total=None)
 
-        def arrived(title: str, done: int, size: int) -> None:
-            progress.update(task_of(title), completed=done, total=size)
+        def arrived(title: str, received: int, size: int) -> None:
+            progress.update(task_of(title), completed=received, total=size)
 
         path = fetch(name, source=source, progress=arrived)
     say(f"{name}: {path}")

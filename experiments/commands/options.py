@@ -134,10 +134,10 @@ def dataset_from(config: RunConfig) -> Dataset:
         return load_dataset(config, progress=partial(view.progress, f"reading {config.dataset}"))
 
 
-def config_from(source: str | None, given: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
+def config_from(source: str | None, options: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
     """The configuration in `source`, overridden by the options of a command."""
     from experiments.runs.config_file import OPTIONS, load_config
 
     parameters = {key: option.removeprefix("--").replace("-", "_") for key, option in OPTIONS.items()}
-    overrides = {key: given.get(parameter) for key, parameter in parameters.items()}
+    overrides = {key: options.get(parameter) for key, parameter in parameters.items()}
     return load_config(source, overrides=overrides, smoke=smoke)

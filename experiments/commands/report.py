@@ -55,9 +55,9 @@ def report(
     Shows loss by operation, error types, where information was lost, clusters of failures, what to do and what no
     prompt can fix. Every claim links to its cases, each with the relevant part of its graph. One file, works offline.
     """
-    from experiments.diagnosis.page import render_html, render_markdown
+    from experiments.diagnosis.diagnosis_page import render_html, render_markdown
+    from experiments.diagnosis.diagnosis_source import diagnosis_of, pages_of, slices_of
     from experiments.diagnosis.prose import in_words
-    from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError
@@ -66,7 +66,7 @@ def report(
         raise ConfigError(f"--out {out}: ends in neither .html, .md nor .json; give it one of these extensions")
     where = home_folder(home)
     with run_view() as view:
-        facts, folder = diagnosed(source, where, prompts=traces_of, ladder=ladder, progress=view.progress)
+        facts, folder = diagnosis_of(source, where, prompts=traces_of, ladder=ladder, progress=view.progress)
         if prose:
             with model_access(where, model=model, base_url=base_url, calls=budget_calls) as access:
                 facts = in_words(facts, access.task)

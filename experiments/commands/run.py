@@ -132,7 +132,7 @@ def run(
     dry_run: bool,
     quiet: bool,
     home: Path | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Optimize the prompts of a memory system: trace, judge, attribute, rewrite, gate, test.
 
@@ -146,7 +146,7 @@ def run(
         raise click.UsageError("--approve shows what it asks about; leave out --quiet")
     if resume is not None and out is not None:
         raise click.UsageError("--resume continues in the run's own folder; leave out --out")
-    if resume is not None and given["prompts"] is not None:
+    if resume is not None and options["prompts"] is not None:
         raise click.UsageError("--resume continues with the prompts that the run began with; leave out --prompts")
     earlier = None
     if resume is not None:
@@ -157,7 +157,7 @@ def run(
             home = earlier.home
     if earlier is not None and config is None:
         config = str(earlier.path / CONFIG)
-    settings = config_from(config, given, smoke=smoke)
+    settings = config_from(config, options, smoke=smoke)
     dataset = dataset_from(settings)
     if dry_run:
         from experiments.running.preflight import check_run
@@ -166,7 +166,7 @@ def run(
         _predict(settings, dataset)
         return
     from experiments.display.dashboard import live_run
-    from experiments.display.progress import sending_shown
+    from experiments.display.progress import sending_progress
     from experiments.running.run import run_experiment
 
     where = home_folder(home)
@@ -174,14 +174,14 @@ def run(
         say(f"note: {_WHY_THE_DEMO}", err=True)
     for note in () if quiet else _notes(settings, dataset, resumed=earlier is not None):
         say(f"note: {note}", err=True)
-    with ExitStack() as held:
-        live = held.enter_context(ExitStack())
+    with ExitStack() as stack:
+        live = stack.enter_context(ExitStack())
         view, observers = live.enter_context(live_run(settings.rounds, quiet=quiet))
 
         def on_result(finished: Finished) -> SendingProgress:
             live.close()
             _show(finished, settings, where, named_home=home)
-            return held.enter_context(sending_shown(quiet=quiet))
+            return stack.enter_context(sending_progress(quiet=quiet))
 
         finished = run_experiment(
             settings,
@@ -212,18 +212,19 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
 
 
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
-    from experiments.display.changes import change_lines
     from experiments.display.literal_console import LiteralConsole, styled
-    from experiments.display.tables import result_table, verdict_lines
-    from experiments.mlflow_tracking.tracking import store_uri
+    from experiments.display.tables import change_lines, result_table, verdict_lines
+    from experiments.mlflow_tracking.sqlite_store import store_uri
     from experiments.runs.folder import REPORT
     from tracing.recording.credentials import without_credentials
 
     console = LiteralConsole()
-    done = finished.summary
-    console.print(styled((f"{done.system} on {done.dataset}, {done.model}", "bold"), f"; score: {done.metric}"))
-    console.print(result_table(done, finished.result))
-    for line in (*change_lines(done), *verdict_lines(done, finished.result.power)):
+    summary = finished.summary
+    console.print(
+        styled((f"{summary.system} on {summary.dataset}, {summary.model}", "bold"), f"; score: {summary.metric}")
+    )
+    console.print(result_table(summary, finished.result))
+    for line in (*change_lines(summary), *verdict_lines(summary, finished.result.power)):
         console.print(line)
     option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")
@@ -234,13 +235,13 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     if raised and finished.result.stopped.kind == "budget":
         say(f"resume: memtune run --resume {finished.folder.named}{option}{raised}")
     if finished.remaining is not None:
-        more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(done)}"
-        told = "" if finished.result.stopped.kind == "nothing-wrong" else more
-        say(f"left of the budget: {finished.remaining}, since the search ended: {done.stopped}{told}")
+        more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(summary)}"
+        continuation = "" if finished.result.stopped.kind == "nothing-wrong" else more
+        say(f"left of the budget: {finished.remaining}, since the search ended: {summary.stopped}{continuation}")
 
 
-def _more_rounds(done: Summary) -> int:
-    return 2 * max((each.n for each in done.iterations), default=1)
+def _more_rounds(summary: Summary) -> int:
+    return 2 * max((record.n for record in summary.iterations), default=1)
 
 
 def _hard_limits(settings: RunConfig) -> list[tuple[str, float]]:
@@ -258,7 +259,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
     system = configured_system(settings)
-    found = estimate(settings, system, dataset.splits)
+    upper_limit = estimate(settings, system, dataset.splits)
     table = Table()
     for name in ("", "conversations", "questions"):
         table.add_column(name, justify="right" if name else "left")
@@ -280,14 +281,14 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
             f"conversations by {SPREAD:.2f} (standard deviation)"
         )
     money = (
-        f"{found.money:.2f}"
+        f"{upper_limit.money:.2f}"
         if settings.models.task.price_in or settings.models.task.price_out
         else "no prices configured"
     )
     console.print("an upper limit, with nothing served from the cache; runs usually need a part of it:")
-    console.print(f"  calls    {found.calls:,}")
-    console.print(f"  tokens   {found.prompt_tokens:,} in, {found.completion_tokens:,} out")
-    console.print(f"  minutes  {found.minutes:,.0f}")
+    console.print(f"  calls    {upper_limit.calls:,}")
+    console.print(f"  tokens   {upper_limit.prompt_tokens:,} in, {upper_limit.completion_tokens:,} out")
+    console.print(f"  minutes  {upper_limit.minutes:,.0f}")
     console.print(f"  money    {money}")
     if settings.search.calls is not None:
         console.print(f"The search itself, without baselines and test, makes at most {settings.search.calls:,} calls.")

@@ -41,8 +41,8 @@ def install(name: str) -> None:
     began = monotonic()
     with progress_on(LiteralConsole(stderr=True), TimeElapsedColumn()) as progress:
         task = progress.add_task(name, total=None)
-        made = make(environment, lambda line: progress.update(task, description=f"{name}: {line}"))
-    say(f"{name}: installed with Python {made.python} in {monotonic() - began:.0f} s: {environment.folder}")
+        installation = make(environment, lambda line: progress.update(task, description=f"{name}: {line}"))
+    say(f"{name}: installed with Python {installation.python} in {monotonic() - began:.0f} s: {environment.folder}")
 
 
 @system.command(
@@ -59,14 +59,14 @@ def list_() -> None:
     from experiments.display.literal_console import LiteralConsole
     from experiments.systems.worker.environment import environments_folder
 
-    table, remedies, known = Table(), [], set()
+    table, remedies, known_names = Table(), [], set()
     for column in ("name", "environment", "state"):
         table.add_column(column, overflow="fold")
-    for name, environment in _known():
+    for name, environment in _known_systems():
         if environment is None:
             where, missing = "memtune's own", "lacks a library"
         else:
-            known.add(environment.name)
+            known_names.add(environment.name)
             oldest, newest = environment.python
             where = f"Python {oldest} to {newest}, {', '.join(environment.requirements)}"
             missing = "not installed" if environment.installed() is None else "not usable"
@@ -75,7 +75,7 @@ def list_() -> None:
         if remedy and missing != "not installed":
             remedies.append(remedy)
     for folder in sorted(environments_folder().glob("[!.]*")):
-        if folder.is_dir() and folder.name not in known:
+        if folder.is_dir() and folder.name not in known_names:
             table.add_row(folder.name, "of a system of yours", "installed")
     LiteralConsole().print(table)
     for remedy in remedies:  # whole lines, which can be copied
@@ -117,8 +117,8 @@ def remove(name: str) -> None:
 
     # One of a system that can no longer be imported is known by its folder.
     folders = {folder.name for folder in environments_folder().glob("[!.]*") if folder.is_dir()}
-    found = name if name in folders else _environment(name).name
-    if not delete(found):
+    environment_name = name if name in folders else _environment(name).name
+    if not delete(environment_name):
         raise ConfigError(f"{name}: its environment is not installed; memtune system list shows those that are")
     say(f"{name}: removed")
 
@@ -136,10 +136,10 @@ def _environment(name: str) -> Environment:
 
     # Libraries that prompts are only exported to are known by the name of the exporter.
     target = None if name in SYSTEMS.names() else version_of(name)
-    found = environment_of(SYSTEMS.open(name) if target is None else EXPORTERS.open(target))
-    if found is None:
+    environment = environment_of(SYSTEMS.open(name) if target is None else EXPORTERS.open(target))
+    if environment is None:
         raise ConfigError(f"{name} runs in memtune's own process and needs no environment")
-    return found
+    return environment
 
 
 def _remedy(name: str, environment: Environment | None) -> str:
@@ -158,7 +158,7 @@ def _remedy(name: str, environment: Environment | None) -> str:
     return ""
 
 
-def _known() -> Iterator[tuple[str, Environment | None]]:
+def _known_systems() -> Iterator[tuple[str, Environment | None]]:
     """The systems that can be imported, with their environments."""
     from experiments.systems.exporting.exporter import EXPORTERS
     from experiments.systems.worker.isolated import environment_of

@@ -57,9 +57,9 @@ class TracedTurn(_Row):
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
-        given = [name for name in _KINDS if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"turn {self.id!r} has {given or 'none'} of {', '.join(_KINDS)}; give exactly one")
+        kinds = [name for name in _KINDS if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"turn {self.id!r} has {kinds or 'none'} of {', '.join(_KINDS)}; give exactly one")
         moment(self.time)
         return self
 
@@ -70,16 +70,16 @@ class TracedTurn(_Row):
         if self.tool is not None:
             call = f"call_{self.id.replace(':', '_')}"
             function = {"name": self.tool, "arguments": json.dumps(self.arguments, ensure_ascii=False)}
-            asked = {"id": call, "type": "function", "function": function}
+            tool_call = {"id": call, "type": "function", "function": function}
             content = {"error": self.error} if self.error is not None else self.result
-            said = {"role": "assistant", "content": None, "tool_calls": [asked]}
-            told = {"role": "tool", "tool_call_id": call, "content": json.dumps(content, ensure_ascii=False)}
-            return "\n".join(json.dumps(one, ensure_ascii=False) for one in (said, told))
+            request = {"role": "assistant", "content": None, "tool_calls": [tool_call]}
+            answer = {"role": "tool", "tool_call_id": call, "content": json.dumps(content, ensure_ascii=False)}
+            return "\n".join(json.dumps(message, ensure_ascii=False) for message in (request, answer))
         names = (
             ("step", "status", "detail") if self.step is not None else ("decision", "outcome", "confidence", "reason")
         )
         facts = {name: getattr(self, name) for name in names}
-        return json.dumps({name: one for name, one in facts.items() if one is not None}, ensure_ascii=False)
+        return json.dumps({name: fact for name, fact in facts.items() if fact is not None}, ensure_ascii=False)
 
 
 class TracedSession(_Row):
@@ -173,6 +173,6 @@ def read_projects(path: Path | None) -> list[TracedProject]:
         try:
             projects.append(TracedProject.model_validate_json(line))
         except (ValidationError, DataError) as error:
-            said = first_problem(error) if isinstance(error, ValidationError) else str(error)
-            raise DataError(f"{path}:{number}: {said}; see docs/trace-memory.md") from None
+            problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
+            raise DataError(f"{path}:{number}: {problem}; see docs/trace-memory.md") from None
     return projects

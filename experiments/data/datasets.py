@@ -25,8 +25,8 @@ DATASETS = PluginRegistry(
     {
         SAMPLE: "experiments.data.datasets:sample",
         "agent-traces": "experiments.data.agent_traces:agent_traces",
-        JSONL: "experiments.data.own.lines:READER",
-        "csv": "experiments.data.own.tables:READER",
+        JSONL: "experiments.data.own.own_format:JSONL_READER",
+        "csv": "experiments.data.own.own_format:CSV_READER",
         "openai-chats": "experiments.data.own.openai_chats:READER",
         "sharegpt": "experiments.data.own.sharegpt:READER",
         "traces": "experiments.data.own.traces:READER",
@@ -34,8 +34,8 @@ DATASETS = PluginRegistry(
         "longmemeval": "experiments.data.published.longmemeval:READER",
         "realmem": "experiments.data.published.realmem:READER",
         "beam": "experiments.data.published.beam:READER",
-        "memeval": "experiments.data.published.labelled:MEMEVAL_READER",
-        "memtracebench": "experiments.data.published.labelled:MEMTRACEBENCH_READER",
+        "memeval": "experiments.data.published.memtracebench:MEMEVAL_READER",
+        "memtracebench": "experiments.data.published.memtracebench:MEMTRACEBENCH_READER",
     },
 )
 
@@ -82,37 +82,40 @@ def conversations_of(name: str, path: Path | None, reading: Reading | None = Non
     where = f"dataset: {name!r}"
     try:
         with collector_paused():  # a large file is half a million objects, and all of them are kept
-            given = load.read(path, reading or Reading()) if isinstance(load, Reports) else load(path)
-            found: list[object] = list(given)
+            loaded = load.read(path, reading or Reading()) if isinstance(load, Reports) else load(path)
+            rows: list[object] = list(loaded)
     except MemtuneError:
         raise
     except Exception as error:
         raise DataError(f"{where} failed: {in_one_line(error)}") from error
-    return checked(found, where)
+    return checked(rows, where)
 
 
-def checked(found: Iterable[object], where: str) -> list[Conversation]:
+def checked(conversations: Iterable[object], where: str) -> list[Conversation]:
     """The conversations that a data set gave, checked to have unique ids.
 
     Raises:
         DataError: it is something else; `where` names the data set.
     """
-    conversations: list[Conversation] = []
+    checked_conversations: list[Conversation] = []
     ids: dict[str, set[str]] = {"conversation": set(), "question": set()}
-    for place, item in enumerate(found, start=1):
-        if not isinstance(item, Conversation):
+    for place, conversation in enumerate(conversations, start=1):
+        if not isinstance(conversation, Conversation):
             raise DataError(
-                f"{where} gives a {type(item).__name__} at place {place}; give "
+                f"{where} gives a {type(conversation).__name__} at place {place}; give "
                 "`tracing.systems.conversations.Conversation`s"
             )
-        for kind, each in (("conversation", item.id), *(("question", question.id) for question in item.questions)):
-            if each in ids[kind]:
-                raise DataError(f"{where} gives two {kind}s with the id {each!r}; give each its own")
-            ids[kind].add(each)
-        conversations.append(item)
-    if not conversations:
+        for kind, element_id in (
+            ("conversation", conversation.id),
+            *(("question", question.id) for question in conversation.questions),
+        ):
+            if element_id in ids[kind]:
+                raise DataError(f"{where} gives two {kind}s with the id {element_id!r}; give each its own")
+            ids[kind].add(element_id)
+        checked_conversations.append(conversation)
+    if not checked_conversations:
         raise DataError(f"{where} gives no conversation")
-    return conversations
+    return checked_conversations
 
 
 def sample(path: Path | None) -> list[Conversation]:

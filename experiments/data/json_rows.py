@@ -43,17 +43,17 @@ class JsonRows(Generic[Row]):
             DataError: the file cannot be read as either.
         """
         adapter = TypeAdapter(self._model)
-        done = told = 0
+        read_bytes = announced_bytes = 0
         size = self._path.stat().st_size if self._path.is_file() else 0
         for where, raw in self._rows():
             try:
                 yield where, adapter.validate_json(raw)
             except ValidationError as error:
                 self._reading.invalid(where, error, f"{self._expected} is expected, {self._remedy}")
-            done += len(raw)
-            if done - told >= _EVERY:
-                told = done
-                self._reading.advanced(done, size)
+            read_bytes += len(raw)
+            if read_bytes - announced_bytes >= _EVERY:
+                announced_bytes = read_bytes
+                self._reading.advanced(read_bytes, size)
 
     def _rows(self) -> Iterator[tuple[str, bytes]]:
         try:

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.data.data_settings import DataLimits, DataSettings
 from experiments.data.datasets import LOCOMO, checked, conversations_of
 from experiments.data.published.locomo import READER as LOCOMO_READER
 from experiments.data.reading import Progress, Reading, omission_lines
-from experiments.data.settings import DataLimits, DataSettings
 from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Question
@@ -51,15 +51,15 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
     cut = limit_conversations(splits, config.limits.conversations)
     unasked = {c.id for c in conversations if not c.questions and c.split != "sealed"}
     dropped = Counter({"conversations without questions": len(unasked)})
-    taken = {conversation.id for conversation in (*cut.train, *cut.validation, *cut.test)}
-    not_taken = {conversation.id for conversation in conversations} - taken - unasked
+    used_ids = {conversation.id for conversation in (*cut.train, *cut.validation, *cut.test)}
+    unused_ids = {conversation.id for conversation in conversations} - used_ids - unasked
     for name, left_out in reading.omissions.items():
-        if name not in not_taken:
+        if name not in unused_ids:
             dropped.update(left_out)
 
     def shortened(group: Sequence[Conversation]) -> tuple[Conversation, ...]:
-        kept = [shorten(conversation, config.limits, dropped) for conversation in group]
-        return tuple(conversation for conversation in kept if conversation.questions)
+        shortened_conversations = [shorten(conversation, config.limits, dropped) for conversation in group]
+        return tuple(conversation for conversation in shortened_conversations if conversation.questions)
 
     result = Splits(shortened(cut.train), shortened(cut.validation), shortened(cut.test))
     for name, group in result.named().items():
@@ -78,8 +78,8 @@ def read_dataset(config: DataSettings, reading: Reading) -> list[Conversation]:
         DataError: the file is unusable, and what `reading` raises.
     """
     if config.dataset == LOCOMO:
-        found = LOCOMO_READER.read(config.data, reading, config.locomo.categories)
-        return checked(found, f"dataset: {LOCOMO!r}")
+        conversations = LOCOMO_READER.read(config.data, reading, config.locomo.categories)
+        return checked(conversations, f"dataset: {LOCOMO!r}")
     return conversations_of(config.dataset, config.data, reading)
 
 
@@ -89,7 +89,9 @@ def load_sealed(config: DataSettings) -> tuple[Conversation, ...]:
     Raises:
         DataError: the data set has none.
     """
-    sealed = tuple(each for each in conversations_of(config.dataset, config.data) if each.split == "sealed")
+    sealed = tuple(
+        conversation for conversation in conversations_of(config.dataset, config.data) if conversation.split == "sealed"
+    )
     if sealed:
         return sealed
     raise DataError(
@@ -153,12 +155,12 @@ def limit_conversations(splits: Splits, limit: int | None) -> Splits:
         raise DataError(f"--limit-conversations {limit}: at least {FEWEST} are needed for train, validation and test")
     groups = splits.named()
     room = dict.fromkeys(groups, 0)
-    left = limit
-    while left and any(room[name] < len(group) for name, group in groups.items()):
+    remaining = limit
+    while remaining and any(room[name] < len(group) for name, group in groups.items()):
         for name, group in groups.items():
-            if left and room[name] < len(group):
+            if remaining and room[name] < len(group):
                 room[name] += 1
-                left -= 1
+                remaining -= 1
     return Splits(splits.train[: room["train"]], splits.validation[: room["validation"]], splits.test[: room["test"]])
 
 
@@ -176,15 +178,15 @@ def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str
     def answerable(question: Question) -> bool:
         return turns.issuperset(question.evidence) and bool(question.evidence or not cut)
 
-    kept = [question for question in conversation.questions if answerable(question)]
-    count = len(kept) if limits.questions is None else min(limits.questions, len(kept))
-    chosen = [kept[place * len(kept) // count] for place in range(count)]
+    usable = [question for question in conversation.questions if answerable(question)]
+    count = len(usable) if limits.questions is None else min(limits.questions, len(usable))
+    chosen = [usable[place * len(usable) // count] for place in range(count)]
     if dropped is not None:
-        dropped["questions whose evidence lies in sessions cut off"] += len(conversation.questions) - len(kept)
-        dropped["questions over --limit-questions"] += len(kept) - len(chosen)
+        dropped["questions whose evidence lies in sessions cut off"] += len(conversation.questions) - len(usable)
+        dropped["questions over --limit-questions"] += len(usable) - len(chosen)
     facts = tuple(fact for fact in conversation.facts if fact.turn in turns)
-    held = {fact.id for fact in facts}
-    questions = tuple(_within(question, turns, held) for question in chosen)
+    fact_ids = {fact.id for fact in facts}
+    questions = tuple(_within(question, turns, fact_ids) for question in chosen)
     return conversation.model_copy(update={"sessions": sessions, "facts": facts, "questions": questions})
 
 

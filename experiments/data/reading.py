@@ -58,18 +58,18 @@ class Reading:
 
     def unreadable(self, error: MemtuneError, remedy: str) -> None:
         """Report a file that a reader of something else refused; `remedy` is added where the message has none."""
-        said = in_one_line(error)
-        self.problem(said if "; " in said else f"{said}; {remedy}")
+        message = in_one_line(error)
+        self.problem(message if "; " in message else f"{message}; {remedy}")
 
-    def left_out(self, conversation: str, what: str, count: int = 1) -> None:
+    def left_out(self, conversation: str, reason: str, count: int = 1) -> None:
         """Note what of a conversation is not used, such as `questions without a gold answer`."""
         if count:
-            self._left_out[conversation][what] += count
+            self._left_out[conversation][reason] += count
 
-    def advanced(self, done: int, total: int) -> None:
+    def advanced(self, completed: int, total: int) -> None:
         """Say how far the reading is."""
         if self._progress is not None:
-            self._progress(done, total)
+            self._progress(completed, total)
 
     @property
     def omissions(self) -> Mapping[str, Mapping[str, int]]:
@@ -78,15 +78,15 @@ class Reading:
 
     def omitted(self) -> list[str]:
         """What was left out of all conversations together, a line for each kind of thing."""
-        everything = Counter[str]()
+        totals = Counter[str]()
         for counts in self._left_out.values():
-            everything.update(counts)
-        return omission_lines(everything)
+            totals.update(counts)
+        return omission_lines(totals)
 
 
 def omission_lines(left_out: Mapping[str, int]) -> list[str]:
     """What was left out and how often, for people to read."""
-    return [f"{number} {what} left out" for what, number in left_out.items() if number]
+    return [f"{number} {reason} left out" for reason, number in left_out.items() if number]
 
 
 Read = Callable[[Path, Reading], Iterable[Conversation]]
@@ -162,7 +162,7 @@ def needed(name: str, path: Path | None) -> Path:
     return path
 
 
-def conversation_made(where: str, remedy: str, reading: Reading, values: Mapping[str, object]) -> Conversation | None:
+def build_conversation(where: str, remedy: str, reading: Reading, values: Mapping[str, object]) -> Conversation | None:
     """A conversation of these values; None, with its problems reported, where they break a rule of conversations."""
     try:
         return Conversation.model_validate(values)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from experiments.attributing.attributions import BlameLine, CaseLine
+from experiments.display.terminal import shortened
 
 _ALIKE = 0.6
 _LONGEST_EXAMPLE = 240
@@ -55,8 +56,7 @@ class CaseCluster:
         main = self.cases[0].main
         if main is None or "…" not in self.words:
             return None
-        reason = " ".join(main.reason.split())
-        return reason if len(reason) <= _LONGEST_EXAMPLE else f"{reason[: _LONGEST_EXAMPLE - 1]}…"
+        return shortened(" ".join(main.reason.split()), _LONGEST_EXAMPLE)
 
 
 def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
@@ -67,20 +67,21 @@ def case_clusters(cases: Iterable[CaseLine]) -> list[CaseCluster]:
     The result is a function of the set of failures.
     """
     blamed = [(case, main) for case in cases if (main := case.main) is not None]
-    blamed.sort(key=lambda item: (-item[1].confidence, item[0].key))
+    blamed.sort(key=lambda pair: (-pair[1].confidence, pair[0].key))
     led: list[tuple[frozenset[str], CaseCluster]] = []
     for case, blame in blamed:
         words = masked(blame.reason)
-        said = frozenset(words.lower().split())
-        for spoken, cluster in led:
-            if _same_error(cluster, blame) and len(spoken & said) >= _ALIKE * len(spoken | said):
+        reason_words = frozenset(words.lower().split())
+        for leader_words, cluster in led:
+            shared = len(leader_words & reason_words)
+            if _same_error(cluster, blame) and shared >= _ALIKE * len(leader_words | reason_words):
                 cluster.cases.append(case)
                 break
         else:
-            led.append((said, CaseCluster(blame.operation, blame.error_type, words, [case])))
+            led.append((reason_words, CaseCluster(blame.operation, blame.error_type, words, [case])))
     clusters = [cluster for _, cluster in led]
-    alone = len({(one.operation, one.error_type) for one in clusters}) == 1
-    return sorted((replace(one, alone=alone) for one in clusters), key=lambda cluster: -len(cluster.cases))
+    alone = len({(cluster.operation, cluster.error_type) for cluster in clusters}) == 1
+    return sorted((replace(cluster, alone=alone) for cluster in clusters), key=lambda cluster: -len(cluster.cases))
 
 
 def masked(reason: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from attribution.text.content import text_of
 from experiments.attributing.attributions import CaseLine
+from experiments.display.terminal import shortened
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 
@@ -51,26 +52,30 @@ def slice_of(graph: ExecutionGraph, case: CaseLine) -> tuple[SliceOperation, ...
     graph = graph.until(answering[-1].id) if answering else graph
     blamed = [b.operation_id for b in case.decisive if b.operation_id in graph.operations]
     evidence = dict.fromkeys(vid for b in case.decisive for vid in b.evidence if vid in graph.variables)
-    wanted: dict[str, None] = dict.fromkeys(oid for oid in blamed if oid is not None)
-    wanted |= dict.fromkeys(one.id for one in answering)
+    needed: dict[str, None] = dict.fromkeys(oid for oid in blamed if oid is not None)
+    needed |= dict.fromkeys(operation.id for operation in answering)
     for answer in answering:
         for vid in answer.input_ids():
-            same = (one.id for one in graph.producers(vid) if one.session is not None and one.session == answer.session)
-            wanted |= dict.fromkeys(same)
+            same = (
+                producer.id
+                for producer in graph.producers(vid)
+                if producer.session is not None and producer.session == answer.session
+            )
+            needed |= dict.fromkeys(same)
     for vid in evidence:
-        wanted |= dict.fromkeys(one.id for one in graph.producers(vid))
+        needed |= dict.fromkeys(producer.id for producer in graph.producers(vid))
         if graph.variables[vid].kind == "message":
-            wanted |= dict.fromkeys(one.id for one in graph.consumers(vid)[:2])
-    kept = set(list(wanted)[:MOST_OPERATIONS])
+            needed |= dict.fromkeys(consumer.id for consumer in graph.consumers(vid)[:2])
+    chosen = set(list(needed)[:MOST_OPERATIONS])
     marked = set(evidence) | ({case.prediction} if case.prediction else set())
     return tuple(
-        _shown(graph, operation, operation.id in blamed, marked, case.evidence)
+        _operation_view(graph, operation, operation.id in blamed, marked, case.evidence)
         for operation in graph.operations.values()
-        if operation.id in kept
+        if operation.id in chosen
     )
 
 
-def _shown(
+def _operation_view(
     graph: ExecutionGraph, operation: Operation, blamed: bool, marked: set[str], turns: Sequence[str]
 ) -> SliceOperation:
     def telling(link: tuple[str, str]) -> bool:
@@ -102,5 +107,5 @@ def _shown(
 
 def _value(role: str, variable: Variable, marked: bool) -> SliceValue:
     text = " ".join((text_of(variable.value) or ("" if variable.value is None else str(variable.value))).split())
-    shown = text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
-    return SliceValue(variable.id, role, variable.name, shown or variable.kind.replace("_", " "), marked)
+    shown_text = shortened(text, LONGEST_VALUE) or variable.kind.replace("_", " ")
+    return SliceValue(variable.id, role, variable.name, shown_text, marked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,7 +12,6 @@ from attribution.cases import OUTSIDE_THE_SYSTEM
 from attribution.signals import Signals, aggregate
 from experiments.attributing.attributions import Attributions, CaseLine
 from experiments.diagnosis.case_clusters import case_clusters
-from experiments.diagnosis.remedies import By, remedy_beyond, remedy_for
 from optimizer.evaluation.ladder import Rung, attainable
 from tracing.systems.protocol import OperationSpec, Stage
 
@@ -27,6 +27,14 @@ LOST_AT: dict[str, int] = {
 FLOW = ("said in the conversation", "extracted", "stored at the end", "in the answer's context", "answered right")
 
 _Namer = Callable[[Iterable[CaseLine]], tuple[str, ...]]
+By = Literal["prompt", "either", "system", "data", "judge"]
+BY_PROMPT: frozenset[By] = frozenset(("prompt", "either"))
+_SYSTEM: dict[Stage, str] = {
+    "extract": "change how it cuts and passes on what it reads (size of the pieces, overlap, what it leaves out)",
+    "update": "change how it carries out what was decided, or let something decide that",
+    "retrieve": "change how it searches: how many entries, another embedding model, words beside vectors, the ranking",
+    "answer": "change what it is given and how its reply is read",
+}
 
 
 class _Fact(BaseModel):
@@ -152,50 +160,50 @@ class Diagnosis(_Fact):
 
 
 def diagnose(
-    said: Attributions, *, title: str, subtitle: str, ladder: Sequence[Rung] = (), notes: Sequence[str] = ()
+    attributions: Attributions, *, title: str, subtitle: str, ladder: Sequence[Rung] = (), notes: Sequence[str] = ()
 ) -> Diagnosis:
     """The facts that follow from attributions."""
-    lines = list(said.cases.values())
+    lines = list(attributions.cases.values())
     names = {line.key: f"c{number}" for number, line in enumerate(lines, start=1)}
 
-    def named(cases: Iterable[CaseLine]) -> tuple[str, ...]:
+    def case_ids(cases: Iterable[CaseLine]) -> tuple[str, ...]:
         return tuple(names[case.key] for case in cases)
 
-    with_cases = [trace for trace in said.traces.values() if trace.cases]
+    with_cases = [trace for trace in attributions.traces.values() if trace.cases]
     judged = sum(trace.cases for trace in with_cases)
     failures = sum(trace.failed for trace in with_cases)
     total = judged if with_cases and all(trace.all_judged for trace in with_cases) else None
     signals = aggregate(
         [line.attribution() for line in lines],
-        _specs(said),
+        _specs(attributions),
         total_cases=total or len(lines),
         seed=0,
         conversations=len({trace.conversation for trace in with_cases}),
         gains=attainable(ladder) if ladder else None,
     )
-    operations = _operations(signals, said, lines, total, named)
-    known = all(trace.prompts_known for trace in said.traces.values())
+    operations = _operations(signals, attributions, lines, total, case_ids)
+    prompts_known = all(trace.prompts_known for trace in attributions.traces.values())
     beyond = [case for case in lines if (main := case.main) is not None and main.error_type in OUTSIDE_THE_SYSTEM]
     clusters = case_clusters(lines)
     facts = tuple(
         ClusterFact(
-            operation=one.operation,
-            error_type=one.error_type,
-            words=one.words,
-            example=one.example,
-            caveat=one.caveat,
-            cases=named(one.cases),
+            operation=cluster.operation,
+            error_type=cluster.error_type,
+            words=cluster.words,
+            example=cluster.example,
+            caveat=cluster.caveat,
+            cases=case_ids(cluster.cases),
         )
-        for one in clusters
+        for cluster in clusters
     )
     return Diagnosis(
         title=title,
         subtitle=subtitle,
-        method=said.header.method,
-        model=said.header.model,
+        method=attributions.header.method,
+        model=attributions.header.model,
         counts=Counts(
-            traces=len(said.traces),
-            damaged=sum(trace.problem is not None for trace in said.traces.values()),
+            traces=len(attributions.traces),
+            damaged=sum(trace.problem is not None for trace in attributions.traces.values()),
             judged=total,
             failures=max(failures, len(lines)),
             attributed=sum(bool(case.decisive) for case in lines),
@@ -204,43 +212,43 @@ def diagnose(
             undone=max(failures, len(lines)) - len(lines) + sum(case.failed is not None for case in lines),
             tokens=sum(case.tokens for case in lines),
         ),
-        prompts_known=known,
+        prompts_known=prompts_known,
         operations=operations,
-        fixable=signals.fixable_share if known and any(loss.failures for loss in operations) else None,
-        prompts=_prompts(signals) if known and total is not None else (),
+        fixable=signals.fixable_share if prompts_known and any(loss.failures for loss in operations) else None,
+        prompts=_prompts(signals) if prompts_known and total is not None else (),
         error_types=dict(Counter(main.error_type for case in lines if (main := case.main)).most_common()),
-        flow=_flow(lines, 0 if total is None else judged - failures, named),
+        flow=_flow(lines, 0 if total is None else judged - failures, case_ids),
         ladder=tuple(ladder),
         clusters=facts,
-        actions=_actions(operations, facts, lines, total, named, known=known),
-        damaged=tuple(trace.problem for trace in said.traces.values() if trace.problem is not None),
-        abstained=_abstained(lines, named),
+        actions=_actions(operations, facts, lines, total, case_ids, prompts_known=prompts_known),
+        damaged=tuple(trace.problem for trace in attributions.traces.values() if trace.problem is not None),
+        abstained=_abstained(lines, case_ids),
         cases=tuple(DiagnosedCase(id=names[line.key], line=line) for line in lines),
-        notes=(*notes, *_notes(said)),
+        notes=(*notes, *_notes(attributions)),
     )
 
 
-def _notes(said: Attributions) -> list[str]:
+def _notes(attributions: Attributions) -> list[str]:
     notes = []
-    if len({trace.conversation for trace in said.traces.values() if trace.cases}) == 1:
+    if len({trace.conversation for trace in attributions.traces.values() if trace.cases}) == 1:
         notes.append(
             "All is from one conversation, which says little about others: the intervals are as wide as possible."
         )
-    troubles = [case.incomplete for case in said.cases.values() if case.incomplete is not None]
+    troubles = [case.incomplete for case in attributions.cases.values() if case.incomplete is not None]
     if troubles:
         notes.append(f"{len(troubles)} verdicts were found without the model, whose calls failed: {troubles[0]}.")
     return notes
 
 
-def _specs(said: Attributions) -> list[OperationSpec]:
+def _specs(attributions: Attributions) -> list[OperationSpec]:
     """The operations of all traces, by name."""
-    return list({spec.name: spec for trace in said.traces.values() for spec in trace.specs()}.values())
+    return list({spec.name: spec for trace in attributions.traces.values() for spec in trace.specs()}.values())
 
 
 def _operations(
-    signals: Signals, said: Attributions, lines: Sequence[CaseLine], total: int | None, named: _Namer
+    signals: Signals, attributions: Attributions, lines: Sequence[CaseLine], total: int | None, case_ids: _Namer
 ) -> tuple[OperationLoss, ...]:
-    stages = {spec.name: spec.stage for spec in _specs(said)}
+    stages = {spec.name: spec.stage for spec in _specs(attributions)}
     return tuple(
         OperationLoss(
             operation=signal.operation,
@@ -255,7 +263,7 @@ def _operations(
             confirmed=signal.confirmed,
             failures=signal.failures,
             error_types=dict(signal.error_types),
-            cases=named(line for line in lines if any(b.operation == signal.operation for b in line.decisive)),
+            cases=case_ids(line for line in lines if any(b.operation == signal.operation for b in line.decisive)),
         )
         for signal in signals.signals
     )
@@ -264,26 +272,26 @@ def _operations(
 def _prompts(signals: Signals) -> tuple[LossByPrompt, ...]:
     return tuple(
         LossByPrompt(
-            prompt=one.prompt,
-            operations=tuple(signal.operation for signal in signals.signals if signal.prompt == one.prompt),
-            loss=one.loss,
-            loss_ci=one.loss_ci,
+            prompt=prompt_signal.prompt,
+            operations=tuple(signal.operation for signal in signals.signals if signal.prompt == prompt_signal.prompt),
+            loss=prompt_signal.loss,
+            loss_ci=prompt_signal.loss_ci,
         )
-        for one in signals.prompts
+        for prompt_signal in signals.prompts
     )
 
 
-def _flow(lines: Sequence[CaseLine], right: int, named: _Namer) -> tuple[FlowStep, ...]:
+def _flow(lines: Sequence[CaseLine], right: int, case_ids: _Namer) -> tuple[FlowStep, ...]:
     lost: list[list[CaseLine]] = [[] for _ in FLOW[1:]]
     for case in lines:
         main = case.main
         if main is not None and main.error_type in LOST_AT:
             lost[LOST_AT[main.error_type]].append(case)
-    left = right + sum(map(len, lost))
-    steps = [FlowStep(name=FLOW[0], reached=left, lost=0)]
+    remaining = right + sum(map(len, lost))
+    steps = [FlowStep(name=FLOW[0], reached=remaining, lost=0)]
     for name, cases in zip(FLOW[1:], lost, strict=True):
-        left -= len(cases)
-        steps.append(FlowStep(name=name, reached=left, lost=len(cases), cases=named(cases)))
+        remaining -= len(cases)
+        steps.append(FlowStep(name=name, reached=remaining, lost=len(cases), cases=case_ids(cases)))
     return tuple(steps)
 
 
@@ -292,35 +300,58 @@ def _actions(
     clusters: Sequence[ClusterFact],
     lines: Sequence[CaseLine],
     total: int | None,
-    named: _Namer,
+    case_ids: _Namer,
     *,
-    known: bool,
+    prompts_known: bool,
 ) -> tuple[Action, ...]:
-    found = []
+    actions = []
     for loss in operations:
         if loss.failures:
-            typical = next((one for one in clusters if one.operation == loss.operation), None)
-            what, by = remedy_for(loss.operation, loss.stage, loss.prompt, known=known)
+            typical = next((cluster for cluster in clusters if cluster.operation == loss.operation), None)
+            what, by = remedy_for(loss.operation, loss.stage, loss.prompt, prompts_known=prompts_known)
             answers = "1 wrong answer" if loss.failures == 1 else f"{loss.failures} wrong answers"
             why = f"{answers}, {loss.share:.0%} of the loss"
             if typical is not None:
                 why += f"; most often ({len(typical.cases)}×): {typical.words}"
                 why += f" (for example: {typical.example})" if typical.example else ""
-            found.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
+            actions.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
     for error_type in sorted(OUTSIDE_THE_SYSTEM):
         cases = [case for case in lines if (main := case.main) is not None and main.error_type == error_type]
         if cases:
             what, why, by = remedy_beyond(error_type, len(cases))
             gain = None if total is None else len(cases) / total
-            found.append(Action(what=what, why=why, gain=gain, failures=len(cases), by=by, cases=named(cases)))
-    found.sort(key=lambda action: -(action.gain if action.gain is not None else action.failures))
-    return tuple(found)
+            actions.append(Action(what=what, why=why, gain=gain, failures=len(cases), by=by, cases=case_ids(cases)))
+    actions.sort(key=lambda action: -(action.gain if action.gain is not None else action.failures))
+    return tuple(actions)
 
 
-def _abstained(lines: Iterable[CaseLine], named: _Namer) -> dict[str, tuple[str, ...]]:
+def _abstained(lines: Iterable[CaseLine], case_ids: _Namer) -> dict[str, tuple[str, ...]]:
     reasons: dict[str, list[CaseLine]] = {}
     for case in lines:
         reason = case.failed or case.abstained
         if reason is not None:
             reasons.setdefault(reason, []).append(case)
-    return {reason: named(cases) for reason, cases in reasons.items()}
+    return {reason: case_ids(cases) for reason, cases in reasons.items()}
+
+
+def remedy_for(operation: str, stage: Stage, prompt: str | None, *, prompts_known: bool) -> tuple[str, By]:
+    """What to do about an operation, and by what; `known` says whether its prompt, or that it has none, is known."""
+    if not prompts_known and stage != "retrieve":
+        return f"Look at {operation}: rewrite its prompt if it has one, otherwise {_SYSTEM[stage]}", "either"
+    if not prompts_known:
+        return f"Look at {operation}: {_SYSTEM[stage]}", "system"
+    if prompt is not None:
+        return f"Rewrite the prompt {prompt} of {operation}; memtune run does this and measures it", "prompt"
+    return f"No prompt steers {operation}: {_SYSTEM[stage]}", "system"
+
+
+def remedy_beyond(error_type: str, count: int) -> tuple[str, str, By]:
+    """What to do about failures that are not the system's: what, why, and where."""
+    cases = f"{count} case{'s' if count > 1 else ''}"
+    if error_type == "AnnotationError":
+        return (
+            "Check the gold answers of these questions",
+            f"in {cases} the conversation does not support them",
+            "data",
+        )
+    return "Check the judge on these replies", f"in {cases} the answer is right after all", "judge"

@@ -33,37 +33,37 @@ def in_words(facts: Diagnosis, model: ChatModel) -> Diagnosis:
     Raises:
         BudgetExceededError: a budget does not allow the call.
     """
-    shown = _shown(facts)
+    facts_text = _facts_text(facts)
     try:
         with trace(), operation("report_prose", kind="llm"):
-            said = model.chat(
-                [{"role": "user", "content": _TASK.format(facts=shown)}], max_tokens=MOST_TOKENS, whole=False
+            prose_draft = model.chat(
+                [{"role": "user", "content": _TASK.format(facts=facts_text)}], max_tokens=MOST_TOKENS, whole=False
             ).text
     except ModelError as error:
         return facts.model_copy(update={"notes": (*facts.notes, f"No prose: {error}.")})
-    kept, dropped = borne_out(said, shown)
-    if not kept:
+    prose_kept, dropped = supported_sentences(prose_draft, facts_text)
+    if not prose_kept:
         return facts.model_copy(
             update={"notes": (*facts.notes, f"No prose: {model.settings.model} gave nothing usable.")}
         )
-    left = f" {dropped} sentence{'s' if dropped > 1 else ''} with other numbers left out." if dropped else ""
-    prose = f"{kept}\nWritten by {model.settings.model} from the facts below.{left}"
+    omission = f" {dropped} sentence{'s' if dropped > 1 else ''} with other numbers left out." if dropped else ""
+    prose = f"{prose_kept}\nWritten by {model.settings.model} from the facts below.{omission}"
     return facts.model_copy(update={"prose": prose})
 
 
-def borne_out(said: str, facts: str) -> tuple[str, int]:
+def supported_sentences(prose_draft: str, facts: str) -> tuple[str, int]:
     """The sentences whose numbers are all in the facts, and how many others there were."""
-    known = set(_numbers(facts))
-    sentences = [one for one in re.split(r"(?<=[.!?])\s+", " ".join(said.split())) if one]
-    kept = [sentence for sentence in sentences if known.issuperset(_numbers(sentence))]
-    return " ".join(kept), len(sentences) - len(kept)
+    numbers = set(_numbers(facts))
+    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", " ".join(prose_draft.split())) if sentence]
+    supported = [sentence for sentence in sentences if numbers.issuperset(_numbers(sentence))]
+    return " ".join(supported), len(sentences) - len(supported)
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(found) for found in re.findall(r"\d+(?:\.\d+)?", text)]
+    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
 
 
-def _shown(facts: Diagnosis) -> str:
+def _facts_text(facts: Diagnosis) -> str:
     """What the model receives: counts, shares in percent, clusters and actions, without cases."""
     operations = [
         {
@@ -77,16 +77,16 @@ def _shown(facts: Diagnosis) -> str:
         for loss in facts.operations
         if loss.failures
     ]
-    told = {
+    selection = {
         "system": facts.title,
         "counts": facts.counts.model_dump(exclude_none=True),
         "operations": operations,
         "flow": [{"place": step.name, "reached": step.reached, "lost before": step.lost} for step in facts.flow],
         "ladder": [{"rung": rung.name, "score": round(rung.score, 3)} for rung in facts.ladder],
         "clusters": [
-            {"cases": len(one.cases), "operation": one.operation, "reason": one.words}
-            for one in facts.clusters[:_MOST_CLUSTERS]
+            {"cases": len(cluster.cases), "operation": cluster.operation, "reason": cluster.words}
+            for cluster in facts.clusters[:_MOST_CLUSTERS]
         ],
         "actions": [{"what": action.what, "by": action.by} for action in facts.actions],
     }
-    return json.dumps(told, ensure_ascii=False)[:_LONGEST]
+    return json.dumps(selection, ensure_ascii=False)[:_LONGEST]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from experiments.display.terminal import one_line
+from experiments.display.terminal import one_line, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,8 +87,7 @@ def bars_height(count: int) -> float:
 
 def named(name: str) -> str:
     """A name as a chart shows it: on one line that has room, without what would act on the page around it."""
-    shown = one_line(name)
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+    return shortened(one_line(name), LONGEST_NAME)
 
 
 def svg(
@@ -112,17 +111,17 @@ def svg(
         paper: background of a picture that is shown alone; without one it takes the colours of its page.
     """
     page = io.StringIO()
-    with _drawn(draw, name, width=width, height=height, grid=grid, paper=paper) as figure:
+    with _figure(draw, name, width=width, height=height, grid=grid, paper=paper) as figure:
         figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = page.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
 
     def ours(tag: re.Match[str]) -> str:
-        found = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
+        renamed = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
         for colour, variable in THEMED.items() if paper is None else ():
-            found = found.replace(colour, f"var({variable}, {colour})")
-        return found
+            renamed = renamed.replace(colour, f"var({variable}, {colour})")
+        return renamed
 
     text = re.sub(r"<[^>]*>", ours, text)  # in tags alone: a name may be that of a colour
     return text.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
@@ -131,13 +130,13 @@ def svg(
 def png(draw: Any, *, width: float = 5.6, height: float) -> bytes:
     """Draw on fresh axes; return a picture on white, for what shows no SVG. As `svg` otherwise."""
     picture = io.BytesIO()
-    with _drawn(draw, "", width=width, height=height, grid=(1, 1), paper="white") as figure:
+    with _figure(draw, "", width=width, height=height, grid=(1, 1), paper="white") as figure:
         figure.savefig(picture, format="png", dpi=144)
     return picture.getvalue()
 
 
 @contextmanager
-def _drawn(
+def _figure(
     draw: Any, name: str, *, width: float, height: float, grid: tuple[int, int], paper: str | None
 ) -> Iterator[Figure]:
     import matplotlib as mpl

@@ -17,8 +17,7 @@ from rich.text import Text
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import DescriptionColumn, FailedColumn
 from experiments.display.tables import DIFF_STYLES, RunView, run_view
-from experiments.display.terminal import one_line
-from experiments.display.time_left import TimeLeft
+from experiments.display.terminal import one_line, shortened
 from experiments.interrupts import interrupts_shown_by
 from experiments.runs.intervals import interval_text, money_text
 from optimizer.evaluation.scores import SPLITS, Interval, Score, SplitName
@@ -34,6 +33,63 @@ OTHER_LINES = 19
 """Lines that everything but the difference takes at most, on a terminal of 80 columns."""
 REDRAWN_PER_SECOND = 2.0
 HINT = "Ctrl-C finishes the calls under way and saves"
+
+
+class TimeLeft:
+    """Expects further rounds to take what those so far took on average, and the test what the baselines took.
+
+    The test scores the seed first, and then a champion other than the seed, which is expected to take as long.
+
+    Args:
+        rounds: iterations of the run; None if that is open: then nothing is expected before the test.
+        clock: in seconds; the run begins now.
+    """
+
+    def __init__(self, rounds: int | None, clock: Callable[[], float]) -> None:
+        self._rounds, self._clock = rounds, clock
+        self._last = clock()
+        self._baselines = self._searched = 0.0
+        self._done = 0
+        self._accepted = False
+        self._test: float | None = None
+        self._tested = False
+
+    def scored(self, split: SplitName) -> None:
+        """The seed prompts were scored on a split; that of the test comes after the last round."""
+        took = self._since()
+        self._baselines += took
+        if split == "test":
+            self._test = took if self._accepted else 0.0
+
+    def tested(self) -> None:
+        """The test ended; how long it takes to save the run is not known."""
+        self._tested = True
+
+    def iteration(self, number: int, *, accepted: bool) -> None:
+        """A round ended; optimizers side by side make more of them than were asked for."""
+        self._searched += self._since()
+        self._accepted |= accepted
+        self._done = number
+        if self._rounds is not None:
+            self._rounds = max(self._rounds, number)
+
+    def seconds(self, allowed: float | None) -> float | None:
+        """Seconds left, at most `allowed`, the rest of a time budget; None if they are not known."""
+        if self._tested:
+            return None
+        running = self._clock() - self._last
+        expected: float | None = None
+        if self._test is not None:
+            expected = max(0.0, self._test - running)
+        elif self._done > 0 and self._rounds is not None:
+            round_s = self._searched / self._done
+            expected = max(0.0, (self._rounds - self._done) * round_s - running) + self._baselines
+        return min((limit for limit in (expected, allowed) if limit is not None), default=None)
+
+    def _since(self) -> float:
+        now = self._clock()
+        took, self._last = now - self._last, now
+        return took
 
 
 class Dashboard:
@@ -70,7 +126,7 @@ class Dashboard:
         self._left.scored(split)
 
     def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
-        self._round, self._signals = iteration, sorted(signals, key=lambda one: -one.share)
+        self._round, self._signals = iteration, sorted(signals, key=lambda signal: -signal.share)
 
     def iteration(self, record: IterationRecord) -> None:
         self._round, self._record = record.n, record
@@ -83,7 +139,7 @@ class Dashboard:
         """The end of the run tells which it is."""
         self._left.tested()
 
-    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+    def progress(self, phase: str, completed: int, total: int, failed: int = 0) -> None:
         """The phase is drawn by the bar of progress."""
 
     def __rich__(self) -> RenderableType:
@@ -101,65 +157,68 @@ class Dashboard:
 
     def _heading(self) -> Iterator[Text]:
         budget = self._budget
-        left = self._left.seconds(budget.remaining_time()[0] if budget is not None else None)
+        seconds_left = self._left.seconds(budget.remaining_time()[0] if budget is not None else None)
         of = "" if self._rounds is None else f" of {max(self._round, self._rounds)}"
         turn = f"round {self._round}{of}" if self._round else "before round 1"
-        expected = "–" if left is None else f"about {_minutes(left)}"
+        expected = "–" if seconds_left is None else f"about {_minutes(seconds_left)}"
         yield styled((f"{turn} · {_minutes(self._clock() - self._begun)} · time left: {expected}", "bold"))
         if budget is not None:
             spent, limits = budget.spent, budget.limits
-            told = [_of(f"{spent.calls:,}", limits.calls, "calls"), _of(f"{spent.tokens:,}", limits.tokens, "tokens")]
+            spending = [
+                _of(f"{spent.calls:,}", limits.calls, "calls"),
+                _of(f"{spent.tokens:,}", limits.tokens, "tokens"),
+            ]
             if spent.money or limits.money is not None:
-                told.append(_of(money_text(spent.money), limits.money, "money"))
-            yield styled("spent: ", " · ".join(told))
+                spending.append(_of(money_text(spent.money), limits.money, "money"))
+            yield styled("spent: ", " · ".join(spending))
 
     def _scores(self) -> Iterator[Text]:
         seed = [(split, self._seed[split]) for split in SPLITS if split in self._seed]
-        parts = [part for split, found in seed for part in _score(split, found.score, found.ci)]
+        parts = [part for split, seed_score in seed for part in _score(split, seed_score.score, seed_score.ci)]
         yield styled("seed prompts: ", *(parts or [("being scored", "dim")]))
         if self._champion is not None:
             yield styled("champion:     ", *_score("validation", *self._champion))
 
     def _blame(self) -> Table:
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
-        for one in [one for one in self._signals if one.failures][:MOST_OPERATIONS]:
-            bar = "█" * round(one.share * BAR)
-            interval = f"{one.share_ci[0]:.0%}–{one.share_ci[1]:.0%}"
+        for signal in [signal for signal in self._signals if signal.failures][:MOST_OPERATIONS]:
+            bar = "█" * round(signal.share * BAR)
+            interval = f"{signal.share_ci[0]:.0%}–{signal.share_ci[1]:.0%}"
             table.add_row(
-                _short(one.operation),
-                styled((bar.ljust(BAR, "·"), "red" if one.fixable else "dim")),
-                styled(f"{one.share:.0%}".rjust(4), (f" ({interval})", "dim")),
-                styled((f"{one.failures} failures" + ("" if one.fixable else ", no prompt can fix it"), "dim")),
+                _short(signal.operation),
+                styled((bar.ljust(BAR, "·"), "red" if signal.fixable else "dim")),
+                styled(f"{signal.share:.0%}".rjust(4), (f" ({interval})", "dim")),
+                styled((f"{signal.failures} failures" + ("" if signal.fixable else ", no prompt can fix it"), "dim")),
             )
         return table
 
     def _alignment(self) -> Iterator[Text]:
-        found = self._record.alignment if self._record is not None else {}
-        told = [
-            f"{_short(name)} {each.correlation:+.2f}"
-            + (f" ({each.ci[0]:+.2f} to {each.ci[1]:+.2f})" if each.ci is not None else "")
-            + (", misleads" if each.misleads else "")
-            for name, each in found.items()
-            if each.correlation is not None
+        alignments = self._record.alignment if self._record is not None else {}
+        correlations = [
+            f"{_short(name)} {alignment.correlation:+.2f}"
+            + (f" ({alignment.ci[0]:+.2f} to {alignment.ci[1]:+.2f})" if alignment.ci is not None else "")
+            + (", misleads" if alignment.misleads else "")
+            for name, alignment in alignments.items()
+            if alignment.correlation is not None
         ]
-        if told:
-            yield styled("recorded inputs predict the answers: ", "; ".join(told))
+        if correlations:
+            yield styled("recorded inputs predict the answers: ", "; ".join(correlations))
 
     def _edit(self, record: IterationRecord, most: int) -> Iterator[Text]:
         edit = record.edit
         if edit is None:
             return
-        told = f"accepted in round {record.n}: {len(edit.fixed)} fixed, {len(edit.broken)} broken of {edit.compared}"
-        yield styled((told, "green"))
+        counts = f"{len(edit.fixed)} fixed, {len(edit.broken)} broken of {edit.compared}"
+        yield styled((f"accepted in round {record.n}: {counts}", "green"))
         lines = [
             line
             for name, difference in edit.diffs.items()
-            for line in (f"@ {name}", *(one for one in difference.splitlines()[2:] if one[:1] in "+-"))
+            for line in (f"@ {name}", *(row for row in difference.splitlines()[2:] if row[:1] in "+-"))
         ]
         for line in lines[:most]:
-            shown = styled((f"  {one_line(line)}", DIFF_STYLES.get(line[:1], "")))
-            shown.no_wrap, shown.overflow = True, "ellipsis"
-            yield shown
+            text = styled((f"  {one_line(line)}", DIFF_STYLES.get(line[:1], "")))
+            text.no_wrap, text.overflow = True, "ellipsis"
+            yield text
         if len(lines) > most:
             yield styled((f"  … and {len(lines) - most} more lines", "dim"))
 
@@ -171,17 +230,17 @@ def live_run(rounds: int | None, *, quiet: bool = False) -> Iterator[tuple[RunVi
     On a terminal lines are printed above a dashboard; elsewhere there are lines of progress, as for other commands.
     """
     console = LiteralConsole(stderr=True)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if quiet or not console.is_terminal:
-            view = held.enter_context(run_view(quiet=quiet))
+            view = stack.enter_context(run_view(quiet=quiet))
             yield view, (view,)
             return
         columns = DescriptionColumn(), BarColumn(), MofNCompleteColumn(), FailedColumn(), TimeElapsedColumn()
         progress = Progress(*columns, console=console)
         dashboard = Dashboard(rounds, progress)
         live = Live(dashboard, console=console, refresh_per_second=REDRAWN_PER_SECOND, transient=True)
-        held.enter_context(live)
-        held.enter_context(interrupts_shown_by(dashboard.note))
+        stack.enter_context(live)
+        stack.enter_context(interrupts_shown_by(dashboard.note))
         view = RunView(console, progress, live)
         yield view, (view, dashboard)
 
@@ -195,13 +254,12 @@ def _of(spent: str, limit: float | None, name: str) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    minutes, rest = divmod(rounded, 60)
     return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"
 
 
 def _short(name: str) -> str:
-    shown = one_line(name)
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+    return shortened(one_line(name), LONGEST_NAME)

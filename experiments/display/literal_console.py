@@ -41,4 +41,4 @@ class LiteralConsole(Console):
 
 def styled(*parts: str | tuple[str, str]) -> Text:
     """Text of several parts, each as it is or with its style."""
-    return Text.assemble(*(visible(one) if isinstance(one, str) else (visible(one[0]), one[1]) for one in parts))
+    return Text.assemble(*(visible(part) if isinstance(part, str) else (visible(part[0]), part[1]) for part in parts))

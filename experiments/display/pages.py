@@ -30,7 +30,7 @@ def template(name: str) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_displayed
     )
     environment.filters |= {
         "p_value": p_text,
@@ -44,7 +44,7 @@ def template(name: str) -> Template:
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
 
 
-def _shown(value: Any) -> Any:
+def _displayed(value: Any) -> Any:
     """A value as a page shows it: texts without credentials or characters that hide or reorder others.
 
     Our own markup passes unchanged.

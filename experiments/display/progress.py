@@ -23,40 +23,40 @@ def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Iterator[P
     A terminal has a live line for each task. Elsewhere, such as in a file or a pipe, the unfinished tasks are printed
     every `EVERY_SECONDS`, without the columns that draw.
     """
-    shown = Progress(DescriptionColumn(), *columns, console=console, transient=True, disable=not console.is_terminal)
+    progress = Progress(DescriptionColumn(), *columns, console=console, transient=True, disable=not console.is_terminal)
     if console.is_terminal:
-        with shown:
-            yield shown
+        with progress:
+            yield progress
         return
     ended = threading.Event()
-    clock = shown.get_time
+    clock = progress.get_time
     since = clock()
 
     def print_lines() -> None:
         while not ended.wait(EVERY_SECONDS):
-            tasks = [task for task in shown.tasks if not task.finished]
-            for line in [_line(shown, task) for task in tasks] or [f"working, {clock() - since:.0f} s"]:
+            tasks = [task for task in progress.tasks if not task.finished]
+            for line in [_line(progress, task) for task in tasks] or [f"working, {clock() - since:.0f} s"]:
                 console.print(line, soft_wrap=True)
 
     lines = threading.Thread(target=print_lines, name="memtune-progress", daemon=True)
     lines.start()
     try:
-        yield shown
+        yield progress
     finally:
         ended.set()
         lines.join()
 
 
 @contextmanager
-def sending_shown(*, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+def sending_progress(*, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Progress on stderr of what is sent to MLflow, with the time that the rest takes at the speed so far."""
     if quiet:
-        yield lambda done, total: None
+        yield lambda completed, total: None
         return
     columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), LeftColumn()
-    with progress_on(LiteralConsole(stderr=True), *columns) as shown:
-        task = shown.add_task("sending to MLflow; Ctrl-C leaves the rest for later", total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+    with progress_on(LiteralConsole(stderr=True), *columns) as progress:
+        task = progress.add_task("sending to MLflow; Ctrl-C leaves the rest for later", total=None)
+        yield lambda completed, total: progress.update(task, completed=completed, total=total)
 
 
 class LeftColumn(ProgressColumn):
@@ -68,8 +68,8 @@ class LeftColumn(ProgressColumn):
         return Text(f"about {task.elapsed / task.completed * (task.total - task.completed):.0f} s left")
 
 
-def _line(shown: Progress, task: Task) -> str:
-    texts = (column.render(task) for column in shown.columns if isinstance(column, ProgressColumn))
+def _line(progress: Progress, task: Task) -> str:
+    texts = (column.render(task) for column in progress.columns if isinstance(column, ProgressColumn))
     return " ".join(text.plain for text in texts if isinstance(text, Text) and text.plain)
 
 

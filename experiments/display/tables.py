@@ -1,4 +1,4 @@
-"""A run on the terminal: progress on stderr, results as tables on stdout."""
+"""A run on the terminal: progress on stderr; results as tables, and what was found and changed, on stdout."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import CallsColumn, FailedColumn, progress_on
+from experiments.display.terminal import shortened
 from experiments.runs.folder import RunFolder
 from experiments.runs.intervals import interval_text, money_text, p_phrase, p_text
 from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
+from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
 from optimizer.tuning.results import Attempt, IterationRecord, LoopResult
 
 if TYPE_CHECKING:
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
+_EXAMPLES = 2
+"""Questions that are shown of those an edit fixed, and of those it broke."""
+_LONGEST_REPLY = 60
+"""Characters of a reply on the last screen; `report.html` has it whole."""
+_MOST_DIFF_LINES = 24
 
 
 class RunView:
@@ -83,10 +90,10 @@ class RunView:
             why = closest.gate or f"{closest.local:+.3f} on recorded inputs, so nothing was asked with it"
             self._say(f"iteration {record.n}: closest was {closest.prompt} by {closest.source}: {why}")
         if record.settings:
-            has = ", ".join(f"{name} {each.after}" for name, each in record.changed.items()) or "the run's own"
+            has = ", ".join(f"{name} {change.after}" for name, change in record.changed.items()) or "the run's own"
             self._say(f"iteration {record.n}: {len(record.settings)} other settings considered; the champion has {has}")
-        for name, found in record.alignment.items():
-            if found.misleads:
+        for name, alignment in record.alignment.items():
+            if alignment.misleads:
                 self._say(
                     f"iteration {record.n}: what {name} gains on recorded inputs does not predict the answers; its "
                     "rewrites are compared end to end from now on"
@@ -106,23 +113,23 @@ class RunView:
         for line in unified_diff(before.splitlines(), attempt.text.splitlines(), "champion", "rewrite", lineterm=""):
             self._say((line, DIFF_STYLES.get(line[:1], "")))
         try:
-            kept = click.confirm("make it the champion?", err=True)
+            answer = click.confirm("make it the champion?", err=True)
         except click.Abort:
             # To all but click's own commands this is an error like any other.
             raise KeyboardInterrupt from None
         self._live.start()
-        return kept
+        return answer
 
-    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+    def progress(self, phase: str, completed: int, total: int, failed: int = 0) -> None:
         """Show the progress of a phase: `done` of `total`, and separately how many failed."""
         # A phase that measures one thing after another begins again, and a task that has ended does not.
-        if self._task is None or phase != self._phase or done < self._done:
+        if self._task is None or phase != self._phase or completed < self._done:
             if self._task is not None:
                 self._progress.remove_task(self._task)
             self._task = self._progress.add_task(phase, total=total, budget=self._budget)
             self._phase = phase
-        self._done = done
-        self._progress.update(self._task, completed=done, total=total, failed=failed)
+        self._done = completed
+        self._progress.update(self._task, completed=completed, total=total, failed=failed)
 
     def _say(self, *parts: str | tuple[str, str]) -> None:
         self._console.print(styled(*parts))
@@ -135,9 +142,9 @@ def _closest(attempts: Sequence[Attempt]) -> Attempt | None:
     """
     decided = [attempt for attempt in attempts if attempt.gate is not None]
     if decided:
-        return max(decided, key=lambda each: -math.inf if each.screening is None else each.screening)
+        return max(decided, key=lambda attempt: -math.inf if attempt.screening is None else attempt.screening)
     measured = [(attempt.local, attempt) for attempt in attempts if attempt.local is not None]
-    gain, closest = max(measured, key=lambda each: each[0], default=(math.inf, None))
+    gain, closest = max(measured, key=lambda candidate: candidate[0], default=(math.inf, None))
     return closest if gain <= 0 else None
 
 
@@ -191,13 +198,13 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         interval = f"95 % {interval_text(summary.delta_ci, '+.3f', between=' to ')}, " if summary.delta_ci else ""
         # Without an effect there is no power to report.
         chance = f", power {power:.2f}" if power is not None and summary.delta else ""
-        told = (
+        explanation = (
             f": {summary.delta:+.3f} on test ({interval}{p_phrase(summary.p_value)}{chance}, "
             f"{count} conversation{'s' if count != 1 else ', which gives no interval'})"
             if summary.rewritten
             else ": the champion is the seed prompts, so there is no difference to test"
         )
-        lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), told))
+        lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), explanation))
     else:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
     if summary.gain_sentence is not None:
@@ -211,20 +218,20 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     if summary.judge is not None:
         lines.append(styled(judge_line(summary.judge)))
     calls = summary.calls
-    made = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
+    spending = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     if calls.money is not None:
-        made += f"; money {money_text(calls.money)}"
+        spending += f"; money {money_text(calls.money)}"
     if calls.empty:
-        made += f"; {calls.empty:,} replies were empty"
-    return [*lines, styled(made), styled(f"stopped: {summary.stopped}")]
+        spending += f"; {calls.empty:,} replies were empty"
+    return [*lines, styled(spending), styled(f"stopped: {summary.stopped}")]
 
 
 def difference_line(verdict: Verdict, conversations: int) -> Text:
     """The difference between two candidates on the same conversations."""
     interval = f"95 % {interval_text(verdict.delta_ci, '+.3f', between=' to ')}, " if verdict.delta_ci else ""
     units = f"{conversations} conversation{'s' if conversations != 1 else ''}"
-    told = f": {verdict.delta:+.3f} ({interval}{p_phrase(verdict.p_value)}, {units})"
-    return styled((verdict.verdict, VERDICT_STYLES[verdict.verdict]), told)
+    explanation = f": {verdict.delta:+.3f} ({interval}{p_phrase(verdict.p_value)}, {units})"
+    return styled((verdict.verdict, VERDICT_STYLES[verdict.verdict]), explanation)
 
 
 def judge_line(judge: SummaryJudge) -> str:
@@ -264,12 +271,51 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     return table
 
 
-def comparison_table(ids: Sequence[str], found: RunComparison) -> Table:
+def comparison_table(ids: Sequence[str], comparison: RunComparison) -> Table:
     """Runs side by side under their ids; two fit a terminal of 80 columns."""
     table = plain_table()
-    table.add_column("", no_wrap=True, min_width=max(len(row[0]) for row in found.rows))
+    table.add_column("", no_wrap=True, min_width=max(len(row[0]) for row in comparison.rows))
     for name in ids:
         table.add_column(name, overflow="fold")
-    for row in found.rows:
+    for row in comparison.rows:
         table.add_row(*row)
     return table
+
+
+def change_lines(summary: Summary) -> Iterator[Text]:
+    """Whose fault the wrong answers were, and what each accepted edit changed, fixed and broke."""
+    first = next((record for record in summary.iterations if record.blame), None)
+    if first is not None:
+        shares = sorted(first.blame.items(), key=lambda pair: -pair[1].share)
+        text = ", ".join(f"{operation} {blame.share:.0%}" for operation, blame in shares if blame.share)
+        yield styled(("blame", "bold"), f": {text or 'none'} of the wrong answers of train")
+    for record in summary.iterations:
+        if record.edit is not None:
+            yield from _edit_lines(record.edit)
+
+
+def _edit_lines(edit: AcceptedEdit) -> Iterator[Text]:
+    for prompt, diff in edit.diffs.items():
+        yield styled(("accepted", "bold"), f": {prompt}")
+        lines = [line for line in diff.splitlines() if not line.startswith(("---", "+++", "@@"))]
+        for line in lines[:_MOST_DIFF_LINES]:
+            yield styled((f"  {line}", DIFF_STYLES.get(line[:1], "dim")))
+        if len(lines) > _MOST_DIFF_LINES:
+            yield styled((f"  … {len(lines) - _MOST_DIFF_LINES} more lines in the report", "dim"))
+    yield styled(
+        f"of {edit.compared} questions of the search it fixed {len(edit.fixed)} and broke {len(edit.broken)}:"
+        if edit.fixed or edit.broken
+        else f"of {edit.compared} questions of the search it changed the judgement of none"
+    )
+    yield from _case_lines("fixed", "green", edit.fixed)
+    yield from _case_lines("broke", "red", edit.broken)
+
+
+def _case_lines(word: str, style: str, cases: Sequence[ChangedCase]) -> Iterator[Text]:
+    for case in cases[:_EXAMPLES]:
+        yield styled(f"  {case.asked}")
+        yield styled("    ", (word, style), f": {_reply(case.before)} → {_reply(case.after)}")
+
+
+def _reply(text: str) -> str:
+    return f"“{shortened(' '.join(text.split()), _LONGEST_REPLY)}”"

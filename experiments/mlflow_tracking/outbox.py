@@ -12,9 +12,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from experiments.mlflow_tracking.blame_chart import LogBlameChart
-from experiments.mlflow_tracking.datasets import LogDatasets, LogEvaluationData
+from experiments.mlflow_tracking.logged_datasets import LogDatasets, LogEvaluationData
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
+from experiments.mlflow_tracking.run_artifacts import LogBlameChart
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.trace_writes import KeepTraces, LogTraces
 from experiments.mlflow_tracking.writes import (
@@ -79,7 +79,7 @@ _READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)
 _REDACTION = Redaction()
 
 
-def _shown(write: Write) -> Write:
+def _redacted(write: Write) -> Write:
     """A write as it may be looked at: questions, answers and replies are the user's, and may hold credentials."""
     return _READER.validate_python(_REDACTION.value(write.model_dump(mode="json")))
 
@@ -125,7 +125,7 @@ class Outbox:
         box = cls(store, folder)
         for number, line in enumerate(lines, start=2):
             try:
-                box._waiting.append(_shown(_READER.validate_json(line)))
+                box._waiting.append(_redacted(_READER.validate_json(line)))
             except ValidationError:
                 box.refused.append(f"{path}:{number}: is damaged, and was left out")
         if box.refused:
@@ -143,14 +143,14 @@ class Outbox:
         Raises:
             RunError: they cannot be kept either; they are still sent with the next ones.
         """
-        self._waiting += map(_shown, writes)
+        self._waiting += map(_redacted, writes)
         if self._clock() >= self._quiet_until:
             self._pass_on(seconds=SLOW_SECONDS)
         self._keep()
 
     def queue(self, writes: Iterable[Write]) -> None:
         """Keep writes in the folder, to be sent by `flush`, which tells if what is left then cannot be kept."""
-        self._waiting += map(_shown, writes)
+        self._waiting += map(_redacted, writes)
         with suppress(RunError):
             self._keep()
 
@@ -174,7 +174,7 @@ class Outbox:
             self._keep()
 
     def _pass_on(self, *, seconds: float, progress: Callable[[int, int], None] | None = None) -> None:
-        begun, sent, done = self._clock(), 0, 0
+        begun, sent, sent_size = self._clock(), 0, 0
         total = sum(write.size for write in self._waiting)
         self.trouble = None
         try:
@@ -188,9 +188,9 @@ class Outbox:
                         break
                     self.refused.append(in_words(error, self.store.uri))
                 sent += 1
-                done += write.size
+                sent_size += write.size
                 if progress is not None:
-                    progress(done, total)
+                    progress(sent_size, total)
                 if self._clock() - begun > seconds:
                     self._quiet_until = self._clock() + PAUSE_SECONDS
                     break

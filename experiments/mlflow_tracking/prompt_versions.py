@@ -56,9 +56,9 @@ class NameChampion(Write):
 
     def apply(self, store: TrackingStore, folder: Path) -> None:
         with store.as_default():
-            found = version_of(store.client, self.name, text_digest(self.text))
-            if found is not None and (self.better or not _has_champion(store.client, self.name)):
-                store.client.set_prompt_alias(self.name, CHAMPION, found.version)
+            version = version_of(store.client, self.name, text_digest(self.text))
+            if version is not None and (self.better or not _has_champion(store.client, self.name)):
+                store.client.set_prompt_alias(self.name, CHAMPION, version.version)
 
 
 def prompt_name(system: str, prompt: str) -> str:
@@ -93,7 +93,7 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def version_of(client: Any, name: str, wanted: str) -> Any:
+def version_of(client: Any, name: str, digest: str) -> Any:
     """The version of a prompt whose text has this digest, or None."""
     from mlflow.exceptions import MlflowException
 
@@ -106,7 +106,7 @@ def version_of(client: Any, name: str, wanted: str) -> Any:
                 return None
             raise
         for version in page:
-            if version.tags.get(TEXT_DIGEST) == wanted:
+            if version.tags.get(TEXT_DIGEST) == digest:
                 return version
         token = page.token
         if not token:

@@ -38,6 +38,16 @@ _USERS_OWN = ("experiments", "runs", "registered_models")
 _BESIDE = ("", "-journal", "-wal", "-shm")
 
 
+def store_file(home: Path) -> Path:
+    """The default store: a sqlite file under the home."""
+    return (home / "mlflow.db").resolve()
+
+
+def store_uri(home: Path) -> str:
+    """The URI of the default store."""
+    return f"sqlite:///{store_file(home)}"
+
+
 def make_ready(uri: str) -> None:
     """Make the store if it does not exist. An empty one whose creation was interrupted is moved out of the way.
 
@@ -128,12 +138,12 @@ def _newest_version() -> str | None:
     mlflow = find_spec("mlflow")
     assert mlflow is not None  # noqa: S101 (who asks has it)
     assert mlflow.submodule_search_locations is not None  # noqa: S101 (it is a package)
-    made: set[str] = set()
+    revisions: set[str] = set()
     followed: set[str] = set()
     for file in Path(mlflow.submodule_search_locations[0], "store", "db_migrations", "versions").glob("*.py"):
-        for name, said in _REVISION.findall(file.read_text(encoding="utf-8")):
-            (followed if name else made).update(re.findall(r"\w+", said))
-    heads = made - followed
+        for name, ids in _REVISION.findall(file.read_text(encoding="utf-8")):
+            (followed if name else revisions).update(re.findall(r"\w+", ids))
+    heads = revisions - followed
     return heads.pop() if len(heads) == 1 else None
 
 
@@ -161,14 +171,14 @@ def _make(path: Path) -> None:
         except (MlflowException, SQLAlchemyError) as error:
             if _is_interrupt(error):
                 raise KeyboardInterrupt from None
-            said = " ".join(str(error).split())[:300]
-            raise ConfigError(f"{path}: cannot be made ({said}); make room, or give another --home") from None
+            message = " ".join(str(error).split())[:300]
+            raise ConfigError(f"{path}: cannot be made ({message}); make room, or give another --home") from None
         os.replace(aside, path)
 
 
 def _is_interrupt(error: BaseException) -> bool:
     """Whether Ctrl-C caused it, after which SQLAlchemy may fail on the interrupted transaction."""
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
-        seen = seen.__cause__ or seen.__context__
-    return seen is not None
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, make_ready
+from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, is_ready, make_ready, store_uri
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
@@ -90,14 +91,14 @@ class TrackingStore:
             ConfigError: it is deleted.
         """
         if self._experiment_id is None:
-            found = self.client.get_experiment_by_name(self.experiment) or self._new_experiment()
-            if found.lifecycle_stage != "active":
+            experiment = self.client.get_experiment_by_name(self.experiment) or self._new_experiment()
+            if experiment.lifecycle_stage != "active":
                 raise ConfigError(
                     f"tracking.experiment: {self.experiment!r} is deleted in MLflow; "
                     "restore it there or give another name"
                 )
-            self._experiment_id = str(found.experiment_id)
-            if NOTE not in found.tags:
+            self._experiment_id = str(experiment.experiment_id)
+            if NOTE not in experiment.tags:
                 self.client.set_experiment_tag(self._experiment_id, NOTE, ABOUT)
         return self._experiment_id
 
@@ -120,10 +121,10 @@ class TrackingStore:
         """Id of the run called `name`, found by its key if this process did not start it, or None."""
         if name not in self._runs:
             key = self._key_of(name)
-            found = self.client.search_runs([self.experiment_id], filter_string=f"tags.`{KEY}` = '{key}'")
-            if not found:
+            matches = self.client.search_runs([self.experiment_id], filter_string=f"tags.`{KEY}` = '{key}'")
+            if not matches:
                 return None
-            self._runs[name] = found[0].info.run_id
+            self._runs[name] = matches[0].info.run_id
         return self._runs[name]
 
     def run_id(self, name: str = PARENT) -> str:
@@ -132,10 +133,10 @@ class TrackingStore:
         Raises:
             RefusedError: it was never started.
         """
-        found = self.find_run(name)
-        if found is None:
+        run_id = self.find_run(name)
+        if run_id is None:
             raise RefusedError(f"the store has no run {self._key_of(name)}")
-        return found
+        return run_id
 
     def begun(self) -> int:
         """When the parent run began, in milliseconds since the epoch.
@@ -149,13 +150,13 @@ class TrackingStore:
 
     def start_run(self, name: str, title: str, tags: Mapping[str, str], moment: int) -> None:
         """Start the run called `name`, with `title` in the UI, or resume one started before; `moment` in ms."""
-        found = self.find_run(name)
-        if found is not None:
-            self.client.update_run(found, status="RUNNING")
+        run_id = self.find_run(name)
+        if run_id is not None:
+            self.client.update_run(run_id, status="RUNNING")
         else:
-            given = {**tags, KEY: self._key_of(name)}
-            made = self.client.create_run(self.experiment_id, run_name=title, tags=given, start_time=moment)
-            self._runs[name] = made.info.run_id
+            all_tags = {**tags, KEY: self._key_of(name)}
+            run = self.client.create_run(self.experiment_id, run_name=title, tags=all_tags, start_time=moment)
+            self._runs[name] = run.info.run_id
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
@@ -166,11 +167,11 @@ class TrackingStore:
         Raises:
             OSError: another process writes for too long.
         """
-        wanted = {"MLFLOW_HTTP_REQUEST_TIMEOUT": str(self._timeout), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-        wanted = {name: value for name, value in wanted.items() if name not in os.environ}
+        variables = {"MLFLOW_HTTP_REQUEST_TIMEOUT": str(self._timeout), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+        variables = {name: value for name, value in variables.items() if name not in os.environ}
         # Importing MLflow takes seconds, for which nobody else should have to wait.
         import_module("mlflow.tracking")
-        with in_turn(self.uri), _environment(wanted):
+        with in_turn(self.uri), _environment(variables):
             yield
 
     @contextmanager
@@ -179,8 +180,8 @@ class TrackingStore:
         import mlflow
 
         before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-        wanted = {"MLFLOW_EXPERIMENT_ID": self.experiment_id, "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
-        with _environment(wanted):
+        variables = {"MLFLOW_EXPERIMENT_ID": self.experiment_id, "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
+        with _environment(variables):
             mlflow.set_tracking_uri(self.uri)
             try:
                 yield
@@ -192,13 +193,13 @@ class TrackingStore:
 
 
 @contextmanager
-def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    kept = {name: os.environ.get(name) for name in wanted}
-    os.environ |= wanted
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    previous = {name: os.environ.get(name) for name in variables}
+    os.environ |= variables
     try:
         yield
     finally:
-        for name, value in kept.items():
+        for name, value in previous.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
@@ -219,6 +220,39 @@ def is_refusal(error: BaseException) -> bool:
 
 def in_words(error: BaseException, uri: str) -> str:
     """An error on one line, without the credentials of `uri`."""
-    said = " ".join(str(error).replace(uri, without_credentials(uri)).split()) or type(error).__name__
+    message = " ".join(str(error).replace(uri, without_credentials(uri)).split()) or type(error).__name__
     password = urlsplit(uri).password
-    return excerpt(said, _LONGEST_SAID, password, unquote(password or ""))
+    return excerpt(message, _LONGEST_SAID, password, unquote(password or ""))
+
+
+def check_store(uri: str | None, experiment: str, home: Path) -> None:
+    """Refuse a store that a run would refuse; an unreachable server and a file yet to be made are accepted.
+
+    Args:
+        uri: of the store; None for the one of `home`.
+        experiment: name of the run's experiment.
+
+    Raises:
+        ConfigError: the store cannot be used, or the experiment is deleted there.
+    """
+    used = uri or store_uri(home)
+    file = file_of(used)
+    if file is not None and not is_ready(file):
+        return
+    store = TrackingStore(used, experiment, "")
+    try:
+        with store.bounded():
+            existing = store.client.get_experiment_by_name(experiment)
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever a store raises
+        if (store.remote or isinstance(error, TimeoutError)) and not is_refusal(error):
+            return
+        shown_uri = without_credentials(used)
+        raise ConfigError(
+            f"tracking.uri: {shown_uri}: {in_words(error, used)}; give the URI of a working MLflow store"
+        ) from None
+    if existing is not None and existing.lifecycle_stage != "active":
+        raise ConfigError(
+            f"tracking.experiment: {experiment!r} is deleted in MLflow; restore it there or give another name"
+        )

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from experiments.mlflow_tracking.case_tables import EXPECTED, SEPARATOR
 from experiments.mlflow_tracking.case_traces import CaseFeedback, CaseTrace
 from experiments.mlflow_tracking.prompt_versions import version_of
+from experiments.mlflow_tracking.run_artifacts import EXPECTED, SEPARATOR
 from experiments.mlflow_tracking.store import RefusedError, TrackingStore
 from experiments.mlflow_tracking.writes import Write
 from tracing.interchange.mlflow_traces import encodable, written_span
@@ -30,7 +30,7 @@ _COMPLETE = "mlflow.trace.spansLocation"
 _LONGEST_NAME, _LONGEST_PREVIEW, _LONGEST_SESSION = 500, 950, 240
 _AT_ONCE = 100
 
-_Item = TypeVar("_Item")
+_Element = TypeVar("_Element")
 
 
 class LogTraces(Write):
@@ -54,18 +54,18 @@ class LogTraces(Write):
         with store.as_default():
             client = TracingClient(store.uri)
             by_id = {_trace_id(store, self.run, trace.mark, final=self.final): trace for trace in self.traces}
-            known = client.store.batch_get_trace_infos(list(by_id))
-            complete = {info.trace_id for info in known if _COMPLETE in info.tags}
+            infos = client.store.batch_get_trace_infos(list(by_id))
+            complete = {info.trace_id for info in infos if _COMPLETE in info.tags}
             missing = {trace_id: trace for trace_id, trace in by_id.items() if trace_id not in complete}
             versions = _versions(store, missing.values())
             spans: list[Any] = []
             for trace_id, trace in missing.items():
-                made = _spans(trace_id, trace)
-                used = [versions[each] for each in trace.prompts.items() if each in versions]
-                client.start_trace(_info(store, run, trace_id, trace, made, used))
+                trace_spans = _spans(trace_id, trace)
+                used = [versions[prompt] for prompt in trace.prompts.items() if prompt in versions]
+                client.start_trace(_info(store, run, trace_id, trace, trace_spans, used))
                 if used:
                     client.store.link_prompts_to_trace(trace_id, used)
-                spans += made
+                spans += trace_spans
             if self.final:
                 store.client.link_traces_to_run(list(by_id), store.run_id())
             try:
@@ -85,7 +85,7 @@ class KeepTraces(Write):
         run = store.find_run(self.run)
         if run is None:
             return
-        kept = {_trace_id(store, self.run, mark, final=self.final) for mark in self.marks}
+        trace_ids = {_trace_id(store, self.run, mark, final=self.final) for mark in self.marks}
         where, token = store.experiment_id, None
         others: list[str] = []
         while True:
@@ -93,7 +93,7 @@ class KeepTraces(Write):
             page = store.client.search_traces(
                 locations=[where], run_id=run, page_token=token, include_spans=False, max_results=_AT_ONCE, flush=True
             )
-            others += [trace.info.trace_id for trace in page if trace.info.trace_id not in kept]
+            others += [trace.info.trace_id for trace in page if trace.info.trace_id not in trace_ids]
             token = page.token
             if not token:
                 break
@@ -108,7 +108,7 @@ def trace_writes(run: str, traces: Sequence[CaseTrace], *, final: bool) -> Itera
         yield LogTraces(run=run, traces=tuple(part), final=final)
 
 
-def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+def _parts(items: Sequence[_Element], size: int) -> Iterator[Sequence[_Element]]:
     return (items[first : first + size] for first in range(0, len(items), size))
 
 
@@ -119,9 +119,9 @@ def _trace_id(store: TrackingStore, run: str, mark: str, *, final: bool) -> str:
 
 def _versions(store: TrackingStore, traces: Any) -> dict[tuple[str, str], Any]:
     """The registered versions of prompts, by name and digest of the text."""
-    wanted = dict.fromkeys(each for trace in traces for each in trace.prompts.items())
-    known = {each: version_of(store.client, *each) for each in wanted}
-    return {each: version for each, version in known.items() if version is not None}
+    prompts = dict.fromkeys(prompt for trace in traces for prompt in trace.prompts.items())
+    versions = {prompt: version_of(store.client, *prompt) for prompt in prompts}
+    return {prompt: version for prompt, version in versions.items() if version is not None}
 
 
 def _info(
@@ -198,23 +198,25 @@ def _values(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, 
 def _assessments(trace_id: str, trace: CaseTrace) -> Iterator[Any]:
     from mlflow.entities import AssessmentSource, Expectation, Feedback
 
-    known = AssessmentSource(source_type="HUMAN", source_id="data set")
+    data_source = AssessmentSource(source_type="HUMAN", source_id="data set")
     # One text, since MLflow shows a list as JSON.
-    expected = Expectation(name=EXPECTED, value=encodable(SEPARATOR.join(trace.answers)), source=known)
+    expected = Expectation(name=EXPECTED, value=encodable(SEPARATOR.join(trace.answers)), source=data_source)
     there = {span.operation for span in trace.spans}
     yield _with_id(trace_id, "expectation", expected)
-    for place, each in enumerate(trace.feedback):
-        yield _with_id(trace_id, f"feedback {place}", _feedback(Feedback, AssessmentSource, trace_id, each, there))
+    for place, case_feedback in enumerate(trace.feedback):
+        yield _with_id(
+            trace_id, f"feedback {place}", _feedback(Feedback, AssessmentSource, trace_id, case_feedback, there)
+        )
 
 
-def _feedback(feedback: Any, source: Any, trace_id: str, given: CaseFeedback, there: set[str]) -> Any:
+def _feedback(feedback: Any, source: Any, trace_id: str, case_feedback: CaseFeedback, there: set[str]) -> Any:
     return feedback(
-        name=given.name,
-        value=given.value,
-        source=source(source_type="CODE", source_id=given.source),
-        rationale=given.rationale,
-        metadata=dict(given.metadata) or None,
-        span_id=_span_id(trace_id, given.operation) if given.operation in there else None,
+        name=case_feedback.name,
+        value=case_feedback.value,
+        source=source(source_type="CODE", source_id=case_feedback.source),
+        rationale=case_feedback.rationale,
+        metadata=dict(case_feedback.metadata) or None,
+        span_id=_span_id(trace_id, case_feedback.operation) if case_feedback.operation in there else None,
     )
 
 

@@ -15,13 +15,19 @@ from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from experiments.mlflow_tracking.attempts_table import attempts_table
-from experiments.mlflow_tracking.blame_chart import blame_chart
-from experiments.mlflow_tracking.case_tables import SIDES, case_tables
-from experiments.mlflow_tracking.case_traces import case_traces
-from experiments.mlflow_tracking.datasets import SplitData, evaluation_data, log_datasets
-from experiments.mlflow_tracking.description import describe
-from experiments.mlflow_tracking.metrics import (
+from experiments.mlflow_tracking.case_traces import case_traces, question_set
+from experiments.mlflow_tracking.logged_datasets import SplitData, evaluation_data, log_datasets
+from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.prompt_versions import (
+    NameChampion,
+    RegisterPrompt,
+    accepted_reasons,
+    prompt_name,
+    text_digest,
+)
+from experiments.mlflow_tracking.run_artifacts import SIDES, attempts_table, blame_chart, case_tables
+from experiments.mlflow_tracking.run_description import describe
+from experiments.mlflow_tracking.run_metrics import (
     COSTS,
     VALIDATION,
     before_a_step,
@@ -34,15 +40,7 @@ from experiments.mlflow_tracking.metrics import (
     spent_so_far,
     verdict_values,
 )
-from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
-from experiments.mlflow_tracking.prompt_versions import (
-    NameChampion,
-    RegisterPrompt,
-    accepted_reasons,
-    prompt_name,
-    text_digest,
-)
-from experiments.mlflow_tracking.question_set import question_set
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import NOTE, PARENT, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.trace_writes import trace_writes
 from experiments.mlflow_tracking.writes import (
@@ -84,16 +82,6 @@ FINISH_SECONDS = 300.0
 
 SEND_SECONDS = 3600.0
 """Time limit of `memtune mlflow send`, generous because its user waits for nothing else."""
-
-
-def store_file(home: Path) -> Path:
-    """The default store: a sqlite file under the home."""
-    return (home / "mlflow.db").resolve()
-
-
-def store_uri(home: Path) -> str:
-    """The URI of the default store."""
-    return f"sqlite:///{store_file(home)}"
 
 
 class MlflowRun:
@@ -175,8 +163,10 @@ class MlflowRun:
         except Exception as error:  # whatever a store raises
             passing = store.remote or isinstance(error, TimeoutError)
             if not passing or is_refusal(error):
-                reason, shown = in_words(error, store.uri), without_credentials(store.uri)
-                raise ConfigError(f"tracking.uri: {shown}: {reason}; give the URI of a working MLflow store") from None
+                reason, shown_uri = in_words(error, store.uri), without_credentials(store.uri)
+                raise ConfigError(
+                    f"tracking.uri: {shown_uri}: {reason}; give the URI of a working MLflow store"
+                ) from None
             outbox.keep_off(error)
         self = cls(outbox, system, seed, folder, clock, datasets=datasets, resumed=resumed)
         values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
@@ -195,12 +185,12 @@ class MlflowRun:
     @property
     def problems(self) -> list[str]:
         """What MLflow has not received, in words."""
-        found = list(self._outbox.refused)
+        problems = list(self._outbox.refused)
         if self._outbox.waiting:
             why = f" ({self._outbox.trouble})" if self._outbox.trouble else ""
             remedy = f"`memtune mlflow send {self._folder.named}` sends them"
-            found.insert(0, f"{self._outbox.waiting} writes wait in the run's folder{why}; {remedy}")
-        return found
+            problems.insert(0, f"{self._outbox.waiting} writes wait in the run's folder{why}; {remedy}")
+        return problems
 
     def baseline(self, split: SplitName, score: Score) -> None:
         self._metrics(self._side_run(BASELINE), side_scores(split, score), step=0)
@@ -236,7 +226,7 @@ class MlflowRun:
         self._metrics(nested, score | iteration_values(record) | cost, step=record.n)
         self._curve(score, step=record.n)
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
-        tags |= {f"settings.{name}": f"{each.before} → {each.after}" for name, each in record.changed.items()}
+        tags |= {f"settings.{name}": f"{change.before} → {change.after}" for name, change in record.changed.items()}
         if record.optimizer is not None:
             tags["optimizer"] = record.optimizer
         self._outbox.send(*(SetTag(run=nested, key=key, value=value) for key, value in tags.items()))
@@ -249,7 +239,7 @@ class MlflowRun:
             edit = json.dumps(Redaction().value(asdict(record.edit)), indent=2, ensure_ascii=False)
             texts.append(LogText(run=nested, path="edit.json", text=edit))
         if record.settings:
-            tried = json.dumps([asdict(each) for each in record.settings], indent=2, ensure_ascii=False)
+            tried = json.dumps([asdict(setting) for setting in record.settings], indent=2, ensure_ascii=False)
             texts.append(LogText(run=nested, path="settings.json", text=tried))
         if record.attempts:
             texts.append(attempts_table(self._iterations))
@@ -263,7 +253,7 @@ class MlflowRun:
         # Texts that lose without the settings they were tuned with are no champion of their name.
         self._stands = "regressed" not in (verdict.verdict, alone.verdict if alone is not None else None)
 
-    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+    def progress(self, phase: str, completed: int, total: int, failed: int = 0) -> None:
         """Progress is not recorded."""
 
     def cases(
@@ -288,7 +278,11 @@ class MlflowRun:
         """
         questions = question_set(baseline, champion, most)
         self._closing += case_tables(baseline, champion)
-        tested = [(seen.case.conversation, seen.case.question) for seen in baseline if seen.split == "test"]
+        tested = [
+            (seen_case.case.conversation, seen_case.case.question)
+            for seen_case in baseline
+            if seen_case.split == "test"
+        ]
         for data in self._datasets:
             if data.use == "test" and tested:
                 self._closing += evaluation_data(data, tested)
@@ -337,7 +331,7 @@ class MlflowRun:
             self._metrics(run, side_cost(result, CHAMPION), step=0)
         note = describe(self._folder.summary(), self._seed, result.champion_candidate)
         self._outbox.send(NameRun(title=self._ended(result)), SetTag(key=NOTE, value=note))
-        settings = {f"settings.{name}": f"{each.before} → {each.after}" for name, each in result.settings.items()}
+        settings = {f"settings.{name}": f"{change.before} → {change.after}" for name, change in result.settings.items()}
         self._outbox.send(*(SetTag(key=key, value=value) for key, value in settings.items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS, STUDY) if (self._folder.path / name).is_file()]
         self._outbox.send(
@@ -380,8 +374,8 @@ class MlflowRun:
     def _nested_run(self, name: str, tags: Mapping[str, str], data: tuple[SplitData, ...] = ()) -> str:
         if name not in self._open:
             self._open[name] = True
-            given = {RUN: self._folder.id, PART: name, **tags}
-            start = StartRun(run=name, title=f"{name} · {self._title}", moment=self._now(), tags=given)
+            run_tags = {RUN: self._folder.id, PART: name, **tags}
+            start = StartRun(run=name, title=f"{name} · {self._title}", moment=self._now(), tags=run_tags)
             self._outbox.send(start, *log_datasets(data, name))
         return name
 

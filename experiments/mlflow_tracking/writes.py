@@ -74,7 +74,7 @@ class LogParams(Write):
 
         run = store.run_id(self.run)
         there = store.client.get_run(run).data.params
-        store.client.log_batch(run, params=[Param(*item) for item in self.values.items() if item[0] not in there])
+        store.client.log_batch(run, params=[Param(*param) for param in self.values.items() if param[0] not in there])
 
 
 class LogMetrics(Write):
@@ -94,8 +94,10 @@ class LogMetrics(Write):
         from mlflow.entities import Metric
 
         run = store.run_id(self.run)
-        known = {key for key, value in self.values.items() if self.once and self._has(store, run, key, value)}
-        points = [Metric(key, value, self.moment, self.step) for key, value in self.values.items() if key not in known]
+        recorded = {key for key, value in self.values.items() if self.once and self._has(store, run, key, value)}
+        points = [
+            Metric(key, value, self.moment, self.step) for key, value in self.values.items() if key not in recorded
+        ]
         store.client.log_batch(run, metrics=points)
 
     def _has(self, store: TrackingStore, run: str, key: str, value: float) -> bool:
@@ -132,13 +134,13 @@ class LogFiles(Write):
     path: str
 
     def apply(self, store: TrackingStore, folder: Path) -> None:
-        run, found = store.run_id(self.run), folder / self.path
-        if found.is_file():
-            store.client.log_artifact(run, str(found))
-        for text in sorted(found.rglob("*.txt")):
+        run, source = store.run_id(self.run), folder / self.path
+        if source.is_file():
+            store.client.log_artifact(run, str(source))
+        for text in sorted(source.rglob("*.txt")):
             # Prompts: the run's folder has them as they are sent.
-            shown = redact(text.read_bytes().decode())
-            store.client.log_text(run, shown, text.relative_to(folder).as_posix())
+            prompt_text = redact(text.read_bytes().decode())
+            store.client.log_text(run, prompt_text, text.relative_to(folder).as_posix())
 
 
 class LogTable(Write):

@@ -14,12 +14,12 @@ from experiments.views.trace_page import question_anchor
 from tracing.errors import RunError
 
 
-def render_comparison(folders: Sequence[RunFolder], found: RunComparison, place: Path) -> str:
+def render_comparison(folders: Sequence[RunFolder], comparison: RunComparison, place: Path) -> str:
     """The page as HTML.
 
     Args:
         folders: of the runs.
-        found: their comparison.
+        comparison: their comparison.
         place: the folder that the page is for; links to reports and traces are relative to it.
     """
     cases: list[list[RunCase]] = []
@@ -38,7 +38,7 @@ def render_comparison(folders: Sequence[RunFolder], found: RunComparison, place:
         names=[folder.id for folder in folders],
         folders=folders,
         reports=[address_from(place, folder.path / REPORT) for folder in folders],
-        found=found,
+        comparison=comparison,
         missing=missing,
         splits=[] if missing else flips_of(cases),
         titles=SPLIT_TITLES,

@@ -18,12 +18,12 @@ SPLIT_TITLES: dict[SplitName, str] = {split: split.capitalize() for split in SPL
 
 def scores(summary: Summary) -> str | None:
     """Seed and champion on each split with their intervals; None where nothing was scored."""
-    shown = [
+    splits = [
         (split, title)
         for split, title in SPLIT_TITLES.items()
         if split in summary.baseline or split in summary.champion
     ]
-    if not shown:
+    if not splits:
         return None
 
     def draw(axes: Axes) -> None:
@@ -31,8 +31,8 @@ def scores(summary: Summary) -> str | None:
             ("baseline", -0.19, SEED, "seed prompts"),
             ("champion", 0.19, TUNED, "champion"),
         ):
-            found = getattr(summary, side)
-            points = [(place, found[split]) for place, (split, _) in enumerate(shown) if split in found]
+            side_scores = getattr(summary, side)
+            points = [(place, side_scores[split]) for place, (split, _) in enumerate(splits) if split in side_scores]
             if not points:
                 continue
             spots = [place + offset for place, _ in points]
@@ -45,7 +45,7 @@ def scores(summary: Summary) -> str | None:
                 axes.annotate(
                     f"{score.score:.2f}", (spot, 0), xytext=(0, 5), textcoords="offset points", ha="center", color=ink
                 )
-        axes.set_xticks(range(len(shown)), [title for _, title in shown])
+        axes.set_xticks(range(len(splits)), [title for _, title in splits])
         axes.set_ylim(0, 1)
         axes.set_ylabel(named(summary.metric))
         axes.grid(axis="x", visible=False)
@@ -56,12 +56,13 @@ def scores(summary: Summary) -> str | None:
 
 def blame(iteration: IterationRecord) -> str | None:
     """Share of the failures by operation with their intervals, largest on top; None where there was no failure."""
-    rows = sorted(iteration.blame.items(), key=lambda item: item[1].share)
+    rows = sorted(iteration.blame.items(), key=lambda pair: pair[1].share)
     if not rows:
         return None
 
     def draw(axes: Axes) -> None:
-        bars(axes, [name for name, _ in rows], [one.share for _, one in rows], cis=[one.ci for _, one in rows])
+        shares = [share for _, share in rows]
+        bars(axes, [name for name, _ in rows], [share.share for share in shares], cis=[share.ci for share in shares])
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xlabel("share of the failures, with 95 % interval")
@@ -110,9 +111,11 @@ def validation_curve(summary: Summary) -> str | None:
         points = [(0, start.score)] if start else []
         points += [(record.n, record.validation_score) for record in summary.iterations]
         axes.step([n for n, _ in points], [score for _, score in points], where="post", color=TUNED, linewidth=1.8)
-        for kept, label in ((True, "accepted"), (False, "kept the champion")):
-            spots = [(record.n, record.validation_score) for record in summary.iterations if record.accepted is kept]
-            face = TUNED if kept else "white"
+        for is_accepted, label in ((True, "accepted"), (False, "kept the champion")):
+            spots = [
+                (record.n, record.validation_score) for record in summary.iterations if record.accepted is is_accepted
+            ]
+            face = TUNED if is_accepted else "white"
             if spots:
                 axes.plot(*zip(*spots, strict=True), "o", color=TUNED, markerfacecolor=face, markersize=7, label=label)
         if start:
@@ -133,10 +136,10 @@ def cost(summary: Summary) -> str | None:
 
     def draw(axes: Axes) -> None:
         places = [record.n for record in summary.iterations]
-        made = [record.calls_made for record in summary.iterations]
-        axes.bar(places, made, 0.55, color=TUNED, label="made")
+        calls_made = [record.calls_made for record in summary.iterations]
+        axes.bar(places, calls_made, 0.55, color=TUNED, label="made")
         cached = [record.calls_cached for record in summary.iterations]
-        axes.bar(places, cached, 0.55, bottom=made, color=SEED, label="served from the cache")
+        axes.bar(places, cached, 0.55, bottom=calls_made, color=SEED, label="served from the cache")
         axes.set_xticks(places)
         axes.set_xlabel("iteration")
         axes.set_ylabel("model calls")

@@ -1,18 +1,22 @@
-"""The HTML report of a run: one file that works offline, without scripts."""
+"""The HTML report of a run, one file that works offline and without scripts, and the pages of traces it links to."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from experiments.display.pages import template
 from experiments.reports import run_charts
-from experiments.runs.cases_file import RunCase, Side
+from experiments.runs.cases_file import RunCase, Side, page_of
+from experiments.runs.folder import RunFolder
+from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import Summary
-from experiments.views.trace_page import question_anchor
+from experiments.views.trace_page import question_anchor, render_page
 from optimizer.evaluation.scores import SPLITS
 from optimizer.objectives.alignment import LEAST
 from optimizer.search.screening import SCREENED
@@ -76,11 +80,11 @@ class DiffLine:
     fold: int = 0
 
 
-def render_report(given: ReportInput) -> str:
+def render_report(content: ReportInput) -> str:
     """The report as an HTML page."""
     from markupsafe import Markup
 
-    summary = given.summary
+    summary = content.summary
     last = summary.iterations[-1] if summary.iterations else None
     drawn = {
         "scores": run_charts.scores(summary),
@@ -91,49 +95,52 @@ def render_report(given: ReportInput) -> str:
     }
     rewritten = summary.rewritten
     return template("report.html").render(
-        given=given,
+        content=content,
         run=summary,
         last=last,
         splits=tuple(run_charts.SPLIT_TITLES.items()),
         verdict_line=VERDICTS[summary.verdict] if rewritten or summary.verdict is None else UNCHANGED,
-        settings_alone=SETTINGS_ALONE if summary.settings and given.champion == given.seed else None,
+        settings_alone=SETTINGS_ALONE if summary.settings and content.champion == content.seed else None,
         screened=SCREENED,
         side_by_side=_side_by_side(summary),
-        measured_locally=any(attempt.local is not None for _, attempt in given.attempts),
+        measured_locally=any(attempt.local is not None for _, attempt in content.attempts),
         least_alignment=LEAST,
-        caveats=_caveats(given),
+        caveats=_caveats(content),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704
         # A word-for-word comparison would split a credential.
         diffs={
-            name: list(diff(redact(given.seed.get(name, "")), redact(text))) for name, text in given.champion.items()
+            name: list(diff(redact(content.seed.get(name, "")), redact(text)))
+            for name, text in content.champion.items()
         },
-        cases={split: cases_of(given.cases, split) for split in SPLITS},
+        cases={split: cases_of(content.cases, split) for split in SPLITS},
         sides=("seed", "champion") if rewritten else ("seed",),
-        links={case.key: trace_links(case, rewritten=rewritten) for case in given.cases},
-        changed=[name for name, text in given.champion.items() if given.seed.get(name) != text],
+        links={case.key: trace_links(case, rewritten=rewritten) for case in content.cases},
+        changed=[name for name, text in content.champion.items() if content.seed.get(name) != text],
     )
 
 
 def cases_of(cases: Sequence[RunCase], split: str) -> list[RunCase]:
     """The cases of a split: those that were answered wrong first, by the latest prompts they were asked with."""
-    return sorted((one for one in cases if one.split == split), key=lambda one: list(one.replies.values())[-1].passed)
+    return sorted(
+        (case for case in cases if case.split == split), key=lambda case: list(case.replies.values())[-1].passed
+    )
 
 
 def trace_links(case: RunCase, *, rewritten: bool) -> dict[Side, str]:
     """The pages of a case's traces, relative to the run's folder, opened on its question."""
     anchor = question_anchor(case.question_id)
     return {
-        side: f"{found.page}{anchor}"
-        for side, found in case.replies.items()
-        if found.page is not None and (side == "seed" or rewritten)
+        side: f"{reply.page}{anchor}"
+        for side, reply in case.replies.items()
+        if reply.page is not None and (side == "seed" or rewritten)
     }
 
 
 def _side_by_side(summary: Summary) -> dict[int, str | None]:
     """Iteration → its optimizer; empty where there is only one."""
-    found = {iteration.n: iteration.optimizer for iteration in summary.iterations}
-    return found if any(found.values()) else {}
+    optimizers = {iteration.n: iteration.optimizer for iteration in summary.iterations}
+    return optimizers if any(optimizers.values()) else {}
 
 
 def diff(before: str, after: str) -> Iterator[DiffLine]:
@@ -141,40 +148,40 @@ def diff(before: str, after: str) -> Iterator[DiffLine]:
     old, new = before.splitlines(), after.splitlines()
     for tag, first, last, start, end in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if tag == "equal":
-            yield from _folded(old[first:last], opening=first == 0, closing=last == len(old))
+            yield from _fold(old[first:last], opening=first == 0, closing=last == len(old))
             continue
         removed, added = old[first:last], new[start:end]
-        pairs = [_words(left, right) for left, right in zip(removed, added, strict=False)]
+        pairs = [_words(old_line, new_line) for old_line, new_line in zip(removed, added, strict=False)]
         for place, line in enumerate(removed):
             yield DiffLine("removed", pairs[place][0] if place < len(pairs) else ((line, False),))
         for place, line in enumerate(added):
             yield DiffLine("added", pairs[place][1] if place < len(pairs) else ((line, False),))
 
 
-def _caveats(given: ReportInput) -> list[str]:
+def _caveats(content: ReportInput) -> list[str]:
     prefix = "system_settings."
-    settings = {key.removeprefix(prefix): value for key, value in given.settings.items() if key.startswith(prefix)}
-    settings |= {name: each.after for name, each in given.summary.settings.items()}
-    return caveats_of(given.summary.system, settings, embedded="models.task.base_url" not in given.settings)
+    settings = {key.removeprefix(prefix): value for key, value in content.settings.items() if key.startswith(prefix)}
+    settings |= {name: change.after for name, change in content.summary.settings.items()}
+    return caveats_of(content.summary.system, settings, embedded="models.task.base_url" not in content.settings)
 
 
-def _folded(lines: Sequence[str], *, opening: bool, closing: bool) -> Iterator[DiffLine]:
+def _fold(lines: Sequence[str], *, opening: bool, closing: bool) -> Iterator[DiffLine]:
     head = 0 if opening and not closing else CONTEXT_LINES
     tail = 0 if closing and not opening else CONTEXT_LINES
-    whole = (opening and closing) or len(lines) <= head + tail + FEWEST_FOLDED
+    is_whole = (opening and closing) or len(lines) <= head + tail + FEWEST_FOLDED
     for place, line in enumerate(lines):
-        if whole or place < head or place >= len(lines) - tail:
+        if is_whole or place < head or place >= len(lines) - tail:
             yield DiffLine("same", ((line, False),))
         elif place == head:
             yield DiffLine("fold", fold=len(lines) - head - tail)
 
 
-def _words(left: str, right: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
-    old, new = re.findall(r"\w+|\W", left), re.findall(r"\w+|\W", right)
+def _words(old_line: str, new_line: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
+    old, new = re.findall(r"\w+|\W", old_line), re.findall(r"\w+|\W", new_line)
     matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
     # Lines with little in common read better without marks on nearly every word.
     if matcher.ratio() < 0.4:
-        return ((left, False),), ((right, False),)
+        return ((old_line, False),), ((new_line, False),)
     removed, added = [], []
     for tag, first, last, start, end in matcher.get_opcodes():
         if first < last:
@@ -182,3 +189,19 @@ def _words(left: str, right: str) -> tuple[tuple[tuple[str, bool], ...], tuple[t
         if start < end:
             added.append(("".join(new[start:end]), tag != "equal"))
     return tuple(removed), tuple(added)
+
+
+def write_pages(folder: RunFolder, cases: Iterable[SeenCase]) -> None:
+    """Write the page of every trace that cases were seen in, beside it.
+
+    Raises:
+        RunError: one cannot be written.
+    """
+    by_trace: dict[Path, list[SeenCase]] = defaultdict(list)
+    for seen_case in cases:
+        if seen_case.trace is not None:
+            by_trace[seen_case.trace].append(seen_case)
+    for trace, group in by_trace.items():
+        title = f"{group[0].case.conversation} · {folder.id}"
+        page = render_page(group[0].graph, title, [(seen_case.case, seen_case.attribution) for seen_case in group])
+        folder.write(page_of(trace).relative_to(folder.path).as_posix(), page)

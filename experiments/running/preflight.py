@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from experiments.data.loaders import Dataset
-from experiments.mlflow_tracking.store_check import check_store
+from experiments.mlflow_tracking.store import check_store
 from experiments.running.parts import config_of_run, open_parts
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import check_fingerprint

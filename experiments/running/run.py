@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.data.loaders import Dataset
-from experiments.mlflow_tracking.datasets import split_data
+from experiments.mlflow_tracking.logged_datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun, run_key
-from experiments.reports.case_pages import write_pages
-from experiments.reports.run_report import ReportInput, render_report
+from experiments.reports.run_report import ReportInput, render_report, write_pages
 from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
 from experiments.running.parts import RunParts, config_of_run, evaluator_of, open_executor, open_parts, variants_of

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS, WORDS
+from experiments.data.data_settings import DataLimits, LocomoSettings, Positive
 from experiments.data.datasets import DATASETS, SAMPLE
-from experiments.data.settings import DataLimits, LocomoSettings, Positive
 from optimizer.objectives.objectives import OBJECTIVES
 from optimizer.proposers.proposals import PROPOSERS
 from optimizer.proposers.text_limits import TextLimits

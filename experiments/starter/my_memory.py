@@ -74,8 +74,8 @@ class MyMemory:
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer a question from a memory that `build` made."""
-        asked = noted(question.question, name=question.id, kind="query")
-        reply = self.reply(asked, memory.state["notes"], candidate["answer"], access)
+        query = noted(question.question, name=question.id, kind="query")
+        reply = self.reply(query, memory.state["notes"], candidate["answer"], access)
         return Answer(reply.text, reply.variable.id or None)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
@@ -83,9 +83,9 @@ class MyMemory:
         if prompt == "note":
             self.write_notes([], noted_again(parts["turns"]), candidate["note"], access)
         else:
-            (asked,) = noted_again(parts["question"])
-            notes = [StoredNote(text=one.text, variable=one.variable.id) for one in noted_again(parts["notes"])]
-            self.reply(asked, notes, candidate["answer"], access)
+            (query,) = noted_again(parts["question"])
+            notes = [StoredNote(text=note.text, variable=note.variable.id) for note in noted_again(parts["notes"])]
+            self.reply(query, notes, candidate["answer"], access)
 
     # Each step records what it read and made, so that a wrong answer can be followed back to it.
 
@@ -93,19 +93,21 @@ class MyMemory:
         """Add notes on the turns of a session."""
         inputs = {"turns": variables_of(turns), "prompt": variable(prompt, name="note", kind="prompt")}
         with operation("write_notes", kind="llm", inputs=inputs) as op:
-            said = "\n".join(turn.text for turn in turns)
-            for line in ask(access, render(prompt, {"turns": said}), 300).splitlines():
+            dialogue = "\n".join(turn.text for turn in turns)
+            for line in ask(access, render(prompt, {"turns": dialogue}), 300).splitlines():
                 entry = op.output("note", line, name=f"note{len(notes) + 1}", kind="memory_entry")
                 notes.append(StoredNote(text=line, variable=entry.id))
 
-    def reply(self, asked: Text, notes: Sequence[StoredNote], prompt: str, access: ModelAccess) -> Text:
+    def reply(self, query: Text, notes: Sequence[StoredNote], prompt: str, access: ModelAccess) -> Text:
         """Answer from notes."""
-        given = recalled(note["variable"] for note in notes)
+        read_notes = recalled(note["variable"] for note in notes)
         text = variable(prompt, name="answer", kind="prompt")
-        with operation("answer", kind="llm", inputs={"question": asked.variable, "notes": given, "prompt": text}) as op:
+        with operation(
+            "answer", kind="llm", inputs={"question": query.variable, "notes": read_notes, "prompt": text}
+        ) as op:
             lines = "\n".join(note["text"] for note in notes)
-            said = ask(access, render(prompt, {"notes": lines, "question": asked.text}), 40)
-            return Text(said, op.output("prediction", said, kind="prediction"))
+            reply_text = ask(access, render(prompt, {"notes": lines, "question": query.text}), 40)
+            return Text(reply_text, op.output("prediction", reply_text, kind="prediction"))
 
 
 def ask(access: ModelAccess, request: str, max_tokens: int) -> str:

@@ -28,11 +28,11 @@ _WORDS = {
 _STYLES = {"+": "green", "-": "red"}
 
 
-def difference_lines(found: Comparison, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
+def difference_lines(comparison: Comparison, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
     """The cause and what changed in it, then counts of the other differences."""
-    cause = found.cause
+    cause = comparison.cause
     if cause is None:
-        yield styled(f"no difference in {found.aligned:,} operations")
+        yield styled(f"no difference in {comparison.aligned:,} operations")
         return
     session = (first if cause.first else second).sessions.get(cause.operation.session or "")
     where = f" in {shorten(session.name, 60)}" if session else ""
@@ -48,22 +48,22 @@ def difference_lines(found: Comparison, first: ExecutionGraph, second: Execution
     for sign, operation in (("-", cause.first), ("+", cause.second)):
         if operation is not None and operation.error:
             yield styled((f"  {sign} error: {shorten(operation.error)}", _STYLES[sign]))
-    for title, rest in (("follows from it", found.follows), ("differs besides", found.others)):
-        names = Counter(one.operation.name for one in rest)
+    for title, rest in (("follows from it", comparison.follows), ("differs besides", comparison.others)):
+        names = Counter(difference.operation.name for difference in rest)
         if names:
             yield styled(
                 f"{title}: ", ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common())
             )
 
 
-def difference_record(found: Comparison) -> dict[str, Any]:
+def difference_record(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON."""
     return {
-        "equal": found.equal,
-        "aligned": found.aligned,
-        "cause": _record(found.cause) if found.cause else None,
-        "follows": [_record(one) for one in found.follows],
-        "others": [_record(one) for one in found.others],
+        "equal": comparison.equal,
+        "aligned": comparison.aligned,
+        "cause": _record(comparison.cause) if comparison.cause else None,
+        "follows": [_record(difference) for difference in comparison.follows],
+        "others": [_record(difference) for difference in comparison.others],
     }
 
 
@@ -73,8 +73,8 @@ def _values(operation: Operation | None, graph: ExecutionGraph, roles: Sequence[
     for role, vid in () if operation is None else (*operation.inputs, *operation.outputs):
         before = values.get(role)
         if before is not None and len(before) < LONGEST_VALUES:
-            shown = shown_text(graph.variables[vid].value, LONGEST_VALUES)[:LONGEST_VALUES]
-            values[role] = f"{before}\n{shown}" if before else shown
+            text = shown_text(graph.variables[vid].value, LONGEST_VALUES)[:LONGEST_VALUES]
+            values[role] = f"{before}\n{text}" if before else text
     return values
 
 

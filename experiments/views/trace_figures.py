@@ -67,43 +67,51 @@ def figures_of(graph: ExecutionGraph) -> TraceFigures:
     groups: dict[tuple[str, str], list[Operation]] = {}
     for operation in graph.operations.values():
         groups.setdefault((operation.name, operation.kind), []).append(operation)
-    operations_in = Counter(one.session for one in graph.operations.values())
-    variables_in = Counter(one.session for one in graph.variables.values())
+    operations_in = Counter(operation.session for operation in graph.operations.values())
+    variables_in = Counter(variable.session for variable in graph.variables.values())
     return TraceFigures(
         variables=len(graph.variables),
         operations=len(graph.operations),
         sessions=len(graph.sessions),
-        variable_kinds=dict(Counter(one.kind for one in graph.variables.values()).most_common()),
-        by_operation=sorted((_figures(*key, group) for key, group in groups.items()), key=lambda one: -one.seconds),
-        by_session=[(sid, one.name, operations_in[sid], variables_in[sid]) for sid, one in graph.sessions.items()],
-        errors=[(one.id, one.name, one.error or "") for one in graph.operations.values() if one.status == "error"],
+        variable_kinds=dict(Counter(variable.kind for variable in graph.variables.values()).most_common()),
+        by_operation=sorted(
+            (_figures(*key, group) for key, group in groups.items()), key=lambda figures: -figures.seconds
+        ),
+        by_session=[
+            (sid, session.name, operations_in[sid], variables_in[sid]) for sid, session in graph.sessions.items()
+        ],
+        errors=[
+            (operation.id, operation.name, operation.error or "")
+            for operation in graph.operations.values()
+            if operation.status == "error"
+        ],
     )
 
 
 def total(parts: Iterable[OperationFigures]) -> tuple[int, int, int, int, float]:
     """Calls, cached calls, prompt tokens, completion tokens and cost over all operations."""
-    found = list(parts)
+    figures = list(parts)
     return (
-        sum(one.calls for one in found),
-        sum(one.cached_calls for one in found),
-        sum(one.prompt_tokens for one in found),
-        sum(one.completion_tokens for one in found),
-        sum(one.cost for one in found),
+        sum(figure.calls for figure in figures),
+        sum(figure.cached_calls for figure in figures),
+        sum(figure.prompt_tokens for figure in figures),
+        sum(figure.completion_tokens for figure in figures),
+        sum(figure.cost for figure in figures),
     )
 
 
 def _figures(name: str, kind: str, group: list[Operation]) -> OperationFigures:
-    spans = [one.ended - one.started for one in group if one.ended is not None]
+    spans = [operation.ended - operation.started for operation in group if operation.ended is not None]
     calls, cached, sent, received, cost = (
-        sum(getattr(one, field) for one in group)
+        sum(getattr(operation, field) for operation in group)
         for field in ("calls", "cached_calls", "prompt_tokens", "completion_tokens", "cost")
     )
     return OperationFigures(
         name=name,
         kind=kind,
         count=len(group),
-        errors=sum(one.status == "error" for one in group),
-        unfinished=sum(one.status == "open" for one in group),
+        errors=sum(operation.status == "error" for operation in group),
+        unfinished=sum(operation.status == "open" for operation in group),
         calls=calls,
         cached_calls=cached,
         prompt_tokens=sent,

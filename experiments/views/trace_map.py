@@ -48,25 +48,25 @@ class FlowMap:
 
 def flow_of(graph: ExecutionGraph) -> FlowMap:
     """Collapse a graph to the names of its operations."""
-    counts = Counter(one.name for one in graph.operations.values())
-    kept = {name for name, _ in counts.most_common(MOST_NAMES)}
-    places: dict[str, float] = dict.fromkeys(kept, 0.0)
+    counts = Counter(operation.name for operation in graph.operations.values())
+    frequent = {name for name, _ in counts.most_common(MOST_NAMES)}
+    places: dict[str, float] = dict.fromkeys(frequent, 0.0)
     failed: Counter[str] = Counter()
     flows: Counter[tuple[str, str]] = Counter()
     makers: dict[str, Counter[str]] = {}  # of a variable, by name: it may have thousands, and as many readers
-    order = sorted(graph.operations.values(), key=lambda one: one.started)
+    order = sorted(graph.operations.values(), key=lambda operation: operation.started)
     for place, operation in enumerate(order):
-        if operation.name not in kept:
+        if operation.name not in frequent:
             continue
         places[operation.name] += place / counts[operation.name]
         failed[operation.name] += operation.status == "error"
         for _, vid in operation.inputs:
             if vid not in makers:
-                makers[vid] = Counter(maker.name for maker in graph.producers(vid) if maker.name in kept)
+                makers[vid] = Counter(maker.name for maker in graph.producers(vid) if maker.name in frequent)
             for maker, count in makers[vid].items():
                 flows[maker, operation.name] += count
-    steps = {name: counts[name] for name in sorted(kept, key=lambda name: (places[name], name))}
-    return FlowMap(steps, failed, flows, len(counts) - len(kept))
+    steps = {name: counts[name] for name in sorted(frequent, key=lambda name: (places[name], name))}
+    return FlowMap(steps, failed, flows, len(counts) - len(frequent))
 
 
 def render_map(graph: ExecutionGraph, title: str) -> str:
@@ -77,7 +77,7 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
     most = max(flow.flows.values(), default=1)
     farthest = max(1, len(flow.steps) - 1)
     drawn, labels, boxes = [], [], []
-    for (maker, reader), count in sorted(flow.flows.items(), key=lambda item: -item[1]):
+    for (maker, reader), count in sorted(flow.flows.items(), key=lambda pair: -pair[1]):
         weight = 1 + 5 * math.log1p(count) / math.log1p(most)
         tip = f"<title>{_text(maker)} → {_text(reader)}: {count:,}</title>"
         begin, end = rows[maker], rows[reader]
@@ -99,12 +99,12 @@ def render_map(graph: ExecutionGraph, title: str) -> str:
         )
     for name, y in rows.items():
         failed = flow.failed[name]
-        shown = shorten(name, LONGEST_NAME)
+        label = shorten(name, LONGEST_NAME)
         note = f"×{flow.steps[name]:,}" + (f", {failed:,} failed" if failed else "")
         boxes.append(
             f'<g><title>{_text(name)} {note}</title><rect class="{"failed" if failed else "step"}" rx="7" '
             f'x="{MIDDLE - HALF}" y="{y - 12}" width="{2 * HALF}" height="24"/>'
-            f'<text x="{MIDDLE - HALF + 10}" y="{y + 5}">{escape(shown)}</text>'
+            f'<text x="{MIDDLE - HALF + 10}" y="{y + 5}">{escape(label)}</text>'
             f'<text class="dim" text-anchor="end" x="{MIDDLE + HALF - 8}" y="{y + 4}">{note}</text></g>'
         )
     below = "→ read further down (right), read again further up (left, amber); the numbers count reads"

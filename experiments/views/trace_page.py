@@ -9,15 +9,17 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote
 
+from attribution.cases import Attribution, Blame, Case
+from attribution.failures import answers_in
+from attribution.history import graph_at
 from attribution.text.content import text_of
 from experiments.display.pages import template
 from experiments.views.trace_map import render_map
-from experiments.views.trace_questions import Judged, questions_of
 from experiments.views.trace_tree import Nesting, shorten
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.search import shown_text
-from tracing.recording.redaction import redact
+from tracing.recording.redaction import Redaction, redact
 
 LONGEST_VALUE = 20_000
 """Characters of a value that the page holds; the rest is counted."""
@@ -27,6 +29,8 @@ SESSION_TEXT = 200
 """Characters of a session's text that tell it from others."""
 
 _SCRIPTS = ("model", "tree", "neighbours", "questions", "waterfall", "search", "opening")
+Judged = tuple[Case, Attribution | None]
+"""A judged question, and its attribution, if one was made."""
 
 
 def render_page(graph: ExecutionGraph, title: str, judged: Sequence[Judged] = ()) -> str:
@@ -46,8 +50,8 @@ def render_page(graph: ExecutionGraph, title: str, judged: Sequence[Judged] = ()
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     folder = resources.files("experiments") / "templates" / "trace"
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
-    shown = {"data": safe, "script": script, "picture": render_map(graph, title)}
-    return template("trace.html").render(title=title, **{name: Markup(one) for name, one in shown.items()})  # noqa: S704
+    parts = {"data": safe, "script": script, "picture": render_map(graph, title)}
+    return template("trace.html").render(title=title, **{name: Markup(part) for name, part in parts.items()})  # noqa: S704
 
 
 def question_anchor(question: str) -> str:
@@ -58,10 +62,11 @@ def question_anchor(question: str) -> str:
 def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
     """What the page's script reads; operations and variables refer to each other by id."""
     nesting = Nesting(graph)
-    values = {id(one.value): one.value for one in graph.variables.values()}  # one that a file holds once is one object
+    # A value that a file holds once is one object.
+    values = {id(variable.value): variable.value for variable in graph.variables.values()}
     places = {key: place for place, key in enumerate(values)}
-    counts = Counter(one.session for one in graph.operations.values())
-    failed = Counter(one.session for one in graph.operations.values() if one.status == "error")
+    counts = Counter(operation.session for operation in graph.operations.values())
+    failed = Counter(operation.session for operation in graph.operations.values() if operation.status == "error")
     texts = _session_texts(graph)
     return {
         "questions": questions_of(graph, judged),
@@ -71,30 +76,39 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
                 "name": graph.sessions[sid].name if sid is not None else "outside of any session",
                 "time": str(graph.sessions[sid].attributes.get("time", "")) if sid is not None else "",
                 "text": texts.get(sid, ""),
-                "tops": [one.id for one in tops],
+                "tops": [operation.id for operation in tops],
                 "count": counts[sid],
                 "failed": failed[sid],
             }
             for sid, tops in nesting.tops.items()
             if tops or sid is not None
         ],
-        "values": [_cut(shown_text(value)) for value in values.values()],
+        "values": [_shortened_value(shown_text(value)) for value in values.values()],
         "variables": {
-            vid: [one.name, one.kind, places[id(one.value)], one.version, one.previous, dict(one.attributes)]
-            for vid, one in graph.variables.items()
+            vid: [
+                variable.name,
+                variable.kind,
+                places[id(variable.value)],
+                variable.version,
+                variable.previous,
+                dict(variable.attributes),
+            ]
+            for vid, variable in graph.variables.items()
         },
-        "operations": {oid: _operation(one, nesting) for oid, one in graph.operations.items()},
+        "operations": {oid: _operation(operation, nesting) for oid, operation in graph.operations.items()},
     }
 
 
 def _session_texts(graph: ExecutionGraph) -> dict[str | None, str]:
     """What each session is about: its question, or what was said first in it."""
-    found: dict[str | None, str] = {}
+    texts: dict[str | None, str] = {}
     for kind in ("query", "message"):
-        for one in graph.find_variables(kind=kind):
-            if one.session is not None and one.session not in found:
-                found[one.session] = shorten(text_of(one.value) or shown_text(one.value, SESSION_TEXT), SESSION_TEXT)
-    return found
+        for variable in graph.find_variables(kind=kind):
+            if variable.session is not None and variable.session not in texts:
+                texts[variable.session] = shorten(
+                    text_of(variable.value) or shown_text(variable.value, SESSION_TEXT), SESSION_TEXT
+                )
+    return texts
 
 
 def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
@@ -115,7 +129,7 @@ def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
         "name": operation.name,
         "in": operation.inputs,
         "out": operation.outputs,
-        "inside": [one.id for one in nesting.children.get(operation.id, ())],
+        "inside": [operation.id for operation in nesting.children.get(operation.id, ())],
         "parent": operation.parent,
         "session": operation.session,
         "at": [operation.started, operation.ended],
@@ -123,7 +137,64 @@ def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
     }
 
 
-def _cut(text: str) -> str:
+def _shortened_value(text: str) -> str:
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[:LONGEST_VALUE]}… ({len(text) - LONGEST_VALUE:,} more characters)"
+
+
+def questions_of(graph: ExecutionGraph, judged: Sequence[Judged] = ()) -> list[dict[str, Any]]:
+    """Every question with a reply in the graph, in the order asked, as plain data without credentials.
+
+    `passed` is null for what nobody judged. Operations and variables are given by their ids in the graph.
+    """
+    judged_by_prediction = {case.prediction: (case, attribution) for case, attribution in judged}
+    messages = {message.name: message.id for message in reversed(graph.find_variables(kind="message"))}
+    questions = []
+    for query, prediction in answers_in(graph):
+        question_data: dict[str, Any] = {
+            "id": query.name,
+            "asked": text_of(query.value),
+            "reply": text_of(prediction.value),
+            "passed": None,
+            "session": prediction.session,
+            "prediction": prediction.id,
+        }
+        if prediction.id in judged_by_prediction:
+            case, attribution = judged_by_prediction[prediction.id]
+            question_data |= _judgement_record(
+                case, attribution, [messages[turn] for turn in case.question.evidence if turn in messages]
+            )
+            if question_data["evidence"]:
+                past = graph_at(graph, (), case).variables
+                question_data["evidence"] = [message for message in question_data["evidence"] if message in past]
+        questions.append(Redaction().value(question_data))
+    return questions
+
+
+def _judgement_record(case: Case, attribution: Attribution | None, evidence: list[str]) -> dict[str, Any]:
+    question = case.question
+    return {
+        "id": question.id,
+        "asked": question.question,
+        "kind": question.kind,
+        "gold": [answer for answer in question.answers if answer],
+        "passed": case.passed,
+        "score": round(case.judgement.score, 4),
+        "evidence": evidence,
+        "decisive": [_blame(blame) for blame in attribution.decisive] if attribution is not None else [],
+        "alternatives": [_blame(blame) for blame in attribution.alternatives] if attribution is not None else [],
+        "abstained": attribution.abstained if attribution is not None else None,
+    }
+
+
+def _blame(blame: Blame) -> dict[str, Any]:
+    return {
+        "operation": blame.operation,
+        "at": blame.operation_id,
+        "error": blame.error_type,
+        "confidence": round(blame.confidence, 2),
+        "reason": blame.reason,
+        "evidence": list(blame.evidence),
+        "verdict": blame.verdict,
+    }

@@ -38,7 +38,9 @@ class Nesting:
         outer = outer_operations(graph)
         # If start times are equal, what ended later began earlier.
         places = {oid: place for place, oid in enumerate(graph.operations)}
-        for operation in sorted(graph.operations.values(), key=lambda one: (one.started, places[one.id])):
+        for operation in sorted(
+            graph.operations.values(), key=lambda operation: (operation.started, places[operation.id])
+        ):
             parent = outer.get(operation.id)
             if parent is None or graph.operations[parent].session != operation.session:
                 sid = operation.session if operation.session in graph.sessions else None
@@ -112,8 +114,8 @@ def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, 
 
 
 def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], indent: str, whole: bool) -> Iterator[Text]:
-    shown = links if whole else links[:MOST_LINKS]
-    for role, vid in shown:
+    visible_links = links if whole else links[:MOST_LINKS]
+    for role, vid in visible_links:
         variable = graph.variables[vid]
         version = f"@{variable.version}" if variable.version > 1 else ""
         # Ids of imported variables often are their names.
@@ -124,14 +126,14 @@ def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], inde
         )
         mark = (f"  {arrow} ", "green" if arrow == "→" else "yellow")
         yield styled(indent, mark, (shorten(role), "bold"), (f"{named} {shorten(vid, None)}: ", "dim"), value)
-    if len(links) > len(shown):
-        yield styled(indent, f"  {arrow} ", (f"… and {len(links) - len(shown)} more", "dim"))
+    if len(links) > len(visible_links):
+        yield styled(indent, f"  {arrow} ", (f"… and {len(links) - len(visible_links)} more", "dim"))
 
 
 def shorten(text: str, longest: int | None = WIDEST) -> str:
     """A text on one line of at most so many characters, without terminal control characters."""
     # Cut first: a value may have millions of characters.
-    kept = one_line(text if longest is None else text[: 4 * longest])
-    if longest is not None and (len(kept) > longest or len(text) > 4 * longest):
-        return kept[: longest - 1] + "…"
-    return kept
+    line = one_line(text if longest is None else text[: 4 * longest])
+    if longest is not None and (len(line) > longest or len(text) > 4 * longest):
+        return line[: longest - 1] + "…"
+    return line

@@ -20,7 +20,7 @@ from attribution.replay.replay_method import Replay
 from attribution.survival.survival_method import Survival
 from experiments.annotating.case_graph import CaseGraphs
 from experiments.systems.rag import Rag
-from experiments.views.trace_questions import questions_of
+from experiments.views.trace_page import questions_of
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, trace, variable
 from tracing.systems.conversations import Conversation, Question

@@ -11,7 +11,7 @@ from memtune_command import MemtuneCommand
 from scripted_server import ScriptedServer, prompt_of
 
 from experiments.data.loaders import load_dataset
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from experiments.systems.rag import Rag

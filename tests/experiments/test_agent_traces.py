@@ -10,8 +10,8 @@ import pytest
 from benchmarks.trace_memory.quality import stored_project
 from experiments.data.agent_traces import agent_traces, read_projects
 from experiments.data.conformance import DatasetConformance
+from experiments.data.data_check import dataset_name_of
 from experiments.data.datasets import DatasetLoader, conversations_of
-from experiments.data.recognition import recognised
 from tracing.errors import DataError
 
 PROJECTS = read_projects(None)
@@ -25,7 +25,7 @@ class TestAgentTraces(DatasetConformance):
 def test_a_file_of_its_form_is_recognised(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text(PROJECTS[0].model_dump_json())
-    assert recognised(path) == "agent-traces"
+    assert dataset_name_of(path) == "agent-traces"
     assert [one.id for one in conversations_of("agent-traces", path)] == [PROJECTS[0].id]
 
 

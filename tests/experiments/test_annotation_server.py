@@ -14,10 +14,9 @@ import pytest
 from annotated_traces import write_trace
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.annotating.annotation_server import AnnotationServer, server_key
+from experiments.annotating.attribution_methods import Methods
 from experiments.annotating.label_store import LabelStore
-from experiments.annotating.methods import Methods
-from experiments.annotating.server import AnnotationServer
-from experiments.annotating.server_key import server_key
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
 from tracing.errors import ConfigError

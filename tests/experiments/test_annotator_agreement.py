@@ -7,7 +7,7 @@ from annotated_traces import write_trace
 from sklearn.metrics import cohen_kappa_score
 
 from attribution.cases import ErrorType
-from experiments.annotating.agreement import agreement_of, cohen_kappa, krippendorff_alpha
+from experiments.annotating.annotator_agreement import agreement_of, cohen_kappa, krippendorff_alpha
 from experiments.annotating.label_store import Label, LabelStore
 from experiments.annotating.labels import Assessment, CaseId
 from experiments.command import main

@@ -62,7 +62,7 @@ class Counted:
 
 def work(folder: RunFolder, out: Path, make: Callable[..., object] | None = None, threads: int = 1) -> Tally:
     with AttributionsFile.open(out, SURVIVAL) as file:
-        batch = Batch(make or Counted(), file.said, file.append, folder=out.parent, threads=threads)  # type: ignore[arg-type]
+        batch = Batch(make or Counted(), file.attributions, file.append, folder=out.parent, threads=threads)  # type: ignore[arg-type]
         return batch.run(run_sources(folder, "champion"))
 
 
@@ -79,7 +79,7 @@ def test_wrong_answers_are_attributed_once_and_found_again(folder: RunFolder, tm
     expected |= {f"{name}-city": ("answer", None) for name in CONVERSATIONS}
     assert verdicts(out) == expected
     before, again = out.read_bytes(), Counted()
-    assert work(folder, out, again).known == 6
+    assert work(folder, out, again).reused == 6
     assert (again.asked, out.read_bytes()) == ([], before)
     traces = Attributions.read(out).traces.values()
     assert [(one.cases, one.failed, one.problem) for one in traces] == [(3, 2, None)] * 3
@@ -97,7 +97,7 @@ def test_a_file_cut_at_any_byte_is_gone_on_with(folder: RunFolder, tmp_path: Pat
         tally = work(folder, cut, missing)
         assert verdicts(cut) == expected
         kept = whole[: whole.rfind(b"\n", 0, at) + 1].count(b'"type":"case"')
-        assert (tally.known, len(missing.asked)) == (kept, 6 - kept)
+        assert (tally.reused, len(missing.asked)) == (kept, 6 - kept)
         assert all(json.loads(line) for line in cut.read_bytes().splitlines())
 
 
@@ -151,14 +151,14 @@ def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
     def go(limits: Limits) -> Tally:
         access = open_access(limits, retries=0, cache=False)
         with AttributionsFile.open(tmp_path / "a.jsonl", header) as file:
-            batch = Batch(bound(AGENT, access), file.said, file.append, folder=tmp_path, access=access)
+            batch = Batch(bound(AGENT, access), file.attributions, file.append, folder=tmp_path, access=access)
             return batch.run(run_sources(folder, "seed"))
 
     tally = go(Limits(calls=5))
     assert (tally.fresh, tally.complete) == (2, False)
     assert "calls" in (tally.stopped or "")
     tally = go(Limits())
-    assert (tally.known, tally.fresh, tally.tokens > 0, tally.complete) == (2, 4, True, True)
+    assert (tally.reused, tally.fresh, tally.tokens > 0, tally.complete) == (2, 4, True, True)
 
 
 def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
@@ -174,7 +174,7 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
         with AttributionsFile.open(out, header) as file:
             batch = Batch(
                 lambda one: Triage(survival(one), agent(one), unsure=1.0),
-                file.said,
+                file.attributions,
                 file.append,
                 folder=tmp_path,
                 access=access,
@@ -188,7 +188,7 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
     assert "out of order" in (case.incomplete or "")
     scripted_server.script = lambda body: json.dumps({"tool": "conclude", "error_type": "none"})
     tally = go()
-    assert (tally.known, tally.fresh, tally.incomplete, tally.complete) == (0, 6, 0, True)
+    assert (tally.reused, tally.fresh, tally.incomplete, tally.complete) == (0, 6, 0, True)
 
 
 def test_a_file_belongs_to_one_method_and_one_process(folder: RunFolder, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_one_answer_complained_of_is_the_only_one_looked_at(folder: RunFolder, t
     def complain(**said: object) -> Batch:
         sources = sources_of([trace], tmp_path / "home", complaint=Complaint(**said))  # type: ignore[arg-type]
         with AttributionsFile.open(out, SURVIVAL) as file:
-            batch = Batch(survival, file.said, file.append, folder=out.parent)
+            batch = Batch(survival, file.attributions, file.append, folder=out.parent)
             batch.run(sources)
         return batch
 
@@ -254,7 +254,7 @@ def test_an_answer_that_is_wrong_no_longer_is_no_case_of_the_file(folder: RunFol
         told["questions"][1]["answers"] = [gold]
         data.write_text(json.dumps(told) + "\n")
         with AttributionsFile.open(out, SURVIVAL) as file:
-            batch = Batch(survival, file.said, file.append, folder=out.parent)
+            batch = Batch(survival, file.attributions, file.append, folder=out.parent)
             batch.run(sources_of([traces], tmp_path / "home", data=data, complaint=complaint))
         return batch.tally.fresh
 

@@ -22,7 +22,7 @@ from experiments.bench.optimize.figures import OptimizeFigures, Point, RunFigure
 from experiments.bench.optimize.picture import mean_curve
 from experiments.bench.optimize.table import conclusions, markdown, notes
 from experiments.command import main
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.lock import locked
 from tracing.llm.settings import AT_ONCE
 

@@ -11,15 +11,14 @@ import pytest
 from judged_cases import ANSWER, seen_case, table_of
 from run_shapes import FILES
 
-from experiments.mlflow_tracking.case_tables import case_tables
-from experiments.mlflow_tracking.case_traces import CaseTrace, case_traces
-from experiments.mlflow_tracking.datasets import SplitData, evaluation_data
+from experiments.mlflow_tracking.case_traces import CaseTrace, case_traces, question_set
+from experiments.mlflow_tracking.logged_datasets import SplitData, evaluation_data
 from experiments.mlflow_tracking.outbox import Outbox
 from experiments.mlflow_tracking.prompt_versions import RegisterPrompt, text_digest
-from experiments.mlflow_tracking.question_set import question_set
+from experiments.mlflow_tracking.run_artifacts import case_tables
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.trace_writes import LogTraces, trace_writes
-from experiments.mlflow_tracking.tracking import store_uri
 from experiments.mlflow_tracking.writes import StartRun, Write
 from experiments.runs.folder import RunFolder
 from tracing.systems.conversations import Question

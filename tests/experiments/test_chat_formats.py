@@ -10,10 +10,9 @@ import pytest
 from data_files import written
 
 from experiments.command import main
-from experiments.data.checking import problems_of_dataset
+from experiments.data.data_check import dataset_name_of, problems_of_dataset
 from experiments.data.datasets import conversations_of
 from experiments.data.reading import Reading
-from experiments.data.recognition import recognised
 from tracing.errors import DataError
 from tracing.interchange.speech import speech_of
 
@@ -78,7 +77,7 @@ def test_a_chat_is_read_in_every_shape_and_what_nobody_said_is_counted(
     tmp_path: Path, file: str, document: Any
 ) -> None:
     path = written(tmp_path / file, document)
-    assert recognised(path) == "sharegpt"
+    assert dataset_name_of(path) == "sharegpt"
     reading = Reading()
     (one,) = conversations_of("sharegpt", path, reading)
     assert [turn.spoken for turn in one.turns()] == SPOKEN
@@ -117,7 +116,7 @@ def dumped(message: dict[str, Any]) -> dict[str, Any]:
 )
 def test_exports_of_other_tools_are_read(tmp_path: Path, document: Any) -> None:
     path = written(tmp_path / "chat.json", document)
-    assert recognised(path) == "sharegpt"
+    assert dataset_name_of(path) == "sharegpt"
     (one,) = conversations_of("sharegpt", path)
     assert [turn.spoken for turn in one.turns()] == [f"user: {SAID}", f"assistant: {REPLY}"]
 
@@ -193,7 +192,7 @@ def test_questions_beside_json_lines_are_asked(tmp_path: Path, layout: str, name
         tmp_path / "questions.csv", "conversation,question,answers,evidence\nc,What is Ann allergic to?,peanuts,1:2\n"
     )
     path = tmp_path if named == "folder" else file
-    assert recognised(path) == layout
+    assert dataset_name_of(path) == layout
     (one,) = conversations_of(layout, path)
     assert [(asked.question, asked.answers, asked.evidence) for asked in one.questions] == [
         ("What is Ann allergic to?", ("peanuts",), ("1:2",))

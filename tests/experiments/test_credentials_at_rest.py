@@ -14,8 +14,8 @@ from scripted_server import CHECK, Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore, in_words
-from experiments.mlflow_tracking.tracking import store_uri
 from experiments.mlflow_tracking.writes import LogTable, LogText
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config

@@ -23,10 +23,9 @@ from run_shapes import record, score
 from scripted_server import CHECK, Reply, ScriptedServer
 
 from attribution.signals import Signal
-from experiments.display.dashboard import Dashboard, live_run
+from experiments.display.dashboard import Dashboard, TimeLeft, live_run
 from experiments.display.literal_console import LiteralConsole
-from experiments.display.time_left import TimeLeft
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from optimizer.gating.verdict import Verdict
 from optimizer.objectives.alignment import Alignment
 from optimizer.tuning.accepted_edit import accepted_edit

@@ -8,7 +8,7 @@ import pytest
 from data_files import SOUND, longmemeval, sharegpt, written
 
 from experiments.command import main
-from experiments.data.recognition import recognised
+from experiments.data.data_check import dataset_name_of
 from tracing.errors import DataError
 
 
@@ -20,14 +20,14 @@ def run(*arguments: str | Path) -> int:
 
 @pytest.mark.parametrize("name", [name for name in SOUND if name != "memtracebench"])
 def test_a_path_is_recognised_by_its_content(name: str, tmp_path: Path) -> None:
-    assert recognised(SOUND[name](tmp_path)) == name
+    assert dataset_name_of(SOUND[name](tmp_path)) == name
 
 
 def test_what_is_not_recognised_is_refused_with_the_option(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.json: is not recognised; say what it is with --dataset NAME"):
-        recognised(written(tmp_path / "x.json", {"a": 1}))
+        dataset_name_of(written(tmp_path / "x.json", {"a": 1}))
     with pytest.raises(DataError, match="nine: no such file or folder, and no data set of this name"):
-        recognised(tmp_path / "nine")
+        dataset_name_of(tmp_path / "nine")
 
 
 def test_show_prints_licence_splits_notes_and_a_conversation(

@@ -16,10 +16,10 @@ from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
 from experiments.command import main
 from experiments.diagnosis.case_clusters import case_clusters, masked
+from experiments.diagnosis.diagnosis_page import render_html, render_markdown
+from experiments.diagnosis.diagnosis_source import diagnosis_of, pages_of, slices_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
-from experiments.diagnosis.page import render_html, render_markdown
-from experiments.diagnosis.prose import borne_out, in_words
-from experiments.diagnosis.sources import diagnosed, pages_of, slices_of
+from experiments.diagnosis.prose import in_words, supported_sentences
 from experiments.runs.folder import RunFolder
 from optimizer.tuning.results import SettingChange
 from tracing.llm.access import ModelAccess
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 
 @pytest.fixture
 def facts(folder: RunFolder) -> Diagnosis:
-    return diagnosed(
+    return diagnosis_of(
         str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda where, done, found: None
     )[0]
 
@@ -163,7 +163,7 @@ def test_without_failures_or_traces_there_is_still_a_page() -> None:
 def test_a_run_that_got_nothing_right_has_everything_to_gain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = traced_run(tmp_path / "home", questions=2)
-    all_wrong, _ = diagnosed(str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda *_: None)
+    all_wrong, _ = diagnosis_of(str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda *_: None)
     assert (all_wrong.counts.judged, all_wrong.counts.failures) == (6, 6)
     assert sum(loss.loss or 0 for loss in all_wrong.operations) == pytest.approx(1.0)
     assert sum(prompt.loss for prompt in all_wrong.prompts) == pytest.approx(1.0)
@@ -174,7 +174,9 @@ def test_a_champion_is_called_the_seed_only_where_its_settings_are_the_seeds_too
     told = []
     for changed in ({}, {"top_k": SettingChange(4, 8)}):
         folder.write_summary(summary(replace(loop_result(), settings=changed)))
-        found, _ = diagnosed(str(folder.path), folder.path, prompts="champion", ladder=None, progress=lambda *_: None)
+        found, _ = diagnosis_of(
+            str(folder.path), folder.path, prompts="champion", ladder=None, progress=lambda *_: None
+        )
         told.append(any(note.startswith("The champion is the seed") for note in found.notes))
     assert told == [True, False]
 
@@ -210,7 +212,7 @@ def test_a_cluster_whose_name_leaves_out_what_differs_gives_an_example() -> None
 def test_prose_stands_above_the_facts_without_numbers_of_its_own(
     facts: Diagnosis, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    assert borne_out("It lost 3 of 9. That is 77 percent! Mend it.", '{"lost": 3, "judged": 9}') == (
+    assert supported_sentences("It lost 3 of 9. That is 77 percent! Mend it.", '{"lost": 3, "judged": 9}') == (
         "It lost 3 of 9. Mend it.",
         1,
     )

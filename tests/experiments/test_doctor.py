@@ -11,10 +11,9 @@ from memtune_command import MemtuneCommand
 from run_shapes import run_folder
 from scripted_server import CHECK, Reply, ScriptedServer
 
+from experiments import doctor as health_checks
 from experiments.command import main
-from experiments.doctor import packages, surroundings
-from experiments.doctor.packages import check_extras, check_packages
-from experiments.doctor.surroundings import check_home, check_stores
+from experiments.doctor import check_extras, check_home, check_packages, check_stores
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.runs.config import RunConfig
 from tracing.llm.serving.weights import CATALOGUE, stored_path
@@ -106,7 +105,7 @@ def test_the_memory_that_an_embedded_model_takes_is_told_with_its_context(
     monkeypatch.setattr("psutil.virtual_memory", lambda: Memory(int(total), int(available)))
     settings = {"model": "qwen2.5-coder-1.5b", "context": 8192}
     config = RunConfig.model_validate({"models": {"task": settings}})
-    (memory,) = (check for check in surroundings.check_models(config) if check.subject == "memory")
+    (memory,) = (check for check in health_checks.check_models(config) if check.subject == "memory")
     assert memory.state == state
     assert told in f"{memory.says}; {memory.remedy}"
 
@@ -179,14 +178,14 @@ def test_a_damaged_cache_and_what_mlflow_misses_are_told(tmp_path: Path) -> None
 
 
 def test_a_library_that_is_too_old_is_broken_and_an_absent_one_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = packages.version
+    known = health_checks.version
 
     def version(name: str) -> str:
         if name == "ray":
-            raise packages.PackageNotFoundError(name)
+            raise health_checks.PackageNotFoundError(name)
         return "0.1" if name == "optuna" else known(name)
 
-    monkeypatch.setattr(packages, "version", version)
+    monkeypatch.setattr(health_checks, "version", version)
     found = {one.subject: one for one in check_extras()}
     assert found["extra ray"].state == "missing"
     assert found["extra ray"].says == "without ray; only --executor ray needs it"
@@ -202,5 +201,5 @@ def test_a_full_disk_and_a_file_in_the_place_of_the_home_are_told(
     (tmp_path / "file").write_text("", encoding="utf-8")
     (found,) = check_home(tmp_path / "file")
     assert (found.state, found.subject) == ("broken", "home")
-    monkeypatch.setattr(surroundings.shutil, "disk_usage", lambda folder: Usage(10**12, 10**12, 10**8))
+    monkeypatch.setattr(health_checks.shutil, "disk_usage", lambda folder: Usage(10**12, 10**12, 10**8))
     assert [one.state for one in check_home(tmp_path / "home")] == ["ok", "broken"]

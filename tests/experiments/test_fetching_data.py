@@ -15,7 +15,7 @@ import pytest
 
 from experiments.command import main
 from experiments.data.cards import CARDS
-from experiments.data.fetching import SUMS, RemoteFile, fetch
+from experiments.data.file_download import SUMS, RemoteFile, fetch
 from tracing.errors import DataError
 
 CONTENT = bytes(range(256)) * 9000

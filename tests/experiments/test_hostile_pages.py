@@ -21,16 +21,15 @@ from run_shapes import FILES, SEED, loop_result, record, summary
 
 from attribution.signals import Signal
 from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.diagnosis.diagnosis_page import render_html, render_markdown
 from experiments.diagnosis.findings import Diagnosis, diagnose
-from experiments.diagnosis.page import render_html, render_markdown
-from experiments.display.markdown_text import literal
-from experiments.display.terminal import one_line
-from experiments.mlflow_tracking.case_traces import case_traces
-from experiments.mlflow_tracking.description import LONGEST, describe
+from experiments.display.terminal import literal, one_line
+from experiments.mlflow_tracking.case_traces import case_traces, question_set
 from experiments.mlflow_tracking.outbox import Outbox
-from experiments.mlflow_tracking.question_set import question_set
+from experiments.mlflow_tracking.run_description import LONGEST, describe
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
+from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.mlflow_tracking.writes import StartRun
 from experiments.reports import run_charts
 from experiments.reports.comparison_page import render_comparison

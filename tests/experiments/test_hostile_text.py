@@ -27,7 +27,7 @@ from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import Assessment, CaseId
 from experiments.attributing.case_sources import Source
 from experiments.command import cli, main
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scripted_server import CHECK, Reply, ScriptedServer
 
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 
 pytestmark = pytest.mark.slow
 

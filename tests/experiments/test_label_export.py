@@ -9,7 +9,7 @@ from annotated_traces import USUAL, write_trace
 from attribution.benchmark.suites import load_suite
 from attribution.cases import ErrorType
 from benchmarks.calibration.verdicts import on_labelled
-from experiments.annotating.export import export
+from experiments.annotating.label_export import export
 from experiments.annotating.label_store import LabelStore
 from experiments.annotating.labels import Assessment, CaseId
 from experiments.annotating.workspace import Workspace
@@ -82,7 +82,7 @@ def test_labels_of_the_page_are_read_by_both_benchmarks(
 
 
 def test_ids_of_annotations_are_ids_of_nodes(opened: Workspace, tmp_path: Path) -> None:
-    case = next(one for one in ids(opened) if opened.opened[one.trace].name == "ours.jsonl")
+    case = next(one for one in ids(opened) if opened.traces[one.trace].name == "ours.jsonl")
     error_type, operation = decisive(opened, case)
     store = LabelStore(tmp_path / "labels.sqlite")
     store.add("ann", case, Assessment("labelled", error_type, (operation,)), request="1")
@@ -122,7 +122,7 @@ def test_several_operations_share_the_fault_and_annotators_who_differ_are_told(
 
 
 def test_of_an_annotated_graph_the_other_wrong_answers_stay_wrong(opened: Workspace, tmp_path: Path) -> None:
-    case = next(one for one in ids(opened) if opened.opened[one.trace].name == "ours.jsonl")
+    case = next(one for one in ids(opened) if opened.traces[one.trace].name == "ours.jsonl")
     store = LabelStore(tmp_path / "labels.sqlite")
     store.add("ann", case, Assessment("labelled", *decisive(opened, case)[:1]), request="1")
     (path,) = export(opened, store.in_force(), tmp_path / "out").files

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from run_shapes import summary
 
-from experiments.display.changes import change_lines
+from experiments.display.tables import change_lines
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import Score
 from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase

@@ -8,7 +8,7 @@ from mem0_model import Mem0Model
 from scripted_server import ScriptedServer
 
 from experiments.command import main
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.folder import RunFolder
 
 

@@ -11,8 +11,8 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.api.prompt_optimizer import MemtunePromptOptimizer
 from experiments.api.scorers import accepted_answers, judge_scorer, metric_scorer
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import store_uri
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings

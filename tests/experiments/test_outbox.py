@@ -17,12 +17,13 @@ from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
 from experiments.command import main
-from experiments.mlflow_tracking import ui
-from experiments.mlflow_tracking.datasets import SplitData
+from experiments.mlflow_tracking import server_ui
+from experiments.mlflow_tracking.logged_datasets import SplitData
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.server_ui import HOST
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import MlflowRun, store_uri
-from experiments.mlflow_tracking.ui import HOST
+from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.mlflow_tracking.writes import SetTag, StartRun
 from experiments.runs.folder import LOCK, RunFolder
 from experiments.runs.lock import locked
@@ -53,12 +54,12 @@ class Server:
     def start(self) -> None:
         if self._process is None:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(ui, "READY_SECONDS", 600)
-                self._process, _ = ui.start_ui(self._home, port=self._port)  # type: ignore[assignment]
+                patch.setattr(server_ui, "READY_SECONDS", 600)
+                self._process, _ = server_ui.start_ui(self._home, port=self._port)  # type: ignore[assignment]
 
     def stop(self) -> None:
         if self._process is not None:
-            ui.stop_ui(self._process)
+            server_ui.stop_ui(self._process)
             self._process = None
 
 

@@ -22,7 +22,7 @@ from data_files import (
     written,
 )
 
-from experiments.data.checking import problems_of_dataset
+from experiments.data.data_check import problems_of_dataset
 from experiments.data.datasets import conversations_of
 from experiments.data.reading import Reading
 from tracing.errors import DataError

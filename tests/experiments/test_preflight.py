@@ -10,8 +10,8 @@ import pytest
 from scripted_server import ScriptedServer
 
 from experiments.command import main
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import store_uri
 
 Run = Callable[..., tuple[int, str]]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from data_files import CITIES, SOUND, beam, beam_chat, longmemeval, realmem, written
 
-from experiments.data.checking import problems_of_dataset
 from experiments.data.conformance import DatasetConformance
+from experiments.data.data_check import problems_of_dataset
 from experiments.data.datasets import DATASETS, DatasetLoader, conversations_of
 from experiments.data.loaders import load_dataset
 from experiments.data.published.locomo import NOT_TOLD

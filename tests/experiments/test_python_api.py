@@ -21,7 +21,7 @@ from attribution.judging.words import judge
 from experiments.api.result import Result
 from experiments.api.starting import settings_from
 from experiments.data.loaders import load_dataset
-from experiments.mlflow_tracking.tracking import store_file
+from experiments.mlflow_tracking.sqlite_store import store_file
 from experiments.runs.config import ExecutorSettings
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import differing, fingerprint

@@ -14,7 +14,7 @@ from gold_runs import GoldModel
 from html_pages import Page
 from scripted_server import ScriptedServer
 
-from experiments.mlflow_tracking.tracking import store_file
+from experiments.mlflow_tracking.sqlite_store import store_file
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "http://127.0.0.1:8000/v1"

@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 from judged_cases import ANSWER, seen_case
 
-from experiments.mlflow_tracking.question_set import QuestionSet, question_set
+from experiments.mlflow_tracking.case_traces import QuestionSet, question_set
 from experiments.runs.seen_cases import SeenCase
 from optimizer.evaluation.scores import SplitName
 

@@ -16,8 +16,8 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.attributing.attributions import Attributions
 from experiments.mlflow_tracking.outbox import Outbox
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import store_uri
 from experiments.runs.cases_file import read_cases
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder

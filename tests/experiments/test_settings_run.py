@@ -16,8 +16,8 @@ from optuna.storages.journal import JournalFileBackend
 from scripted_server import ScriptedServer, prompt_of
 
 from experiments.data.loaders import load_dataset
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import store_uri
 from experiments.running.parts import configured_system, ready_system
 from experiments.running.tunable import check_settings
 from experiments.runs.config import RunConfig

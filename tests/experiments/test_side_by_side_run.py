@@ -10,7 +10,7 @@ from memtune_command import MemtuneCommand
 from mlflow.tracking import MlflowClient
 from scripted_server import ScriptedServer
 
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 

@@ -11,7 +11,7 @@ import pytest
 from data_files import written
 
 from experiments.data.datasets import conversations_of
-from experiments.data.own.traced_chats import chats_of
+from experiments.data.own.traces import chats_of
 from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.interchange.any_trace import read_graph

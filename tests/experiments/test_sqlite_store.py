@@ -16,8 +16,8 @@ from run_shapes import FILES
 
 from experiments.mlflow_tracking.outbox import Outbox
 from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import store_uri
 from experiments.mlflow_tracking.writes import StartRun
 from experiments.runs.folder import RunFolder
 from tracing.errors import ConfigError

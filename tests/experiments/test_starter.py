@@ -16,7 +16,7 @@ from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.config_reference import ROLE, config_keys
 from experiments.starter.my_memory import MyMemory
-from experiments.starter.writing import starter_config
+from experiments.starter.starter_files import starter_config
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace
 from tracing.systems.conformance import MemorySystemConformance

@@ -145,8 +145,8 @@ def test_what_is_said_is_literal_on_either_stream(capsys: pytest.CaptureFixture[
 def test_what_libraries_and_errors_tell_is_literal(told: str) -> None:
     code = (
         "import logging, threading, warnings\n"
-        "from experiments.display.terminal import say_all_that_is_told\n"
-        f"say_all_that_is_told()\ntext = {HOSTILE!r}\n{told}\n"
+        "from experiments.display.terminal import say_library_messages\n"
+        f"say_library_messages()\ntext = {HOSTILE!r}\n{told}\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert SHOWN in done.stdout + done.stderr

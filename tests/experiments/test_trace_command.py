@@ -14,8 +14,7 @@ from traced_runs import HOSTILE, traced_run
 from experiments.attributing.judged_trace import judged_in
 from experiments.command import main
 from experiments.views.trace_map import render_map
-from experiments.views.trace_page import render_page
-from experiments.views.trace_questions import questions_of
+from experiments.views.trace_page import questions_of, render_page
 from experiments.views.trace_tree import tree_lines
 from tests.tracing.recordings import record_memory
 from tracing import ExecutionGraph, Operation, Variable, load_trace, operation, save_trace, session, trace, variable

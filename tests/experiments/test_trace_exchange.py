@@ -9,8 +9,8 @@ import mlflow
 import pytest
 
 from experiments.command import main
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import store_uri
 from tracing import ExecutionGraph, load_trace, records_of, save_trace
 from tracing.interchange import FORMATS, mlflow_traces
 from tracing.interchange.conformance import recorded, unusual

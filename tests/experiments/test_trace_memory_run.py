@@ -10,7 +10,7 @@ import pytest
 from scripted_server import ScriptedServer, prompt_of
 
 from experiments.command import main
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.folder import RunFolder
 
 

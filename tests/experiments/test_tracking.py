@@ -13,10 +13,11 @@ from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, scor
 
 from attribution.signals import Signal
 from experiments.data.loaders import load_dataset
-from experiments.mlflow_tracking.datasets import split_data
+from experiments.mlflow_tracking.logged_datasets import split_data
 from experiments.mlflow_tracking.outbox import OUTBOX
+from experiments.mlflow_tracking.sqlite_store import store_file, store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.tracking import MlflowRun, store_file, store_uri
+from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from run_shapes import run_folder, summary
 
-from experiments.mlflow_tracking.tracking import store_uri
-from experiments.mlflow_tracking.ui import LOG, latest_page, require_store, start_ui, stop_ui
+from experiments.mlflow_tracking.server_ui import LOG, latest_page, require_store, start_ui, stop_ui
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
 

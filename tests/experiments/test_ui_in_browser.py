@@ -16,7 +16,7 @@ from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
 from experiments.data.loaders import load_dataset
-from experiments.mlflow_tracking.datasets import split_data
+from experiments.mlflow_tracking.logged_datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.runs.config_file import load_config
 from optimizer.gating.decision import GateDecision, GateOutcome

@@ -294,7 +294,7 @@ def _attributions() -> list[bytes]:
 
 def _read_attributions(path: Path) -> bool:
     with AttributionsFile.open(path, Header(method="survival")) as file:
-        for case in file.said.cases.values():
+        for case in file.attributions.cases.values():
             assert case.attribution().case.question.id == case.question_id
     return Attributions.read(path).header.method == "survival"
 

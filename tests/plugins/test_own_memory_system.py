@@ -17,7 +17,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.command import main
 from experiments.data.loaders import load_dataset
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from tracing.files.loading import load_trace

@@ -22,7 +22,7 @@ from experiments.bench.optimize.figures import OptimizeFigures, RunFigures
 from experiments.bench.optimize.one_run import RunPlace, measure_run
 from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset
-from experiments.mlflow_tracking.tracking import store_uri
+from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config import BudgetSettings, RunConfig, Tracking
 from experiments.runs.fingerprint import differing
 from experiments.runs.folder import LOCK, RunFolder

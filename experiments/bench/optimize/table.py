@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from experiments.bench.optimize.contenders import OURS, SEED
 from experiments.bench.optimize.figures import ContenderComparison, ContenderFigures, OptimizeFigures, SystemFigures
-from experiments.display.markdown_text import literal
+from experiments.display.terminal import literal
 from experiments.runs.intervals import interval_text, p_phrase
 
 _TIE = 1e-9

@@ -1,20 +1,24 @@
-"""Feedback on recorded answers: `feedback.csv` or `feedback.jsonl` in a folder of traces.
+"""What users said of the answers in traces: rows of feedback beside the traces, and logs of complaints.
 
-A row says of one answer whether it was right, and what would have been right if the user said so.
+A row says of one answer whether it was right, and what would have been right if the user said so. All of a log are of
+wrong ones.
 """
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from attribution.failures import same_text
-from experiments.data.own.rows import Listed, Said, rows_in
+from experiments.data.own.table_rows import OptionalText, TextList, rows_in, rows_of
 from experiments.data.reading import Reading
+from tracing.errors import DataError
+from tracing.files.file_kinds import likeness
 
 FEEDBACK = "feedback"
 _MOST_LISTED = 5
@@ -38,8 +42,8 @@ class FeedbackRow(BaseModel):
     trace: str
     right: bool
     question: str = ""
-    reply: Said = ""
-    answers: Listed = ()
+    reply: OptionalText = ""
+    answers: TextList = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +86,17 @@ class Feedback:
 
     def unknown(self, traces: Sequence[Path]) -> None:
         """Report the rows about traces that are not among these."""
-        known = {_name_of(trace, self._folder) for trace in traces}
+        names = {_name_of(trace, self._folder) for trace in traces}
         for name, rows in self._rows.items():
-            if name not in known:
+            if name not in names:
                 for where, _ in rows:
                     self._reading.problem(f"{where}: trace: {name!r} is not a trace in {self._folder}; correct it")
 
 
 def traces_in(folder: Path) -> list[Path]:
     """The traces in and under a folder, without the feedback."""
-    files = (one for one in sorted(folder.rglob("*.json*")) if one.is_file() and one.suffix in ENDINGS)
-    return [one for one in files if not (one.parent == folder and one.stem == FEEDBACK)]
+    files = (file for file in sorted(folder.rglob("*.json*")) if file.is_file() and file.suffix in ENDINGS)
+    return [file for file in files if not (file.parent == folder and file.stem == FEEDBACK)]
 
 
 def has_feedback(folder: Path) -> bool:
@@ -100,30 +104,30 @@ def has_feedback(folder: Path) -> bool:
     return any((folder / f"{FEEDBACK}.{ending}").is_file() for ending in ("csv", "jsonl"))
 
 
-def answer_meant(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
+def matching_answer(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
     """The answer that a row is about, the last of equal ones; or what is wrong with the row."""
-    asked = [
-        each
-        for each in answers
-        if not row.question or row.question in (each.id, each.name) or same_text(row.question, each.question)
+    same_question = [
+        answer
+        for answer in answers
+        if not row.question or row.question in (answer.id, answer.name) or same_text(row.question, answer.question)
     ]
-    found = [each for each in asked if not row.reply or same_text(row.reply, each.reply)]
-    last = found[-1] if found else None
+    matches = [answer for answer in same_question if not row.reply or same_text(row.reply, answer.reply)]
+    last = matches[-1] if matches else None
     if last is not None and all(
-        same_text(each.question, last.question) and same_text(each.reply, last.reply) for each in found
+        same_text(answer.question, last.question) and same_text(answer.reply, last.reply) for answer in matches
     ):
         return last
-    if asked and not found:
-        return f"reply: the trace has no such answer; it was answered with: {_listed(each.reply for each in asked)}"
-    if not found:
-        return (
-            f"question: the trace has no such answer; questions in it are: {_listed(each.question for each in answers)}"
-        )
+    if same_question and not matches:
+        replies = _quoted_list(answer.reply for answer in same_question)
+        return f"reply: the trace has no such answer; it was answered with: {replies}"
+    if not matches:
+        questions = _quoted_list(answer.question for answer in answers)
+        return f"question: the trace has no such answer; questions in it are: {questions}"
     more = "question" if not row.question else "reply"
-    return f"{more}: {len(found)} answers of the trace fit; add {'the ' + more}, as it was recorded"
+    return f"{more}: {len(matches)} answers of the trace fit; add {'the ' + more}, as it was recorded"
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _quoted_list(texts: Iterable[str]) -> str:
     return "; ".join(list(dict.fromkeys(map(repr, texts)))[:_MOST_LISTED]) or "none"
 
 
@@ -133,3 +137,58 @@ def _bare(name: str) -> str:
 
 def _name_of(trace: Path, folder: Path) -> str:
     return _bare(trace.relative_to(folder).as_posix())
+
+
+class ComplaintRow(BaseModel):
+    """One complaint.
+
+    Attributes:
+        question: as it was asked.
+        reply: the wrong answer, as it was given; may be left out where the question has one reply.
+        answers: what would have been right; empty if nobody said.
+        trace: the trace file: its path, relative to the log's folder, or its name, with or without its ending; may be
+            left out where there is one trace.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str
+    reply: OptionalText = ""
+    answers: TextList = ()
+    trace: str = ""
+
+
+def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mapping[Path, list[tuple[str, FeedbackRow]]]:
+    """The complaints of a log by the trace that they are about, each with its place.
+
+    Args:
+        log: a file whose name ends in `.csv` or `.jsonl`.
+        traces: those that complaints may be about.
+        reading: receives the problems of rows.
+
+    Raises:
+        DataError: the file cannot be read, or is something else.
+    """
+    looks = likeness(log, "complaints", "feedback", "json", "table", "text", "broken", "empty")
+    if looks:
+        raise DataError(f"{log}: is not a log of complaints; {looks}")
+    complaints: dict[Path, list[tuple[str, FeedbackRow]]] = defaultdict(list)
+    for where, _, row in rows_of(log, ComplaintRow, reading):
+        matches = [trace for trace in traces if _names_trace(row.trace, trace, log.parent)]
+        if len(matches) != 1:
+            remedy = "name one of the traces given" if row.trace else "add it, since there is more than one trace"
+            reading.problem(f"{where}: trace: {row.trace!r} fits {len(matches)} of {len(traces)} traces; {remedy}")
+            continue
+        feedback = FeedbackRow(
+            trace=row.trace, right=False, question=row.question, reply=row.reply, answers=row.answers
+        )
+        complaints[matches[0]].append((where, feedback))
+    return complaints
+
+
+def _names_trace(name: str, trace: Path, folder: Path) -> bool:
+    if not name or (folder / name).resolve() == trace.resolve():
+        return True
+    if os.sep in name:
+        return False
+    return name in (trace.name, *(trace.name.removesuffix(ending) for ending in ENDINGS))

@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.data.json_rows import JsonRows
-from experiments.data.own.questions import Questions
-from experiments.data.reading import FileReader, Reading, conversation_made
+from experiments.data.own.question_table import Questions
+from experiments.data.reading import FileReader, Reading, build_conversation
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
@@ -28,7 +28,7 @@ _EXPECTED = "the layout of a ChatGPT export"
 _REMEDY = "see docs/data-format.md"
 _FILES = "conversations*.json"
 _SPOKEN = ("user", "assistant")
-_SAID = ("text", "multimodal_text")
+_SPOKEN_TYPES = ("text", "multimodal_text")
 _TO_ALL = "all"
 _LAST_YEAR = 253_402_300_799
 """The last second that a date can name."""
@@ -91,9 +91,9 @@ def read_openai_chats(path: Path, reading: Reading) -> Iterator[Conversation]:
             for file in files
             for where, chat in JsonRows(file, _Chat, reading, expected=_EXPECTED, remedy=_REMEDY)
         ]
-        made = _conversation(name, files[0], chats, questions, reading)
-        if made is not None:
-            yield made
+        conversation = _conversation(name, files[0], chats, questions, reading)
+        if conversation is not None:
+            yield conversation
     if questions is not None:
         questions.unclaimed()
 
@@ -105,7 +105,7 @@ def _conversation(
     name: str, file: Path, chats: Sequence[tuple[str, _Chat]], questions: Questions | None, reading: Reading
 ) -> Conversation | None:
     sessions: dict[str, DialogueSession] = {}
-    for where, chat in sorted(chats, key=lambda each: each[1].create_time or 0.0):
+    for where, chat in sorted(chats, key=lambda located_chat: located_chat[1].create_time or 0.0):
         key = chat.conversation_id or chat.id or f"chat-{len(sessions) + 1}"
         if key in sessions:
             reading.problem(f"{where}: id: {key!r} is that of another chat too; remove one of them")
@@ -121,7 +121,7 @@ def _conversation(
         reading.problem(f"{file}: holds no chat with a message; {_EXPECTED} is expected, {_REMEDY}")
         return None
     turn_ids = frozenset(turn.id for session in sessions.values() for turn in session.turns)
-    return conversation_made(
+    return build_conversation(
         str(file),
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,
@@ -143,9 +143,11 @@ def _turns(where: str, name: str, key: str, chat: _Chat, reading: Reading) -> tu
             turns.append(Turn(id=f"{key}:{len(turns) + 1}", speaker=message.author.role, text=text))
         elif text or unsaid in (None, REASONING):
             reading.left_out(name, unsaid or "messages without a text")
-    shown = {id(node) for node in branch}
-    others = (node.message for node in chat.mapping.values() if node.message is not None and id(node) not in shown)
-    reading.left_out(name, "messages of branches not shown last", sum(_unsaid(each) is None for each in others))
+    branch_nodes = {id(node) for node in branch}
+    others = (
+        node.message for node in chat.mapping.values() if node.message is not None and id(node) not in branch_nodes
+    )
+    reading.left_out(name, "messages of branches not shown last", sum(_unsaid(message) is None for message in others))
     return tuple(turns)
 
 
@@ -160,7 +162,7 @@ def _unsaid(message: _Message) -> str | None:
         return TOOL_CALLS
     if kind in ("thoughts", "reasoning_recap"):
         return REASONING
-    return None if kind in (*_SAID, "code", "audio_transcription") else f"messages of the kind {kind!r}"
+    return None if kind in (*_SPOKEN_TYPES, "code", "audio_transcription") else f"messages of the kind {kind!r}"
 
 
 def _branch(where: str, chat: _Chat, reading: Reading) -> list[_Node]:
@@ -168,16 +170,16 @@ def _branch(where: str, chat: _Chat, reading: Reading) -> list[_Node]:
     at = chat.current_node
     if at is None or at not in chat.mapping:
         at = next((name for name, node in reversed(list(chat.mapping.items())) if not node.children), None)
-    found: list[_Node] = []
+    nodes: list[_Node] = []
     passed: set[str] = set()
     while at is not None and at in chat.mapping:
         if at in passed:
             reading.problem(f"{where}: mapping.{at}.parent: leads back to itself; {_EXPECTED} is expected, {_REMEDY}")
             return []
         passed.add(at)
-        found.append(chat.mapping[at])
+        nodes.append(chat.mapping[at])
         at = chat.mapping[at].parent
-    return found[::-1]
+    return nodes[::-1]
 
 
 def _is_hidden(message: _Message) -> bool:
@@ -185,8 +187,8 @@ def _is_hidden(message: _Message) -> bool:
 
 
 def _text(content: _Content) -> str:
-    said = [content.text or ""] if not content.parts else [_part(part) for part in content.parts]
-    return "\n".join(part for part in said if part.strip()).strip()
+    parts = [content.text or ""] if not content.parts else [_part(part) for part in content.parts]
+    return "\n".join(part for part in parts if part.strip()).strip()
 
 
 def _part(part: Any) -> str:
@@ -194,8 +196,8 @@ def _part(part: Any) -> str:
         return part
     if not isinstance(part, dict):
         return ""
-    told = part.get("text")
-    if isinstance(told, str):
-        return told
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
     kind = str(part.get("content_type") or "file").split("_")[0]
     return f"[shares an {kind}]" if kind in ("image", "audio") else f"[shares a {kind}]"

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from experiments.data.json_rows import JsonRows
-from experiments.data.own.questions import QUESTIONS, Questions
-from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from experiments.data.own.question_table import QUESTIONS, Questions
+from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
@@ -44,22 +44,20 @@ class _Message(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _spoken(cls, given: Any) -> Any:
-        given = unwrapped(given)
-        if not isinstance(given, dict):
-            return given
-        nobody = unspoken(given)
+    def _spoken(cls, raw: Any) -> Any:
+        raw = unwrapped(raw)
+        if not isinstance(raw, dict):
+            return raw
+        nobody = unspoken(raw)
         if nobody is not None:
             return {"from": "", "value": "", "omitted": {nobody: 1}}
-        role = role_of(given)
-        speaker = name_of(given) or SPEAKERS.get(role.lower(), role)
+        role = role_of(raw)
+        speaker = name_of(raw) or SPEAKERS.get(role.lower(), role)
         read: dict[str, Any] = {"from": speaker} if speaker else {}
-        key = next((key for key in _CONTENTS if key in given), None)
-        content = given[key] if key is not None else None
-        if isinstance(content, str | list | dict) or (
-            content is None and (key or any(map(given.get, _WITHOUT_CONTENT)))
-        ):
-            speech = speech_of(given)
+        key = next((key for key in _CONTENTS if key in raw), None)
+        content = raw[key] if key is not None else None
+        if isinstance(content, str | list | dict) or (content is None and (key or any(map(raw.get, _WITHOUT_CONTENT)))):
+            speech = speech_of(raw)
             read |= {
                 "value": speech.text,
                 "omitted": speech.omitted if speech.text else {**speech.omitted, _NO_TEXT: 1},
@@ -84,27 +82,27 @@ class _Chat(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _whole(cls, given: Any) -> Any:
-        return _opened(given)
+    def _whole(cls, raw: Any) -> Any:
+        return _as_chat(raw)
 
 
-def _opened(given: Any) -> Any:
+def _as_chat(raw: Any) -> Any:
     """A row as the keys of a chat: out of an object around it, or as a message alone."""
-    if isinstance(given, list):
-        return {"messages": given}
-    if not isinstance(given, dict):
-        return given
-    message = unwrapped(given)
+    if isinstance(raw, list):
+        return {"messages": raw}
+    if not isinstance(raw, dict):
+        return raw
+    message = unwrapped(raw)
     if not any(key in message for key in MESSAGES) and (role_of(message) or unspoken(message)):
         thread = next((message[key] for key in _THREAD if message.get(key) is not None), None)
         return {"id": thread, "messages": [message], "is_message": True}
     for key in (*HOLDERS, *MESSAGES):
-        held = given.get(key)
-        if isinstance(held, dict) and key in HOLDERS and is_chat(held):
-            return _opened({**{name: given[name] for name in _IDS if name in given}, **held})
-        if isinstance(held, list) and held and is_chat(held[0]):
-            return {**given, "messages": held} if is_message(held[0]) else {"messages": (), "inner": held}
-    return given
+        inner = raw.get(key)
+        if isinstance(inner, dict) and key in HOLDERS and is_chat(inner):
+            return _as_chat({**{name: raw[name] for name in _IDS if name in raw}, **inner})
+        if isinstance(inner, list) and inner and is_chat(inner[0]):
+            return {**raw, "messages": inner} if is_message(inner[0]) else {"messages": (), "inner": inner}
+    return raw
 
 
 def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
@@ -113,7 +111,7 @@ def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
     Raises:
         DataError: there is none, or a file cannot be read.
     """
-    files = sorted(each for each in path.iterdir() if _is_export(each)) if path.is_dir() else [path]
+    files = sorted(entry for entry in path.iterdir() if _is_export(entry)) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no .json or .jsonl file; {_EXPECTED} is expected, {_REMEDY}")
     questions = Questions.beside(path, reading)
@@ -123,9 +121,9 @@ def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
         for name, where, messages in _chats(file, reading):
             empty = False
             if ids.new("conversation", name, "id", where, where):
-                made = _conversation(where, name, messages, questions, reading)
-                if made is not None:
-                    yield made
+                conversation = _conversation(where, name, messages, questions, reading)
+                if conversation is not None:
+                    yield conversation
         if empty:
             reading.problem(f"{file}: holds no chat; {_EXPECTED} is expected, {_REMEDY}")
     questions.unclaimed()
@@ -157,8 +155,8 @@ def _conversation(
     where: str, name: str, messages: tuple[_Message, ...], questions: Questions, reading: Reading
 ) -> Conversation | None:
     for message in messages:
-        for what, count in message.omitted.items():
-            reading.left_out(name, what, count)
+        for reason, count in message.omitted.items():
+            reading.left_out(name, reason, count)
     # A turn keeps the place of its message, so that what is left out changes no id.
     turns = tuple(
         Turn(id=f"1:{number}", speaker=message.speaker, text=message.text)
@@ -168,7 +166,7 @@ def _conversation(
     if not turns:
         reading.left_out(name, "chats without a message")
         return None
-    return conversation_made(
+    return build_conversation(
         where,
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,

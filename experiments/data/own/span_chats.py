@@ -73,13 +73,13 @@ class Exchange:
 
     Attributes:
         call: the operation.
-        asked, reply: the texts.
+        question, reply: the texts.
         chat: id of the user or else the thread whose conversation it is; empty if the spans name neither.
         session: name of its session.
     """
 
     call: Operation
-    asked: str
+    question: str
     reply: str
     chat: str
     session: str
@@ -88,25 +88,35 @@ class Exchange:
 def exchanges_in(graph: ExecutionGraph) -> tuple[list[Exchange], int]:
     """The exchanges of a graph in the order of their times, and how many calls were the system's own."""
     spans = _Spans(graph)
-    every = [found for one in spans.ordered if (found := spans.exchange(one)) is not None]
-    by_id = {one.call.id: one for one in every}
-    outer = [one for one in every if not any(each.id in by_id for each in spans.around(one.call)[1:])]
-    aside = [one for one in outer if spans.is_aside(one)]
-    rest = [one for one in outer if one not in aside]
-    hinted = {one.call.id for one in rest if spans.is_about(one, rest)}
+    exchanges = [exchange for operation in spans.ordered if (exchange := spans.exchange(operation)) is not None]
+    by_id = {exchange.call.id: exchange for exchange in exchanges}
+    outer = [
+        exchange
+        for exchange in exchanges
+        if not any(ancestor.id in by_id for ancestor in spans.around(exchange.call)[1:])
+    ]
+    aside = [exchange for exchange in outer if spans.is_aside(exchange)]
+    rest = [exchange for exchange in outer if exchange not in aside]
+    hinted = {exchange.call.id for exchange in rest if spans.is_about(exchange, rest)}
     # Where everything in a conversation looks like that, it tells nothing.
-    plain = {one.chat for one in rest if one.call.id not in hinted}
-    kept = [one for one in rest if one.call.id not in hinted or (one.chat and one.chat not in plain) or not plain]
+    plain_chats = {exchange.chat for exchange in rest if exchange.call.id not in hinted}
+    in_dialogue = [
+        exchange
+        for exchange in rest
+        if exchange.call.id not in hinted or (exchange.chat and exchange.chat not in plain_chats) or not plain_chats
+    ]
     # The steps of a loop with tools ask the same; the last of them replies.
     steps = {
-        one.call.id for one, after in pairwise(kept) if _same(one, after) and spans.trace(one) == spans.trace(after)
+        exchange.call.id
+        for exchange, after in pairwise(in_dialogue)
+        if _same(exchange, after) and spans.trace(exchange) == spans.trace(after)
     }
-    kept = [one for one in kept if one.call.id not in steps]
-    return kept, len(every) - len(kept) - len(steps)
+    in_dialogue = [exchange for exchange in in_dialogue if exchange.call.id not in steps]
+    return in_dialogue, len(exchanges) - len(in_dialogue) - len(steps)
 
 
-def _same(one: Exchange, other: Exchange) -> bool:
-    return (one.chat, one.session, one.asked) == (other.chat, other.session, other.asked)
+def _same(first: Exchange, second: Exchange) -> bool:
+    return (first.chat, first.session, first.question) == (second.chat, second.session, second.question)
 
 
 class _Spans:
@@ -114,61 +124,67 @@ class _Spans:
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
-        self.ordered = sorted(graph.operations.values(), key=lambda one: one.started or 0.0)
+        self.ordered = sorted(graph.operations.values(), key=lambda operation: operation.started or 0.0)
         self._of_trace: dict[str, list[Operation]] = defaultdict(list)
-        for one in self.ordered:
-            self._of_trace[_trace_of(one)].append(one)
-        self._shown = {text for one in self.ordered for who, text in self._messages(one.inputs) if who == ASSISTANT}
-        facts = (each for one in self.ordered for each in (one.attributes, *_around(one)))
-        self._alike = not any(_usual(each, identity) for each in facts for identity in (_OWNER, _THREAD))
-        self._threaded = any(_usual(one.attributes, _THREAD) for one in self.ordered if one.kind == "llm")
+        for operation in self.ordered:
+            self._of_trace[_trace_of(operation)].append(operation)
+        self._shown = {
+            text for operation in self.ordered for who, text in self._messages(operation.inputs) if who == ASSISTANT
+        }
+        facts = (attributes for operation in self.ordered for attributes in (operation.attributes, *_around(operation)))
+        self._alike = not any(_usual(attributes, identity) for attributes in facts for identity in (_OWNER, _THREAD))
+        self._threaded = any(
+            _usual(operation.attributes, _THREAD) for operation in self.ordered if operation.kind == "llm"
+        )
 
-    def trace(self, one: Exchange) -> str:
+    def trace(self, exchange: Exchange) -> str:
         """The id of its trace."""
-        return _trace_of(one.call)
+        return _trace_of(exchange.call)
 
     def around(self, operation: Operation) -> list[Operation]:
         """An operation and those it runs in, from the inside out."""
-        found = {operation.id: operation}
-        while operation.parent in self._graph.operations and operation.parent not in found:
+        ancestors = {operation.id: operation}
+        while operation.parent in self._graph.operations and operation.parent not in ancestors:
             operation = self._graph.operations[operation.parent]
-            found[operation.id] = operation
-        return list(found.values())
+            ancestors[operation.id] = operation
+        return list(ancestors.values())
 
     def exchange(self, operation: Operation) -> Exchange | None:
         """What an operation asked and replied; None if it is no call to a chat model and no agent."""
         if operation.kind != "llm" and operation.kind not in _AGENTS:
             return None
-        asked = [text for who, text in self._messages(operation.inputs) if who != ASSISTANT]
+        questions = [text for who, text in self._messages(operation.inputs) if who != ASSISTANT]
         reply = [text for who, text in self._messages(operation.outputs) if who != USER]
-        if operation.kind in _AGENTS and not asked and not reply:
-            asked, reply = self._plain(operation.inputs), self._plain(operation.outputs)
-        if not asked or not reply:
+        if operation.kind in _AGENTS and not questions and not reply:
+            questions, reply = self._plain(operation.inputs), self._plain(operation.outputs)
+        if not questions or not reply:
             return None
         session = self._graph.sessions.get(operation.session or "")
         thread = self._id(operation, _THREAD)
         named = session.name if session is not None else ""
         chat = self._id(operation, _OWNER) or thread or self._id(operation, _TENANT)
-        return Exchange(operation, asked[-1], reply[-1], chat, thread or named)
+        return Exchange(operation, questions[-1], reply[-1], chat, thread or named)
 
-    def is_aside(self, one: Exchange) -> bool:
+    def is_aside(self, exchange: Exchange) -> bool:
         """Whether a call runs inside a tool, a retrieval or the like."""
-        return any(_ASIDE.search(each.kind) for each in self.around(one.call))
+        return any(_ASIDE.search(ancestor.kind) for ancestor in self.around(exchange.call))
 
-    def is_about(self, one: Exchange, others: Sequence[Exchange]) -> bool:
+    def is_about(self, exchange: Exchange, others: Sequence[Exchange]) -> bool:
         """Whether a call looks like one about a dialogue, and its reply is not shown as said in it."""
-        if one.call.kind in _AGENTS or one.reply in self._shown:
+        if exchange.call.kind in _AGENTS or exchange.reply in self._shown:
             return False
-        names = " ".join(each.name for each in self.around(one.call))
-        system = (self._graph.variables[vid] for _, vid in one.call.inputs)
-        told = " ".join(text_of(each.value)[:_INSTRUCTED] for each in system if each.kind == "prompt")
-        unthreaded = self._threaded and not _usual(one.call.attributes, _THREAD)
+        names = " ".join(ancestor.name for ancestor in self.around(exchange.call))
+        system = (self._graph.variables[vid] for _, vid in exchange.call.inputs)
+        instructions = " ".join(
+            text_of(variable.value)[:_INSTRUCTED] for variable in system if variable.kind == "prompt"
+        )
+        unthreaded = self._threaded and not _usual(exchange.call.attributes, _THREAD)
         return bool(
             unthreaded
             or _ABOUT.search(names)
-            or _ABOUT.search(told)
-            or _is_json(one.reply)
-            or any(_quotes(one.asked, each.asked) for each in others if each is not one)
+            or _ABOUT.search(instructions)
+            or _is_json(exchange.reply)
+            or any(_quotes(exchange.question, other.question) for other in others if other is not exchange)
         )
 
     def _messages(self, links: Sequence[Link]) -> Iterator[tuple[str, str]]:
@@ -182,7 +198,7 @@ class _Spans:
     def _plain(self, links: Sequence[Link]) -> list[str]:
         """The single text among values that are no messages."""
         values = [self._graph.variables[vid].value for _, vid in links]
-        texts = [one.strip() for one in values if isinstance(one, str) and one.strip()]
+        texts = [text.strip() for text in values if isinstance(text, str) and text.strip()]
         return texts if len(texts) == 1 else []
 
     def _id(self, operation: Operation, identity: _Identity) -> str:
@@ -191,10 +207,10 @@ class _Spans:
         Where no span has one by a usual name, it is one whose name is like these.
         """
         named = _alike if self._alike else _usual
-        for one in (*(each.attributes for each in self.around(operation)), *_around(operation)):
-            if found := named(one, identity):
-                return found
-        rest = {named(one.attributes, identity) for one in self._of_trace[_trace_of(operation)]} - {""}
+        for attributes in (*(ancestor.attributes for ancestor in self.around(operation)), *_around(operation)):
+            if identifier := named(attributes, identity):
+                return identifier
+        rest = {named(operation.attributes, identity) for operation in self._of_trace[_trace_of(operation)]} - {""}
         return rest.pop() if len(rest) == 1 else ""
 
 
@@ -205,16 +221,16 @@ def _around(operation: Operation) -> list[object]:
 
 
 def _usual(facts: object, identity: _Identity) -> str:
-    return _named(facts, identity.usual)
+    return _first_value(facts, identity.usual)
 
 
 def _alike(facts: object, identity: _Identity) -> str:
     if not isinstance(facts, Mapping):
         return ""
     about = _parsed(facts.get("metadata"))
-    whole = {**facts, **about} if isinstance(about, Mapping) else facts
-    alike = (name for name in whole if identity.like.fullmatch(_JOINT.sub("_", str(name)).lower()))
-    return _named(whole, [name for name in alike if name != _OF_THE_MACHINE])
+    merged = {**facts, **about} if isinstance(about, Mapping) else facts
+    alike = (name for name in merged if identity.like.fullmatch(_JOINT.sub("_", str(name)).lower()))
+    return _first_value(merged, [name for name in alike if name != _OF_THE_MACHINE])
 
 
 def _parsed(value: object) -> object:
@@ -224,9 +240,9 @@ def _parsed(value: object) -> object:
         return None
 
 
-def _named(facts: object, names: Sequence[str]) -> str:
+def _first_value(facts: object, names: Sequence[str]) -> str:
     values = (facts.get(name) for name in names) if isinstance(facts, Mapping) else ()
-    return next((str(one) for one in values if isinstance(one, str | int) and str(one)), "")
+    return next((str(value) for value in values if isinstance(value, str | int) and str(value)), "")
 
 
 def _trace_of(operation: Operation) -> str:

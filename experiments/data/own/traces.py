@@ -6,29 +6,108 @@ be scored again, so it is left out here; `memtune attribute FOLDER` says what we
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from attribution.failures import answers_in
+from attribution.recordings import conversation_of
+from attribution.text.content import text_of
 from experiments.data.own.feedback import (
     FEEDBACK,
     Feedback,
     FeedbackRow,
     RecordedAnswer,
-    answer_meant,
     has_feedback,
+    matching_answer,
     traces_in,
 )
-from experiments.data.own.traced_chats import TracedChat, chats_of
+from experiments.data.own.span_chats import Exchange, exchanges_in
 from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import TraceError
+from tracing.graph.elements import Variable
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.any_trace import read_graph
-from tracing.systems.conversations import Conversation, DialogueSession, Question
+from tracing.interchange.speech import ASSISTANT, USER
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 TRACES = "traces"
-
 _REMEDY = "see docs/data-format.md"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedChat:
+    """A dialogue of a trace.
+
+    Attributes:
+        conversation: the dialogue, without questions.
+        answers: those recorded in it.
+        question_turns: by the id of an answer, the turns that are the question and the reply themselves.
+    """
+
+    conversation: Conversation
+    answers: tuple[RecordedAnswer, ...]
+    question_turns: Mapping[str, frozenset[str]]
+
+
+def chats_of(graph: ExecutionGraph, name: str) -> tuple[list[TracedChat], int]:
+    """The dialogues and the answers in a graph, and how many calls in it are no part of a dialogue.
+
+    What memtune recorded is one conversation of this `name`, with messages, queries and predictions. Other tools' spans
+    are a conversation for each user or thread that they name; several are named `NAME/ID`.
+    """
+    recorded = answers_in(graph)
+    exchanges, aside = ([], 0) if recorded else exchanges_in(graph)
+    if exchanges:
+        chats: dict[str, list[Exchange]] = defaultdict(list)
+        for exchange in exchanges:
+            chats[exchange.chat].append(exchange)
+        several = len(chats) > 1
+        return [
+            _chat(f"{name}/{key}" if several and key else name, chat_exchanges) for key, chat_exchanges in chats.items()
+        ], aside
+    names = [_name(graph, query, prediction) for query, prediction in recorded]
+    shared = Counter(names)
+    answers = tuple(
+        RecordedAnswer(
+            # A recorder of one's own may put several answers into one session, or name every query alike.
+            named if shared[named] == 1 else f"{named}/{prediction.id}",
+            named,
+            text_of(query.value),
+            text_of(prediction.value),
+        )
+        for named, (query, prediction) in zip(names, recorded, strict=True)
+    )
+    return [TracedChat(conversation_of(graph, name), answers, {})], aside
+
+
+def _name(graph: ExecutionGraph, query: Variable, prediction: Variable) -> str:
+    session = graph.sessions.get(prediction.session or "")
+    return session.name if session is not None else query.name
+
+
+def _chat(name: str, exchanges: Sequence[Exchange]) -> TracedChat:
+    sessions: dict[str, list[Turn]] = {}
+    question_turns: dict[str, frozenset[str]] = {}
+    for exchange in exchanges:
+        key = exchange.session or name
+        turns = sessions.setdefault(key, [])
+        new = [
+            Turn(id=f"{key}:{len(turns) + number}", speaker=role, text=text)
+            for number, (role, text) in enumerate(((USER, exchange.question), (ASSISTANT, exchange.reply)), start=1)
+        ]
+        turns += new
+        question_turns[exchange.call.id] = frozenset(turn.id for turn in new)
+    dialogue_sessions = tuple(DialogueSession(id=key, turns=tuple(turns)) for key, turns in sessions.items())
+    answers = tuple(
+        RecordedAnswer(exchange.call.id, exchange.call.id, exchange.question, exchange.reply) for exchange in exchanges
+    )
+    return TracedChat(
+        Conversation(id=name, speakers=(USER, ASSISTANT), sessions=dialogue_sessions), answers, question_turns
+    )
 
 
 def read_traces(path: Path, reading: Reading) -> Iterator[Conversation]:
@@ -59,13 +138,13 @@ def read_traces(path: Path, reading: Reading) -> Iterator[Conversation]:
             reading.problem(f"{problem}; correct or remove the trace")
         chats, aside = chats_of(graph, name)
         reading.left_out(name, "calls of the system itself, such as extraction", aside)
-        yield from _judged(name, chats, rows, reading)
+        yield from _conversations_with_answers(name, chats, rows, reading)
 
 
 READER = FileReader(TRACES, read_traces)
 
 
-def _judged(
+def _conversations_with_answers(
     name: str, chats: Sequence[TracedChat], rows: Sequence[tuple[str, FeedbackRow]], reading: Reading
 ) -> Iterator[Conversation]:
     """The conversations of a trace that have an answer with known truth."""
@@ -75,39 +154,43 @@ def _judged(
     spoken: list[set[str]] = [set() for _ in chats]
     ids = Ids(reading)
     for where, row in rows:
-        meant = answer_meant(row, answers)
-        if isinstance(meant, str):
-            reading.problem(f"{where}: {meant}")
+        answer = matching_answer(row, answers)
+        if isinstance(answer, str):
+            reading.problem(f"{where}: {answer}")
             continue
-        place = home[meant.id]
-        alike = [one for one in answers if (one.question, one.reply) == (meant.question, meant.reply)]
-        if len({home[one.id] for one in alike}) > 1 and row.question != meant.id:
-            names = " or ".join(repr(one.id) for one in alike)
+        place = home[answer.id]
+        alike = [
+            candidate
+            for candidate in answers
+            if (candidate.question, candidate.reply) == (answer.question, answer.reply)
+        ]
+        if len({home[candidate.id] for candidate in alike}) > 1 and row.question != answer.id:
+            names = " or ".join(repr(candidate.id) for candidate in alike)
             reading.problem(f"{where}: question: several conversations have this answer; give the call's id, {names}")
             continue
-        spoken[place] |= chats[place].asked.get(meant.id, frozenset())
+        spoken[place] |= chats[place].question_turns.get(answer.id, frozenset())
         if not row.right and not row.answers:
             reading.left_out(name, "wrong answers without a correction")
-        elif ids.new("question", f"{name}/{meant.id}", "question", where, where):
-            question = _question(f"{name}/{meant.id}", meant, row)
+        elif ids.new("question", f"{name}/{answer.id}", "question", where, where):
+            question = _question(f"{name}/{answer.id}", answer, row)
             if question is None:
                 reading.problem(f"{where}: reply: the answer in the trace is empty; give answers")
             else:
                 questions[place].append(question)
     if not any(questions):
         reading.left_out(name, "traces without an answer whose truth is known")
-    for chat, asked, turns in zip(chats, questions, spoken, strict=True):
-        if asked:
-            yield _without(chat.conversation, turns, asked)
+    for chat, chat_questions, turns in zip(chats, questions, spoken, strict=True):
+        if chat_questions:
+            yield _without(chat.conversation, turns, chat_questions)
         elif any(questions):
             reading.left_out(chat.conversation.id, "conversations of a trace without an answer whose truth is known")
 
 
-def _question(name: str, meant: RecordedAnswer, row: FeedbackRow) -> Question | None:
-    given = (meant.reply.strip(),) if row.right else ()
-    answers = tuple(dict.fromkeys(each for each in (*given, *row.answers) if each))
+def _question(name: str, answer: RecordedAnswer, row: FeedbackRow) -> Question | None:
+    confirmed = (answer.reply.strip(),) if row.right else ()
+    answers = tuple(dict.fromkeys(text for text in (*confirmed, *row.answers) if text))
     try:
-        return Question(id=name, question=meant.question, answers=answers)
+        return Question(id=name, question=answer.question, answers=answers)
     except ValidationError:
         return None
 
@@ -115,8 +198,10 @@ def _question(name: str, meant: RecordedAnswer, row: FeedbackRow) -> Question | 
 def _without(conversation: Conversation, turns: set[str], questions: list[Question]) -> Conversation:
     """The conversation with these questions, without the turns that ask and answer them."""
     sessions = [
-        DialogueSession(id=one.id, time=one.time, turns=tuple(turn for turn in one.turns if turn.id not in turns))
-        for one in conversation.sessions
+        DialogueSession(
+            id=session.id, time=session.time, turns=tuple(turn for turn in session.turns if turn.id not in turns)
+        )
+        for session in conversation.sessions
     ]
-    kept = tuple(one for one in sessions if one.turns) or tuple(sessions[:1])
-    return conversation.model_copy(update={"sessions": kept, "questions": tuple(questions)})
+    spoken_sessions = tuple(session for session in sessions if session.turns) or tuple(sessions[:1])
+    return conversation.model_copy(update={"sessions": spoken_sessions, "questions": tuple(questions)})

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import document
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Reading, conversation_made
+from experiments.data.reading import FileReader, Reading, build_conversation
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -64,19 +64,19 @@ def read_beam(path: Path, reading: Reading) -> Iterator[Conversation]:
     Raises:
         DataError: there is none, or a file cannot be read.
     """
-    folders = sorted({each.parent.parent for each in path.rglob(str(_QUESTIONS))}, key=_by_number)
+    folders = sorted({file.parent.parent for file in path.rglob(str(_QUESTIONS))}, key=_by_number)
     if not folders:
         reading.problem(f"{path}: holds no chat with {_QUESTIONS}; {_EXPECTED}")
     for place, folder in enumerate(folders):
         reading.advanced(place, len(folders))
         file = next((folder / name for name in _CHATS if (folder / name).is_file()), folder / _CHATS[-1])
         try:
-            made = _conversation(path, folder, file, reading)
+            conversation = _conversation(path, folder, file, reading)
         except DataError as error:
             reading.problem(str(error))
             continue
-        if made is not None:
-            yield made
+        if conversation is not None:
+            yield conversation
 
 
 READER = FileReader(BEAM, read_beam)
@@ -87,26 +87,32 @@ def _by_number(folder: Path) -> tuple[str, int, str]:
 
 
 def _conversation(root: Path, folder: Path, file: Path, reading: Reading) -> Conversation | None:
-    asked = folder / _QUESTIONS
+    questions_file = folder / _QUESTIONS
     batches = _valid(_BATCHES, file, reading)
-    probes = _valid(_PROBES, asked, reading)
+    probes = _valid(_PROBES, questions_file, reading)
     if batches is None or probes is None:
         return None
     name = "-".join(folder.relative_to(root).parts) or folder.name
     sessions = tuple(_session(batch) for batch in batches if any(batch.turns))
-    known = {turn.id for session in sessions for turn in session.turns}
+    turn_ids = {turn.id for session in sessions for turn in session.turns}
     questions = [
         question
         for kind, group in probes.items()
         for number, probe in enumerate(group)
         if (
             question := _question(
-                f"{asked}: {kind}.{number}", f"{name}-{kind}-{number + 1}", kind, probe, known, name, reading
+                f"{questions_file}: {kind}.{number}",
+                f"{name}-{kind}-{number + 1}",
+                kind,
+                probe,
+                turn_ids,
+                name,
+                reading,
             )
         )
     ]
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return conversation_made(
+    return build_conversation(
         str(file),
         _EXPECTED,
         reading,
@@ -126,14 +132,18 @@ def _session(batch: _Batch) -> DialogueSession:
     messages = [message for turn in batch.turns for message in turn]
     time = next((message.time_anchor for message in messages if message.time_anchor), "")
     turns = tuple(
-        Turn(id=str(one.id), speaker=one.role, text=one.content.rpartition(_MARK)[0].strip() or one.content)
-        for one in messages
+        Turn(
+            id=str(message.id),
+            speaker=message.role,
+            text=message.content.rpartition(_MARK)[0].strip() or message.content,
+        )
+        for message in messages
     )
     return DialogueSession(id=f"batch-{batch.batch_number}", time=time, turns=turns)
 
 
 def _question(
-    where: str, name: str, kind: str, probe: _Probe, known: set[str], conversation: str, reading: Reading
+    where: str, name: str, kind: str, probe: _Probe, turn_ids: set[str], conversation: str, reading: Reading
 ) -> Question | None:
     extra: Mapping[str, Any] = probe.model_extra or {}
     answer = next((text for key in _ANSWERS if (text := str(extra.get(key) or "").strip())), "")
@@ -144,8 +154,8 @@ def _question(
     named = probe.source_chat_ids
     if kind == _UPDATE and isinstance(named, dict) and named.get(_UPDATED):
         named = named[_UPDATED]
-    listed = list(dict.fromkeys(str(each) for each in _numbers(named)))
-    evidence = tuple(each for each in listed if each in known)
+    listed = list(dict.fromkeys(str(number) for number in _numbers(named)))
+    evidence = tuple(turn_id for turn_id in listed if turn_id in turn_ids)
     reading.left_out(conversation, "evidence ids that name no turn", len(listed) - len(evidence))
     try:
         return Question(
@@ -165,8 +175,8 @@ def _question(
 def _numbers(named: Any) -> Iterator[int]:
     if isinstance(named, dict):
         named = list(named.values())
-    for each in named if isinstance(named, list) else [named]:
-        if isinstance(each, list | dict):
-            yield from _numbers(each)
-        elif isinstance(each, int) and not isinstance(each, bool):
-            yield each
+    for element in named if isinstance(named, list) else [named]:
+        if isinstance(element, list | dict):
+            yield from _numbers(element)
+        elif isinstance(element, int) and not isinstance(element, bool):
+            yield element

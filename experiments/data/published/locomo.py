@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import JsonRows
-from experiments.data.reading import Ids, Reading, conversation_made, needed, unless_foreign
+from experiments.data.reading import Ids, Reading, build_conversation, needed, unless_foreign
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -68,15 +68,15 @@ def read_locomo(path: Path, reading: Reading, categories: Collection[int] = USUA
         DataError: the file is missing, is not JSON, or does not have LoCoMo's layout; names file, key and remedy.
     """
     ids = Ids(reading)
-    found = False
+    is_empty = True
     for where, sample in JsonRows(path, _Sample, reading, expected=_EXPECTED, remedy=_REMEDY):
-        found = True
+        is_empty = False
         at = where.removeprefix(f"{path}: ")
         if ids.new("conversation", sample.sample_id, "sample_id", at, where):
-            made = _conversation(where, sample, categories, reading)
-            if made is not None:
-                yield made
-    if not found:
+            conversation = _conversation(where, sample, categories, reading)
+            if conversation is not None:
+                yield conversation
+    if is_empty:
         reading.problem(f"{path}: holds no conversation; {_EXPECTED} is expected, {_REMEDY}")
 
 
@@ -100,7 +100,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
     sessions = _sessions(where, sample, reading)
     if sessions is None:
         return None
-    known = {turn.id for session in sessions for turn in session.turns}
+    turn_ids = {turn.id for session in sessions for turn in session.turns}
     questions: list[Question] = []
     for number, row in enumerate(sample.qa, start=1):
         unanswerable = row.category == ADVERSARIAL and row.answer is None
@@ -111,7 +111,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
             reading.left_out(name, "questions without a gold answer")
         else:
             named = [f"D{session}:{turn}" for session, turn in _TURN_ID.findall(" ".join(row.evidence))]
-            evidence = tuple(dict.fromkeys(turn for turn in named if turn in known))
+            evidence = tuple(dict.fromkeys(turn for turn in named if turn in turn_ids))
             reading.left_out(name, "evidence ids that name no turn", len(set(named)) - len(evidence))
             misleading = _forms(row.adversarial_answer) if unanswerable and evidence else ()
             questions.append(
@@ -126,7 +126,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
                 )
             )
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return conversation_made(
+    return build_conversation(
         f"{where}.conversation",
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,

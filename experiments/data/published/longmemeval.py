@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.data.json_rows import JsonRows
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 LONGMEMEVAL = "longmemeval"
@@ -54,9 +54,9 @@ def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation]:
         DataError: the file cannot be read, or is not in LongMemEval's layout.
     """
     ids = Ids(reading)
-    found = False
+    is_empty = True
     for where, row in JsonRows(path, _Instance, reading, expected=_EXPECTED, remedy=_REMEDY):
-        found = True
+        is_empty = False
         lengths = {len(row.haystack_session_ids), len(row.haystack_dates), len(row.haystack_sessions)}
         if len(lengths) > 1:
             reading.problem(
@@ -64,10 +64,10 @@ def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation]:
                 f"ids and {len(row.haystack_dates)} dates; {_EXPECTED} is expected, {_REMEDY}"
             )
         elif ids.new("question", row.question_id, "question_id", where.removeprefix(f"{path}: "), where):
-            made = _conversation(where, row, reading)
-            if made is not None:
-                yield made
-    if not found:
+            conversation = _conversation(where, row, reading)
+            if conversation is not None:
+                yield conversation
+    if is_empty:
         reading.problem(f"{path}: holds no question; {_EXPECTED} is expected, {_REMEDY}")
 
 
@@ -77,20 +77,20 @@ READER = FileReader(LONGMEMEVAL, read_longmemeval)
 def _conversation(where: str, row: _Instance, reading: Reading) -> Conversation | None:
     sessions: list[DialogueSession] = []
     evidence: list[str] = []
-    seen: set[str] = set()
-    for place, (name, date, turns) in enumerate(
+    session_keys: set[str] = set()
+    for place, (name, date, messages) in enumerate(
         zip(row.haystack_session_ids, row.haystack_dates, row.haystack_sessions, strict=True)
     ):
-        key = name if name not in seen else f"{name}#{place}"
-        seen.add(key)
-        if not turns:
+        key = name if name not in session_keys else f"{name}#{place}"
+        session_keys.add(key)
+        if not messages:
             continue
-        said = tuple(
-            Turn(id=f"{key}:{number}", speaker=turn.role, text=turn.content)
-            for number, turn in enumerate(turns, start=1)
+        turns = tuple(
+            Turn(id=f"{key}:{number}", speaker=message.role, text=message.content)
+            for number, message in enumerate(messages, start=1)
         )
-        evidence += [made.id for made, turn in zip(said, turns, strict=True) if turn.has_answer]
-        sessions.append(DialogueSession(id=key, time=date, turns=said))
+        evidence += [turn.id for turn, message in zip(turns, messages, strict=True) if message.has_answer]
+        sessions.append(DialogueSession(id=key, time=date, turns=turns))
     unanswerable = row.question_id.endswith("_abs")
     if not evidence and not unanswerable:
         reading.left_out(row.question_id, "evidence that is known by its session only")
@@ -109,7 +109,7 @@ def _conversation(where: str, row: _Instance, reading: Reading) -> Conversation 
         evidence=tuple(evidence),
     )
     speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return conversation_made(
+    return build_conversation(
         where,
         f"{_EXPECTED} is expected, {_REMEDY}",
         reading,

@@ -1,28 +1,36 @@
-"""MemTraceBench, the public suite of annotated graphs: fetched from its hub once, then read from the home.
+"""Annotated graphs (MemTraceBench, MemEval): the public suite in its home, and graphs as conversations with questions.
 
-Its files are smartcomment graphs with annotations, one folder per split; nothing in them is executed.
+The files are smartcomment graphs with annotations; nothing in them is executed. Their labels are for
+`memtune bench attribution --suite PATH`, which reads the same files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from experiments.data.fetching import RemoteFile, fetch, is_here, opened
-from tracing.errors import DataError
+from attribution.failures import case_of
+from attribution.recordings import recording_of
+from experiments.data.file_download import RemoteFile, fetch, http_response, is_here
+from experiments.data.reading import FileReader, Ids, Reading
+from tracing.errors import DataError, TraceError
+from tracing.interchange import smartcomment
 from tracing.llm.serving.weights import hub_address
+from tracing.systems.conversations import Conversation
 
-NAME = "memtracebench"
+NAME, MEMEVAL = "memtracebench", "memeval"
 REPOSITORY = "zjunlp/MemTraceBench"
 
 _LISTING = "files.list"
+_ELSEWHERE = f"download {REPOSITORY} by other means, and give --suite its folder (or --data)"
+_REMEDY = "give a smartcomment file with data.annotations"
 
 
-class _Stored(BaseModel):
+class _LargeFile(BaseModel):
     """Where the hub keeps a large file: its SHA-256."""
 
     oid: str
@@ -34,7 +42,7 @@ class _Entry(BaseModel):
     type: str
     path: str
     size: int = 0
-    lfs: _Stored | None = None
+    lfs: _LargeFile | None = None
 
 
 _LISTED = TypeAdapter(list[_Entry])
@@ -52,8 +60,8 @@ def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
     """
     folder = home / "data" / NAME
     files = remote_files(folder)
-    for done, file in enumerate(files):
-        progress(f"download of {NAME}", done, len(files))
+    for count, file in enumerate(files):
+        progress(f"download of {NAME}", count, len(files))
         if not is_here(file, folder):
             fetch(file, folder, otherwise=_ELSEWHERE, arrived=_ignored)
     return folder
@@ -69,7 +77,7 @@ def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     if listing.is_file():
         return _files(listing.read_bytes(), str(listing))
     url = f"{hub_address()}/api/datasets/{REPOSITORY}/tree/main?recursive=true"
-    with opened(url, _ELSEWHERE) as reply:
+    with http_response(url, _ELSEWHERE) as reply:
         listed = reply.read()
     files = _files(listed, url)
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +87,7 @@ def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     return files
 
 
-def _ignored(name: str, done: int, total: int) -> None:
+def _ignored(name: str, received: int, total: int) -> None:
     """The suite counts files, not bytes."""
 
 
@@ -89,23 +97,65 @@ def _files(listed: bytes, where: str) -> tuple[RemoteFile, ...]:
         entries = _LISTED.validate_json(listed)
     except ValidationError:
         raise DataError(f"{where}: is not a listing of files; {_ELSEWHERE}") from None
-    found = [one for one in entries if one.type == "file" and one.path.endswith(".json") and _inside(one.path)]
-    if not found:
+    graphs = [
+        entry for entry in entries if entry.type == "file" and entry.path.endswith(".json") and _inside(entry.path)
+    ]
+    if not graphs:
         raise DataError(f"{where}: lists no graphs; {_ELSEWHERE}")
     return tuple(
         RemoteFile(
-            one.path,
-            f"{hub_address()}/datasets/{REPOSITORY}/resolve/main/{quote(one.path)}",
-            one.size,
-            one.lfs.oid if one.lfs is not None else None,
+            entry.path,
+            f"{hub_address()}/datasets/{REPOSITORY}/resolve/main/{quote(entry.path)}",
+            entry.size,
+            entry.lfs.oid if entry.lfs is not None else None,
         )
-        for one in found
+        for entry in graphs
     )
-
-
-_ELSEWHERE = f"download {REPOSITORY} by other means, and give --suite its folder (or --data)"
 
 
 def _inside(path: str) -> bool:
     parts = PurePosixPath(path).parts
     return "\\" not in path and not path.startswith("/") and ".." not in parts
+
+
+def read_labelled(path: Path, reading: Reading) -> Iterator[Conversation]:
+    """A conversation of each annotated graph in a file or folder, with one question for each label.
+
+    Raises:
+        DataError: there is none, or one cannot be read.
+    """
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    if not files:
+        reading.problem(f"{path}: holds no graph; {_REMEDY}")
+    ids = Ids(reading)
+    for place, file in enumerate(files):
+        reading.advanced(place, len(files))
+        name = file.relative_to(path).with_suffix("").as_posix() if path.is_dir() else file.stem
+        try:
+            graph = smartcomment.load(file)
+            recording = recording_of(graph, name)
+        except TraceError as error:
+            reading.unreadable(error, _REMEDY)
+            continue
+        questions = []
+        for number, raw in enumerate(smartcomment.annotations_of(graph)):
+            where = f"{file}: data.annotations.{number}"
+            case = case_of(raw, recording, lambda problem, where=where: reading.problem(f"{where}.{problem}"))  # type: ignore[misc]
+            if case is None:
+                reading.problem(f"{where}: names no question and reply of the graph; correct query_id or prediction_id")
+            elif not case.knows_answer:
+                reading.left_out(name, "questions without a gold answer")
+            elif ids.new("question", f"{name}/{case.question.id}", "query_id", where, where):
+                questions.append(case.question.model_copy(update={"id": f"{name}/{case.question.id}"}))
+        if not questions:
+            reading.problem(f"{file}: data.annotations: has no label; {_REMEDY}")
+            continue
+        try:
+            values = recording.conversation.model_dump() | {"questions": tuple(questions)}
+            yield Conversation.model_validate(values)
+        except ValidationError as error:
+            reading.invalid(str(file), error, _REMEDY)
+
+
+MEMEVAL_READER = FileReader(MEMEVAL, read_labelled)
+MEMTRACEBENCH_READER = FileReader(NAME, read_labelled)

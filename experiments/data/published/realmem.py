@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from experiments.data.json_rows import document
-from experiments.data.reading import FileReader, Ids, Reading, conversation_made
+from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Question, Turn
 
@@ -39,7 +39,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Used(_Row):
+class _UsedMemory(_Row):
     session_uuid: str
     content: Any
 
@@ -50,7 +50,7 @@ class _Turn(_Row):
     is_query: bool = False
     query_id: str | None = None
     category_name: str | None = None
-    memory_used: tuple[_Used, ...] = ()
+    memory_used: tuple[_UsedMemory, ...] = ()
 
 
 class _Memory(_Row):
@@ -101,21 +101,21 @@ def read_realmem(path: Path, reading: Reading) -> Iterator[Conversation]:
         if not projects:
             reading.problem(f"{file}: dialogues: holds no session of a project; {_EXPECTED}")
         for project, sessions in projects.items():
-            made = _Project(f"{name}/{project}", str(file), reading, ids).conversation(sessions)
-            if made is not None:
-                yield made
+            conversation = _Project(f"{name}/{project}", str(file), reading, ids).conversation(sessions)
+            if conversation is not None:
+                yield conversation
 
 
 READER = FileReader(REALMEM, read_realmem)
 
 
 def _projects(sessions: Sequence[_Session]) -> Mapping[str, Sequence[_Session]]:
-    found: dict[str, list[_Session]] = defaultdict(list)
+    projects: dict[str, list[_Session]] = defaultdict(list)
     for session in sessions:
         project = session.session_identifier.partition(":")[0]
         if project != _OUTSIDE and session.dialogue_turns:
-            found[project].append(session)
-    return found
+            projects[project].append(session)
+    return projects
 
 
 def _text(content: Any) -> str:
@@ -136,25 +136,25 @@ class _Project:
     """The fact that a memory is, by the session it is from and its words."""
 
     def conversation(self, sessions: Sequence[_Session]) -> Conversation | None:
-        made = []
+        dialogue_sessions = []
         for session in sessions:
             key = session.session_identifier.partition(":")[2] or session.session_identifier
             turns = tuple(
                 Turn(id=f"{key}:{number}", speaker=turn.speaker, text=turn.content)
                 for number, turn in enumerate(session.dialogue_turns, start=1)
             )
-            made.append(DialogueSession(id=key, time=session.current_time, turns=turns))
+            dialogue_sessions.append(DialogueSession(id=key, time=session.current_time, turns=turns))
             self._take_facts(session, turns)
         questions = tuple(question for session in sessions for question in self._questions(session))
-        speakers = tuple(dict.fromkeys(turn.speaker for session in made for turn in session.turns))
-        return conversation_made(
+        speakers = tuple(dict.fromkeys(turn.speaker for session in dialogue_sessions for turn in session.turns))
+        return build_conversation(
             f"{self.file}: {self.name}",
             _EXPECTED,
             self.reading,
             {
                 "id": self.name,
                 "speakers": speakers,
-                "sessions": tuple(made),
+                "sessions": tuple(dialogue_sessions),
                 "facts": tuple(self.facts.values()),
                 "questions": questions,
             },
@@ -177,27 +177,27 @@ class _Project:
 
     def _questions(self, session: _Session) -> Iterator[Question]:
         turns = session.dialogue_turns
-        for number, (asked, reply) in enumerate(pairwise(turns), start=1):
-            if not asked.is_query:
+        for number, (query, reply) in enumerate(pairwise(turns), start=1):
+            if not query.is_query:
                 continue
             used = [
-                self.fact_of.get((each.session_uuid, json.dumps(each.content, sort_keys=True)))
-                for each in reply.memory_used
+                self.fact_of.get((memory.session_uuid, json.dumps(memory.content, sort_keys=True)))
+                for memory in reply.memory_used
             ]
-            known = list(dict.fromkeys(fact for fact in used if fact is not None))
-            if not known or None in used:
+            facts = list(dict.fromkeys(fact for fact in used if fact is not None))
+            if not facts or None in used:
                 self.reading.left_out(self.name, "queries that use memories of another project, or none")
                 continue
-            name = f"{self.name}/{asked.query_id or f'{session.session_identifier}:{number}'}"
+            name = f"{self.name}/{query.query_id or f'{session.session_identifier}:{number}'}"
             where = f"{self.file}: {session.session_identifier}.dialogue_turns.{number - 1}"
             if not reply.content.strip() or not self.ids.new("question", name, "query_id", where, where):
                 continue
             yield Question(
                 id=name,
-                question=asked.content,
+                question=query.content,
                 answers=(reply.content,),
-                kind=(asked.category_name or "query").lower().replace(" ", "-"),
-                evidence=tuple(dict.fromkeys(self.facts[fact].turn for fact in known)),
+                kind=(query.category_name or "query").lower().replace(" ", "-"),
+                evidence=tuple(dict.fromkeys(self.facts[fact].turn for fact in facts)),
             )
 
 

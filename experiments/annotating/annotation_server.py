@@ -1,0 +1,282 @@
+"""The page's server: what it shows of the traces, and what annotators say. On 127.0.0.1, for bearers of a token.
+
+The token is kept in the home, so that an open page finds a server that was started again.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from attribution.cases import OUTSIDE_THE_SYSTEM
+from experiments.annotating.annotator_agreement import agreement_of
+from experiments.annotating.attribution_methods import Methods
+from experiments.annotating.label_export import export
+from experiments.annotating.label_store import LabelStore
+from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, assessment_from
+from experiments.annotating.page_content import (
+    element,
+    safe,
+    shown_case,
+    shown_entry,
+    shown_explanation,
+    shown_label,
+    timeline,
+)
+from experiments.annotating.workspace import NotReadYetError, Workspace
+from tracing.errors import ConfigError, MemtuneError
+from tracing.llm.serving.loopback import Document, LoopbackServer, RefusalError, Request
+
+USUAL_PORT = 5100
+_FILES = ("annotate.js", "case.js", "parts.js", "views.js", "annotate.css")
+_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+KEY_FILE = "annotate-key"
+_BYTES = 24
+
+
+class AnnotationServer:
+    """Serves the page and what it asks for.
+
+    Attributes:
+        address: to open in a browser; it holds the token in its fragment, which browsers do not send.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: LabelStore,
+        methods: Methods,
+        *,
+        exports: Path,
+        port: int | None = None,
+        key: str | None = None,
+        annotator: str = "",
+    ) -> None:
+        """Bind the port without serving yet.
+
+        Args:
+            workspace: the traces.
+            store: the labels.
+            methods: those that the page may run.
+            exports: folder that an export from the page is written to.
+            port: to listen on; by default 5100, or any free one if that is taken.
+            key: the token; random unless given.
+            annotator: the name that the page begins with.
+
+        Raises:
+            ConfigError: the port is taken.
+        """
+        self._workspace, self._store, self._methods, self._exports = workspace, store, methods, exports
+        routes: dict[str, Callable[[Any], Mapping[str, Any]]] = {
+            "GET /v1/overview": lambda body: self._overview(),
+            "POST /v1/standing": self._standing,
+            "POST /v1/timeline": lambda body: timeline(self._workspace.graph(str(body["graph"])).recording),
+            "POST /v1/case": self._case,
+            "POST /v1/element": self._element,
+            "POST /v1/explain": self._explain,
+            "POST /v1/label": self._label,
+            "POST /v1/undo": self._undo,
+            "GET /v1/agreement": lambda body: self._agreement(),
+            "POST /v1/export": self._export,
+        }
+        self._http = _listening({path: _route(handler) for path, handler in routes.items()}, port, key)
+        origin = self._http.base_url.removesuffix("/v1")
+        named = {"annotator": annotator} if annotator else {}
+        self.address = f"{origin}/#{urlencode({'key': self._http.key, **named})}"
+
+    def start(self) -> None:
+        """Serve in a background thread, while the traces are read in another."""
+        self._http.start()
+        self._workspace.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._workspace.stop()
+        self._http.close()
+
+    def _overview(self) -> Mapping[str, Any]:
+        workspace = self._workspace
+        order = {entry.id: place for place, entry in enumerate(workspace.queue())}
+        return {
+            "done": workspace.done,
+            "methods": self._methods.names(),
+            "error_types": [[name, name in OUTSIDE_THE_SYSTEM] for name in ERROR_TYPES],
+            "graphs": [
+                {
+                    "id": trace.id,
+                    "name": safe(trace.name),
+                    "problem": safe(trace.problem) if trace.problem else None,
+                    "read": trace.is_read,
+                    "operations": trace.operations,
+                    "variables": trace.variables,
+                    "cases": [shown_entry(entry, order.get(entry.id)) for entry in trace.entries],
+                }
+                for trace in workspace.traces.values()
+            ],
+        }
+
+    def _standing(self, body: Any) -> Mapping[str, Any]:
+        """Who has labelled how much, and the asker's own labels."""
+        name = annotator_from(body)
+        labels = [label for label in self._store.in_force() if label.case in self._workspace.entries]
+        counts: dict[str, int] = {}
+        by_case: dict[str, int] = {}
+        for label in labels:
+            counts[label.annotator] = counts.get(label.annotator, 0) + 1
+            if label.annotator != name:
+                key = f"{label.case.trace}/{label.case.case}"
+                by_case[key] = by_case.get(key, 0) + 1
+        mine = {
+            f"{label.case.trace}/{label.case.case}": shown_label(label) for label in labels if label.annotator == name
+        }
+        wrong = sum(entry.state == "wrong" for entry in list(self._workspace.entries.values()))
+        return {"state": self._store.state(), "mine": mine, "others": by_case, "counts": counts, "wrong": wrong}
+
+    def _case(self, body: Any) -> Mapping[str, Any]:
+        case, name = _case_id(body), annotator_from(body)
+        content = shown_case(self._workspace, case)
+        return {**content, **self._labels_of(name, case)}
+
+    def _labels_of(self, name: str, case: CaseId) -> Mapping[str, Any]:
+        """An annotator's own revisions of a case; what others say is shown only to who has labelled it too."""
+        history = self._store.history(name, case)
+        mine = history[-1] if history and history[-1].in_force else None
+        others = [label for label in self._store.in_force() if label.case == case and label.annotator != name]
+        return {
+            "mine": shown_label(mine) if mine is not None else None,
+            "history": [shown_label(label) for label in reversed(history)],
+            "others": [shown_label(label) for label in others] if mine is not None else None,
+            "others_count": len(others),
+        }
+
+    def _element(self, body: Any) -> Mapping[str, Any]:
+        return element(self._workspace.graph(str(body["graph"])).recording.graph, str(body["id"]))
+
+    def _explain(self, body: Any) -> Mapping[str, Any]:
+        case = _case_id(body)
+        explanation = self._methods.explain(case, str(body["method"]))
+        return shown_explanation(explanation, self._workspace.graph(case.trace).recording.graph)
+
+    def _label(self, body: Any) -> Mapping[str, Any]:
+        case, name = _case_id(body), annotator_from(body)
+        if self._workspace.entry(case).state == "right":
+            raise LabelError("case: its reply was judged right; only wrong answers are labelled")
+        assessment = assessment_from(body, self._workspace.graph(case.trace).recording.graph)
+        trace_name = self._workspace.traces[case.trace].name
+        self._store.add(name, case, assessment, request=_request_id(body), trace_name=trace_name)
+        return self._labels_of(name, case)
+
+    def _undo(self, body: Any) -> Mapping[str, Any]:
+        case, name = _case_id(body), annotator_from(body)
+        self._store.undo(name, case, request=_request_id(body))
+        return self._labels_of(name, case)
+
+    def _agreement(self) -> Mapping[str, Any]:
+        report = agreement_of(self._store.in_force(), self._workspace.traces)
+        entries = self._workspace.entries
+        return {
+            "labelled": dict(report.labelled),
+            "shared": report.shared,
+            "error_type": report.error_type,
+            "operations": report.operations,
+            "pairs": [[pair.first, pair.second, pair.cases, pair.error_type, pair.operations] for pair in report.pairs],
+            "accepted": {method: list(counts) for method, counts in report.accepted.items()},
+            "elsewhere": report.elsewhere,
+            "disputed": [
+                {"graph": case.trace, "case": case.case, "question": safe(entries[case].question)}
+                for case in report.disputed
+                if case in entries
+            ],
+        }
+
+    def _export(self, body: Any) -> Mapping[str, Any]:
+        labels = self._store.in_force()
+        if body.get("only_mine"):
+            name = annotator_from(body)
+            labels = [label for label in labels if label.annotator == name]
+        written = export(self._workspace, labels, self._exports)
+        return {
+            "line": safe(written.line()),
+            "folder": safe(str(self._exports.resolve())) if written.files else None,
+            "command": f"memtune bench attribution --suite {safe(str(self._exports))} --method survival",
+        }
+
+
+def documents() -> dict[str, Document]:
+    """The page's parts, by path."""
+    folder = resources.files("experiments") / "templates" / "annotate"
+    parts = {f"/{name}": Document((folder / name).read_bytes(), _TYPES[Path(name).suffix], _HEADERS) for name in _FILES}
+    page = Document((folder / "annotate.html").read_bytes(), "text/html; charset=utf-8", _HEADERS)
+    return {"/": page, **parts}
+
+
+def _listening(routes: Any, port: int | None, key: str | None) -> LoopbackServer:
+    def listen(port: int) -> LoopbackServer:
+        return LoopbackServer("annotation server", routes, port=port, key=key, documents=documents())
+
+    if port is not None:
+        return listen(port)
+    try:
+        return listen(USUAL_PORT)
+    except ConfigError:
+        return listen(0)
+
+
+def _route(handler: Callable[[Any], Mapping[str, Any]]) -> Callable[[Request], Mapping[str, Any]]:
+    def route(request: Request) -> Mapping[str, Any]:
+        try:
+            return handler(request.body if request.body is not None else {})
+        except NotReadYetError as error:
+            raise RefusalError(503, safe(str(error))) from None
+        except MemtuneError as error:  # told beside the field or button that it is about
+            raise RefusalError(422, safe(str(error))) from None
+
+    return route
+
+
+def _case_id(body: Any) -> CaseId:
+    return CaseId(str(body["graph"]), str(body["case"]))
+
+
+def _request_id(body: Any) -> str:
+    """The page's own number of a request, by which one that is sent twice counts once."""
+    return str(body.get("request") or secrets.token_urlsafe(12))[:80]
+
+
+def server_key(home: Path) -> str:
+    """The token in the home, which only its owner may read; made on the first call.
+
+    Raises:
+        ConfigError: it cannot be read or written.
+    """
+    path = home / KEY_FILE
+    try:
+        new = path.with_name(f".{KEY_FILE}.{os.getpid()}")
+        if not path.exists():
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(_BYTES))
+            try:
+                os.link(new, path)  # whoever is first wins
+            except FileExistsError:
+                pass
+            finally:
+                new.unlink()
+        key = path.read_text().strip()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be used ({error.strerror}); give --home a writable folder") from None
+    if len(key) < _BYTES:
+        raise ConfigError(f"{path}: holds no token; remove it")
+    return key

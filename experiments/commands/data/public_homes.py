@@ -1,0 +1,137 @@
+"""`memtune data list` and `memtune data fetch`: the data sets, which are here, and fetching the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from experiments.commands.options import home_option
+from experiments.display.terminal import say
+
+if TYPE_CHECKING:
+    from experiments.data.cards import Card
+
+_MOST = 12
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  memtune data list
+  memtune data list --home shared-home
+""",
+)
+@home_option
+def list_(home: Path | None) -> None:
+    """List the data sets: what they are, their licence, size and public home, and which are in the home's folder.
+
+    memtune comes with `sample` and `agent-traces`, and with none of the others.
+    """
+    from rich.table import Table
+
+    from experiments.data.datasets import DATASETS, card_of
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.terminal import one_line, say
+    from experiments.running.parts import home_path
+    from tracing.errors import MemtuneError
+
+    where = home_path(home) / "data"
+    table = Table()
+    for name in ("name", "licence", "size", "here"):
+        table.add_column(name, overflow="fold")
+    about: list[str] = []
+    for name in DATASETS.names():
+        try:
+            card = card_of(name)
+        except MemtuneError as error:
+            table.add_row(name, "", "", "")
+            about.append(f"{name}: {one_line(str(error))}")
+            continue
+        if card is None:
+            table.add_row(name, "not stated", "", "")
+            about.append(f"{name}: from another distribution")
+            continue
+        table.add_row(name, card.licence, card.size, _here(name, card, where / name))
+        about.append(f"{name}: {card.what}{f', {card.home}' if card.home else ''}")
+    LiteralConsole().print(table)
+    for line in about:  # whole lines, which can be copied
+        say(line)
+
+
+def _here(name: str, card: Card, folder: Path) -> str:
+    from experiments.data.file_download import is_here
+
+    if card.takes == "nothing":
+        return "yes"
+    if not card.can_be_fetched:
+        return "give its path with --data"
+    have = [file for file in card.files if is_here(file, folder)]
+    if have or (card.listing and folder.is_dir()):
+        part = f"{len(have)} of {len(card.files)} files" if len(have) < len(card.files) else "yes"
+        return part if card.files else "some files"
+    return f"no: memtune data fetch {name}"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune data fetch locomo
+  memtune data fetch longmemeval longmemeval_oracle.json
+  memtune data fetch realmem --home shared-home
+"""
+)
+@click.argument("name")
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@home_option
+def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
+    """Fetch the data set NAME, or only some of its files, from its public home.
+
+    A file is verified by its SHA-256. Where memtune does not know it, the first fetch records it in SHA256SUMS, and
+    later ones must bring the same bytes. A download that stopped is continued. Mind the licence that is printed.
+    """
+    import functools
+
+    from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
+
+    from experiments.data.cards import files_of, way_out
+    from experiments.data.datasets import DATASETS, card_of
+    from experiments.data.file_download import fetch as fetch_file
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.progress import progress_on
+    from experiments.running.parts import home_folder
+    from tracing.errors import ConfigError, DataError
+
+    DATASETS.check(name)
+    card = card_of(name)
+    if card is None or not card.can_be_fetched:
+        raise DataError(f"{name}: cannot be fetched; {way_out(card)}")
+    folder = home_folder(home) / "data" / name
+    say(f"{name}: {card.what}; licence: {card.licence}; {card.home}", err=True)
+    listed = files_of(card, folder)
+    unknown = [file_name for file_name in files if file_name not in {file.name for file in listed}]
+    if unknown:
+        known_names = ", ".join(file.name for file in listed[:_MOST])
+        raise ConfigError(f"{unknown[0]}: is not a file of {name}; its files are {known_names}")
+    chosen = [file for file in listed if not files or file.name in files]
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    fetched = []
+    with progress_on(LiteralConsole(stderr=True), *columns) as progress:
+
+        @functools.cache
+        def task_of(title: str) -> TaskID:
+            return progress.add_task(title, total=None)
+
+        def arrived(title: str, received: int, size: int) -> None:
+            progress.update(task_of(title), completed=received, total=size or None)
+
+        for file in chosen:
+            fetched.append(fetch_file(file, folder, otherwise=way_out(card), arrived=arrived))
+    for path in fetched[:_MOST]:
+        say(path)
+    if len(fetched) > _MOST:
+        say(f"and {len(fetched) - _MOST} more in {folder}")
+    example = fetched[0] if len(fetched) == 1 or card.takes == "a file" else folder
+    say(f"look at it: memtune data show --dataset {name} --data {example}")

@@ -1,0 +1,112 @@
+"""`memtune runs`, `compare` and `ui`: what to do with finished runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from experiments.commands.options import home_option
+from experiments.display.terminal import say
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune runs
+  memtune runs --home ~/experiments/.memtune
+"""
+)
+@home_option
+def runs(home: Path | None) -> None:
+    """List the runs of a home, latest first."""
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import runs_table
+    from experiments.running.parts import home_folder
+    from experiments.runs.comparison import list_runs
+
+    where = home_folder(home)
+    summaries = list_runs(where)
+    if summaries:
+        LiteralConsole().print(runs_table(summaries))
+    else:
+        say(f"no runs under {where}; start one with `memtune run demo`")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune compare 20261121-2257 20261121-2341
+  memtune compare latest other/folder/of/a/run
+  memtune compare 20261121-2257 20261121-2341 latest --html comparison.html
+"""
+)
+@click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page instead, with the questions that are right in one run and wrong in another.",
+)
+@home_option
+def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> None:
+    """Put two or more runs side by side.
+
+    RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
+    """
+    from experiments.running.parts import home_folder
+    from experiments.runs.comparison import compare as compared
+    from experiments.runs.folder import RunFolder
+
+    if len(names) < 2:
+        raise click.UsageError("give two or more runs; `memtune runs` lists them")
+    where = home_folder(home)
+    folders = [RunFolder.find(where, name, finished=True) for name in names]
+    comparison = compared(*folders)
+    if html is not None:
+        from experiments.commands.output import write_output
+        from experiments.reports.comparison_page import render_comparison
+
+        write_output(html, render_comparison(folders, comparison, html.parent), "--html")
+        say(f"written to {html}")
+        return
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import comparison_table
+
+    console = LiteralConsole()
+    console.print(comparison_table([folder.id for folder in folders], comparison))
+    for name, same in comparison.prompts.items():
+        console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
+    if comparison.differences:
+        console.print(
+            f"The runs differ in {', '.join(comparison.differences)}: their scores are not comparable.", style="yellow"
+        )
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune ui
+  memtune ui --port 8080
+"""
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 [default: 5000, or a free one].")
+@home_option
+def ui(port: int | None, home: Path | None) -> None:
+    """Show the latest run, and all others, in the MLflow UI on this machine, until Ctrl-C."""
+    from experiments.mlflow_tracking.server_ui import LOG, latest_page, require_store, start_ui, stop_ui
+    from experiments.running.parts import home_folder
+    from tracing.errors import RunError
+
+    where = home_folder(home)
+    require_store(where)
+    say("starting the MLflow UI …", err=True)
+    process, address = start_ui(where, port=port)
+    try:
+        say(f"{address}{latest_page(where)}  (Ctrl-C ends it)")
+        process.wait()
+        raise RunError(f"the MLflow UI ended by itself; {where / LOG} says why")
+    except KeyboardInterrupt:
+        say("", err=True)
+    finally:
+        stop_ui(process)

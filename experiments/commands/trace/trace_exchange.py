@@ -1,0 +1,127 @@
+"""`memtune trace import` and `export`: traces from and for other tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from experiments.commands.choice import SuggestingChoice
+from experiments.display.terminal import one_line, say, shortened
+from tracing.errors import TraceError
+from tracing.files.loading import load_trace
+from tracing.files.saving import save_trace
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange import FORMATS, format_named
+
+_LARGE = 4_000_000
+"""Bytes from which reading a file takes long enough to say so."""
+_MOST_WARNINGS, _LONGEST_WARNING = 10, 200
+
+_force = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+
+
+@click.command(
+    "import",
+    epilog="""\b
+Examples:
+  memtune trace import graph.json --from smartcomment --out graph.jsonl
+  memtune trace import spans.json --from otlp --out spans.jsonl --force
+  memtune trace import trace.json --from mlflow --out trace.jsonl
+""",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    type=SuggestingChoice(tuple(FORMATS)),
+    help="Format of FILE; see docs/interchange.md.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Trace file to write.")
+@_force
+def import_(file: Path, source: str, out: Path, force: bool) -> None:
+    """Turn the traces of another tool in FILE into a trace."""
+    _require_free(out, force)
+    with _status(f"reading {file}", file):
+        imported = format_named(source).read(file)
+    _warn(imported.warnings)
+    _replace(out, lambda partial: save_trace(imported.graph, partial))
+    say(f"{_summary(imported.graph)} imported to {out}")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace export run.jsonl --to smartcomment --out run.json
+  memtune trace export run.jsonl --to otlp --out spans.json
+  memtune trace export run.jsonl --to mlflow --out trace.json --force
+"""
+)
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    type=SuggestingChoice(tuple(FORMATS)),
+    help="Format to write; see docs/interchange.md.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="File to write.")
+@_force
+def export(trace: Path, target: str, out: Path, force: bool) -> None:
+    """Write the recorded TRACE for another tool."""
+    _require_free(out, force)
+    with _status(f"reading {trace}", trace):
+        loaded = load_trace(trace)
+    _warn([*filter(None, (loaded.problem,)), *loaded.notes])
+    with _status(f"writing {out}", trace):
+        _replace(out, lambda partial: format_named(target).write(loaded.graph, partial))
+    say(f"{_summary(loaded.graph)} exported to {out}")
+
+
+def _require_free(out: Path, force: bool) -> None:
+    if out.is_dir():
+        raise TraceError(f"{out}: is a folder; give the path of a file")
+    if out.exists() and not force:
+        raise TraceError(f"{out}: exists already; add --force to replace it, or give another path")
+
+
+def _replace(out: Path, write: Callable[[Path], None]) -> None:
+    """Replace the file with a complete new one, or leave it unchanged."""
+    partial = out.with_name(f"{out.name}.{os.getpid()}.new")
+    try:
+        write(partial)
+        partial.replace(out)
+    except OSError as error:
+        raise TraceError(f"{out}: cannot be written: {error.strerror}; give another path") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    """Print the first warnings to stderr, one per line, and the number of the rest."""
+    for warning in warnings[:_MOST_WARNINGS]:
+        say(f"warning: {shortened(one_line(warning), _LONGEST_WARNING)}", err=True)
+    if len(warnings) > _MOST_WARNINGS:
+        say(f"warning: {len(warnings) - _MOST_WARNINGS} more kinds of problems are not shown", err=True)
+
+
+@contextmanager
+def _status(doing: str, file: Path) -> Iterator[None]:
+    """Show a slow step, if a person is watching."""
+    from experiments.display.literal_console import LiteralConsole
+
+    console = LiteralConsole(stderr=True)
+    size = file.stat().st_size if file.is_file() else 0
+    if size < _LARGE or not console.is_terminal:
+        yield
+        return
+    with console.status(f"{doing} ({size / 1e6:.0f} MB)"):
+        yield
+
+
+def _summary(graph: ExecutionGraph) -> str:
+    return f"{len(graph.variables)} variables, {len(graph.operations)} operations and {len(graph.sessions)} sessions"

@@ -1,0 +1,348 @@
+"""`memtune trace stats`, `show`, `search`, `slice` and `diff`: ways to look at a trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from experiments.commands.output import write_output
+from experiments.display.terminal import say
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from experiments.display.literal_console import LiteralConsole
+    from tracing.graph.execution_graph import ExecutionGraph
+
+TRACE = click.Path(path_type=Path)
+_trace_argument = click.argument("file", metavar="TRACE", type=TRACE)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+DIFFERENT = 1
+
+
+def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A moment in epoch seconds, or an ISO date with or without a time, in local time if no zone is given."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is not a date; give epoch seconds or a date such as 2026-11-21T22:57:00", ctx, param
+        ) from None
+
+
+_since = click.option(
+    "--from",
+    "since",
+    callback=_moment,
+    metavar="WHEN",
+    help="Only what ran at or after this time (ISO date or epoch).",
+)
+_until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="Only what ran at or before this time.")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace stats run.jsonl
+  memtune trace stats run.jsonl --json | jq .by_operation
+"""
+)
+@_trace_argument
+@_as_json
+def stats(file: Path, as_json: bool) -> None:
+    """Count what a trace holds: operations by name with times, tokens, cost and errors; variables by kind."""
+    from dataclasses import asdict
+
+    from experiments.views.trace_figures import figures_of, total
+
+    figures = figures_of(_loaded(file))
+    if as_json:
+        say(json.dumps(asdict(figures), ensure_ascii=False))
+        return
+    from rich.table import Table
+
+    from experiments.views.trace_tree import shorten
+
+    console = _console()
+    calls, cached, sent, received, cost = total(figures.by_operation)
+    console.print(
+        f"{figures.sessions:,} sessions, {figures.operations:,} operations, {figures.variables:,} variables; "
+        f"{calls:,} model calls ({cached:,} from a cache), {sent:,}+{received:,} tokens, cost {cost:.4g}",
+    )
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("operation", overflow="fold")
+    for name in ("count", "errors", "open", "calls", "tokens", "cost", "total s", "median", "longest"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in figures.by_operation:
+        table.add_row(
+            *(shorten(row.name, 60), f"{row.count:,}", f"{row.errors:,}", f"{row.unfinished:,}", f"{row.calls:,}"),
+            *(f"{row.prompt_tokens + row.completion_tokens:,}", f"{row.cost:.4g}", f"{row.seconds:,.1f}"),
+            *(f"{row.median_seconds:.3g}", f"{row.longest_seconds:.3g}"),
+        )
+    console.print(table)
+    kinds = ", ".join(f"{shorten(kind, 30)} {count:,}" for kind, count in figures.variable_kinds.items())
+    console.print(f"variables: {kinds or 'none'}")
+    for oid, name, error in figures.errors[:10]:
+        console.print(f"✗ {shorten(name, 40)} {oid}: {shorten(error)}", style="red")
+    if len(figures.errors) > 10:
+        console.print(f"… and {len(figures.errors) - 10} more errors")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace show run.jsonl
+  memtune trace show run.jsonl --session D1 --depth 2
+  memtune trace show run.jsonl --operation o17
+  memtune trace show run.jsonl --html run.html
+"""
+)
+@_trace_argument
+@click.option(
+    "--operation",
+    "oid",
+    metavar="ID",
+    help="Show one operation in full (o17 for PREFIX-o17), with what is nested in it and around it.",
+)
+@click.option("--session", metavar="NAME", help="Only this session, by name or id.")
+@click.option("--depth", type=click.IntRange(0), help="Levels of operations to expand; 0 counts them by name.")
+@click.option("--html", type=TRACE, metavar="FILE", help="Write an interactive page: one file, works offline.")
+@click.option(
+    "--svg", type=TRACE, metavar="FILE", help="Write a picture: operations by name, and the flow between them."
+)
+def show(
+    file: Path, oid: str | None, session: str | None, depth: int | None, html: Path | None, svg: Path | None
+) -> None:
+    """Show a trace as a tree: sessions, their operations, and what each read (←) and made (→).
+
+    A trace of more than 200 operations is shown collapsed; --session, --operation or --depth expand it.
+    """
+    from experiments.views.trace_tree import MANY, operation_lines, tree_lines
+
+    graph = _loaded(file)
+    if session is not None and not any(
+        session in (sid, known_session.name) for sid, known_session in graph.sessions.items()
+    ):
+        raise click.BadParameter(f"{file}: has no session {session!r}; `memtune trace show {file}` lists them")
+    if oid is not None:
+        oid = _full_id(oid, graph.operations)
+        if oid not in graph.operations:
+            raise click.BadParameter(_no_such(file, "operation", oid))
+        graph = graph.surroundings(oid)
+    if html is not None:
+        from experiments.attributing.judged_trace import judged_in
+        from experiments.views.trace_page import render_page
+
+        write_output(html, render_page(graph, file.name, judged_in(graph, file)), "--html")
+        say(f"written to {html}")
+    if svg is not None:
+        from experiments.views.trace_map import render_map
+
+        write_output(svg, render_map(graph, file.name), "--svg")
+        say(f"written to {svg}")
+    if html is not None or svg is not None:
+        return
+    console = _console()
+    if oid is not None:
+        _print(console, operation_lines(graph, graph.operations[oid], 0, whole=True))
+        console.print("\nwith what is nested in it, what its inputs come from and where its outputs go:", style="dim")
+    closed = depth is None and session is None and oid is None and len(graph.operations) > MANY
+    _print(console, tree_lines(graph, session=session, depth=0 if closed else depth))
+    if closed:
+        say("collapsed; expand it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace search run.jsonl Oslo
+  memtune trace search run.jsonl 'moved to \\w+' --regex --kind fact
+  memtune trace search run.jsonl "" --session Q7 --from 2026-11-21T22:57
+"""
+)
+@_trace_argument
+@click.argument("pattern")
+@click.option("--regex", is_flag=True, help="PATTERN is a regular expression, matched line by line.")
+@click.option("--kind", metavar="KIND", help="Only variables and operations of this kind, such as fact or llm.")
+@click.option("--session", metavar="NAME", help="Only this session, by name or id.")
+@_since
+@_until
+@_as_json
+def search(
+    file: Path,
+    pattern: str,
+    regex: bool,
+    kind: str | None,
+    session: str | None,
+    since: float | None,
+    until: float | None,
+    as_json: bool,
+) -> int:
+    """Find variables and operations whose name, value, error or attributes contain PATTERN.
+
+    Exits with 1 if nothing is found, as grep does. An empty PATTERN matches everything that the options allow.
+    """
+    from experiments.views.trace_tree import shorten
+    from tracing.graph.elements import Variable
+    from tracing.graph.search import search as find
+
+    count = 0
+    graph = _loaded(file)
+    for match in find(graph, pattern or None, regex=regex, kind=kind, session=session, since=since, until=until):
+        count += 1
+        element = match.item
+        element_type = "variable" if isinstance(element, Variable) else "operation"
+        if as_json:
+            record = {
+                "type": element_type,
+                "id": element.id,
+                "name": element.name,
+                "kind": element.kind,
+                "session": element.session,
+            }
+            say(json.dumps({**record, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
+        else:
+            where = f" ({match.place})" if match.place not in ("", "value") else ""
+            about = f"{shorten(element.id, None)}  {shorten(element.kind, 40)}  {shorten(element.name, 40)}{where}"
+            say(f"{about}: {shorten(match.excerpt, 200)}")
+    return 0 if count else DIFFERENT
+
+
+@click.command(
+    "slice",
+    epilog="""\b
+Examples:
+  memtune trace slice run.jsonl v42
+  memtune trace slice run.jsonl v42 --kind llm --depth 3
+  memtune trace slice run.jsonl v7 --forward --out after-v7.jsonl
+""",
+)
+@_trace_argument
+@click.argument("start", metavar="ID")
+@click.option("--forward", is_flag=True, help="Show what was made from it instead.")
+@click.option("--kind", metavar="KIND", help="Follow only operations of this kind.")
+@click.option("--name", metavar="NAME", help="Follow only operations of this name.")
+@click.option("--session", metavar="NAME", help="Follow only operations of this session, by name or id.")
+@click.option("--depth", type=click.IntRange(1), help="Follow at most this many steps.")
+@_since
+@_until
+@click.option("--out", type=TRACE, metavar="FILE", help="Write the slice as a trace, to a new file.")
+@_as_json
+def slice_(
+    file: Path,
+    start: str,
+    forward: bool,
+    kind: str | None,
+    name: str | None,
+    session: str | None,
+    depth: int | None,
+    since: float | None,
+    until: float | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what a variable was made from, through operations and earlier versions.
+
+    ID may also be an operation's; v42 is short for PREFIX-v42.
+    """
+    from experiments.views.trace_tree import tree_lines
+    from tracing.errors import TraceError
+    from tracing.files.saving import records_of, save_trace
+    from tracing.graph.filters import Filter
+
+    graph = _loaded(file)
+    start = _full_id(start, {**graph.variables, **graph.operations})
+    operation = graph.operations.get(start)
+    if operation is None and start not in graph.variables:
+        raise click.BadParameter(_no_such(file, "variable or operation", start))
+    starts = operation.output_ids() or operation.input_ids() if operation is not None else [start]
+    only = Filter(name, kind, session, since, until)
+    cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=only, depth=depth)
+    if out is not None:
+        if out.exists():
+            raise TraceError(f"{out}: exists already; delete it or give another path")
+        save_trace(cut, out)
+        say(f"{len(cut.operations):,} operations and {len(cut.variables):,} variables written to {out}")
+    elif as_json:
+        for record in records_of(cut):
+            say(json.dumps(record, ensure_ascii=False))
+    else:
+        _print(_console(), tree_lines(cut))
+        if not cut.operations:
+            say(f"no operation that was asked for {'read' if forward else 'made'} {', '.join(starts)}", err=True)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  memtune trace diff passing.jsonl failing.jsonl
+  memtune trace diff passing.jsonl failing.jsonl --json | jq .cause.name
+"""
+)
+@click.argument("first", metavar="TRACE_A", type=TRACE)
+@click.argument("second", metavar="TRACE_B", type=TRACE)
+@_as_json
+def diff(first: Path, second: Path, as_json: bool) -> int:
+    """Tell where two executions part: the first operation that makes something else of the same inputs.
+
+    Operations are aligned by name, session and order, values compared by role; ids, times and costs are ignored.
+    Exits with 1 where they differ, as diff does.
+    """
+    from experiments.views.trace_difference import difference_lines, difference_record
+    from tracing.graph.comparison import compare
+
+    first_graph, second_graph = _loaded(first), _loaded(second)
+    comparison = compare(first_graph, second_graph)
+    if as_json:
+        say(json.dumps(difference_record(comparison), ensure_ascii=False))
+    else:
+        _print(_console(), difference_lines(comparison, first_graph, second_graph))
+    return 0 if comparison.equal else DIFFERENT
+
+
+def _no_such(file: Path, element_type: str, element_id: str) -> str:
+    return f"{file}: has no {element_type} {element_id!r}; `memtune trace search {file} TEXT` finds ids"
+
+
+def _full_id(element_id: str, elements: Mapping[str, object]) -> str:
+    """The id with its trace's prefix, where it was given without and is of a single element."""
+    if element_id in elements:
+        return element_id
+    matches = [candidate for candidate in elements if candidate.endswith(f"-{element_id}")]
+    return matches[0] if len(matches) == 1 else element_id
+
+
+def _loaded(file: Path) -> ExecutionGraph:
+    """The graph of a trace file; what could not be read is reported on stderr."""
+    from tracing.files.loading import load_trace
+
+    loaded = load_trace(file)
+    for warning in (loaded.problem, *loaded.notes):
+        if warning:
+            say(f"warning: {warning}", err=True)
+    return loaded.graph
+
+
+def _console() -> LiteralConsole:
+    from experiments.display.literal_console import LiteralConsole
+
+    return LiteralConsole()
+
+
+def _print(console: LiteralConsole, lines: Iterable[Text]) -> None:
+    for line in lines:
+        if console.is_terminal:
+            console.print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            say(line.plain)  # whole, and some twenty times faster

@@ -1,0 +1,163 @@
+"""What a file or folder of data is, by its content, and every problem that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+from attribution.constants import LANGUAGE_SAMPLE
+from attribution.judging.metrics import LLM_JUDGE
+from attribution.judging.words import METRICS
+from attribution.text.languages.reading_language import is_read
+from experiments.data.cards import CARDS
+from experiments.data.datasets import DATASETS, DatasetLoader, checked
+from experiments.data.loaders import assign_splits
+from experiments.data.own.feedback import has_feedback
+from experiments.data.own.question_table import QUESTIONS
+from experiments.data.reading import Progress, Reading, Reports
+from tracing.errors import DataError, MemtuneError, in_one_line
+from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
+from tracing.suggestions import did_you_mean
+from tracing.systems.conversations import Conversation
+
+_FILES = ("longmemeval", "locomo", "openai-chats", "realmem", "agent-traces", JSONL, "sharegpt")
+_FOLDERS = ("realmem", "openai-chats", "sharegpt", "memeval", JSONL)
+"""Data sets whose file or folder is recognised by the layout of a file."""
+_MOST_IDS = 3
+
+
+def dataset_name_of(path: Path) -> str:
+    """The name of the data set that a file or folder is of.
+
+    Raises:
+        DataError: it does not exist, or is not recognised.
+    """
+    if not path.exists():
+        files = (str(file) for file in path.parent.glob("*")) if path.parent.is_dir() else ()
+        near = did_you_mean(str(path), [*CARDS, *files])
+        raise DataError(
+            f"{path}: no such file or folder, and no data set of this name{near}; `memtune data list` lists them"
+        )
+    name = _folder(path) if path.is_dir() else _file(path)
+    if name is not None:
+        return name
+    looks = likeness(path, "folder", "json")
+    if not looks:
+        looks = "say what it is with --dataset NAME, `memtune data list` lists them"
+    raise DataError(f"{path}: is not recognised; {looks}")
+
+
+def _folder(path: Path) -> str | None:
+    if has_feedback(path):
+        return "traces"
+    if any((path / f"turns.{ending}").is_file() for ending in ("csv", "jsonl")):
+        return "csv"
+    if next(path.rglob("probing_questions.json"), None):
+        return "beam"
+    files = (file for file in sorted(path.rglob("*.json*")) if file.is_file() and file.stem != QUESTIONS)
+    first = next(files, None)
+    name = _file(first) if first is not None else None
+    return name if name in _FOLDERS else None
+
+
+def _file(path: Path) -> str | None:
+    kind = kind_of(path)
+    if kind is not None and kind.name == SMARTCOMMENT:
+        return "memeval"
+    if kind is not None and kind.name in _FILES:
+        return kind.name
+    # Where nothing is known of them, lines of memtune's own layout can say best what is wrong with them.
+    vague = kind is None or kind.name in ("json", "broken", "empty")
+    return JSONL if vague and path.suffix == ".jsonl" else None
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheck:
+    """What a check found.
+
+    Attributes:
+        problems: each on one line, with file, line or key, and remedy.
+        notes: what is no error, but keeps the data from being used in a run, or was left out.
+        conversations: how many could be read.
+        questions: how many these have.
+    """
+
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    conversations: int
+    questions: int
+
+
+def problems_of_dataset(name: str, path: Path, progress: Progress | None = None) -> DataCheck:
+    """Read a whole data set and gather its problems.
+
+    A data set of the user's own that does not gather problems gives its first one.
+
+    Raises:
+        ConfigError: there is no such data set, or it cannot be imported.
+    """
+    load = cast("DatasetLoader", DATASETS.open_callable(name, "path"))
+    problems: list[str] = []
+    reading = Reading(problems=problems, progress=progress)
+    conversations: list[Conversation] = []
+    try:
+        loaded: Iterable[Conversation] = load.read(path, reading) if isinstance(load, Reports) else load(path)
+        conversations.extend(loaded)
+        if conversations and not problems:
+            checked(conversations, str(path))
+    except MemtuneError as error:
+        problems.append(in_one_line(error))
+    except Exception as error:
+        problems.append(f"{path}: dataset {name!r} failed: {in_one_line(error)}; correct the data set")
+    # `checked` reported the rest.
+    conversations = [element for element in conversations if isinstance(element, Conversation)]
+    return DataCheck(
+        tuple(problems),
+        (*reading.omitted(), *_for_runs(conversations, path), *_for_the_metric(conversations)),
+        len(conversations),
+        sum(len(conversation.questions) for conversation in conversations),
+    )
+
+
+def _for_the_metric(conversations: list[Conversation]) -> list[str]:
+    """In which languages the default metric may call right replies wrong."""
+    texts = {
+        conversation.id: [
+            text for question in conversation.questions for text in (question.question, *question.answers)
+        ]
+        for conversation in conversations
+    }
+    unread = [
+        conversation.id
+        for conversation in conversations
+        if texts[conversation.id] and not is_read((*texts[conversation.id], *_first_texts(conversation)))
+    ]
+    if not unread:
+        return []
+    ids = ", ".join(unread[:_MOST_IDS]) + ", …" * (len(unread) > _MOST_IDS)
+    return [
+        f"{len(unread)} of {len(conversations)} conversations ({ids}) are in no language that the default metric "
+        f"{METRICS[0]} is made for: it compares words, knows English, German, Spanish and French, and may call a right "
+        f"reply in another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, "
+        "with `models.judge.model` for another model than the task's (docs/guide.md)"
+    ]
+
+
+def _first_texts(conversation: Conversation) -> list[str]:
+    return [turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE)]
+
+
+def _for_runs(conversations: list[Conversation], path: Path) -> list[str]:
+    """What keeps sound data from being used in a run."""
+    if not conversations:
+        return []
+    if not any(conversation.questions for conversation in conversations):
+        return ["it has no questions, which a run needs; docs/data-format.md says how to add them"]
+    try:
+        assign_splits(conversations, where=str(path))
+    except MemtuneError as error:
+        return [str(error)]
+    return []

@@ -1,0 +1,133 @@
+"""The source of a diagnosis: a run, whose failures are attributed now, or an attributions file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
+from attribution.survival.matching.matcher import WORDS
+from experiments.attributing.attributions import Attributions, Header
+from experiments.attributing.batch import Batch, Progress
+from experiments.attributing.case_sources import run_sources
+from experiments.attributing.histories import Histories, one_history
+from experiments.data.own.feedback import traces_in
+from experiments.diagnosis.case_slices import SliceOperation, slice_of
+from experiments.diagnosis.findings import Diagnosis, diagnose
+from experiments.display.pages import address_from
+from experiments.running.parts import open_access
+from experiments.runs.cases_file import page_of
+from experiments.runs.config import RunConfig
+from experiments.runs.config_file import load_config
+from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
+from experiments.runs.ladder_file import LADDER, read_ladder
+from experiments.views.trace_page import question_anchor
+from tracing.errors import RunError, TraceError
+from tracing.interchange.any_trace import read_graph
+
+if TYPE_CHECKING:
+    from experiments.runs.summary import Summary
+
+
+def diagnosis_of(
+    source: str, home: Path, *, prompts: str, ladder: Path | None, progress: Progress
+) -> tuple[Diagnosis, Path]:
+    """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
+
+    Args:
+        source: an attributions file, or a run by its id, `latest` (finished) or folder.
+        home: where runs are kept.
+        prompts: for a run, whose failures: those of `seed`, `champion` or `all` candidates.
+        ladder: file of an oracle ladder.
+        progress: of the attribution of a run.
+
+    Raises:
+        DataError, RunError: the source cannot be read.
+    """
+    path = Path(source)
+    if path.is_file():
+        attributions = Attributions.read(path)
+        rungs = () if ladder is None else read_ladder(ladder)
+        diagnosis = diagnose(attributions, title=path.name, subtitle="an attributions file", ladder=rungs)
+        return diagnosis, path.resolve().parent
+    folder = RunFolder.find(home, source, finished=True)
+    config = load_config(str(folder.path / CONFIG))
+    method, factory, aside = config.attribution, open_attributor(config.attribution), []
+    if config.matcher != WORDS:
+        aside = [
+            f"The run matched texts by {config.matcher}. This page asks no model and goes by words; for the other, "
+            f"give the file of `memtune attribute {folder.named} --matcher {config.matcher}`."
+        ]
+    if isinstance(factory, AsksModel):
+        aside += [
+            f"The run attributed with {method}. This page asks no model: {SURVIVAL} attributed; for the other, give "
+            f"the file of `memtune attribute {folder.named} --method {method}`."
+        ]
+        method, factory = SURVIVAL, open_attributor(SURVIVAL)
+    attributions = Attributions(Header(method=method))
+    with nullcontext() if method == SURVIVAL else open_access(config, home, surely=False) as access:
+        batch = Batch(bound(factory, access), attributions, attributions.add, folder=folder.path, access=access)
+        batch.run(run_sources(folder, prompts), progress)
+    beside = folder.path / LADDER
+    chosen = ladder or (beside if beside.is_file() else None)
+    rungs = () if chosen is None else read_ladder(chosen)
+    title, subtitle, notes = _about(folder, config, prompts)
+    return diagnose(attributions, title=title, subtitle=subtitle, ladder=rungs, notes=[*notes, *aside]), folder.path
+
+
+def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation, ...]]:
+    """The part of its graph that shows each case; nothing for a case whose trace no longer exists."""
+    by_trace = defaultdict(list)
+    for case in facts.cases:
+        by_trace[case.line.trace].append(case)
+    slices: dict[str, tuple[SliceOperation, ...]] = {}
+    histories: dict[Path, Histories] = {}
+    for trace, cases in by_trace.items():
+        path = (folder / trace).resolve()
+        beside = histories.setdefault(path.parent, Histories(traces_in(path.parent)))
+        try:
+            graph, _ = read_graph(path)
+            graph = one_history(beside.with_links(path, graph), beside.before(path))
+        except TraceError:
+            continue
+        slices |= {case.id: slice_of(graph, case.line) for case in cases}
+    return slices
+
+
+def pages_of(facts: Diagnosis, folder: Path, place: Path) -> dict[str, str]:
+    """The address of each case's trace page for a page in the folder `place`; a run has pages of seed and champion."""
+    files = {case.id: page_of(folder / case.line.trace) for case in facts.cases}
+    return {
+        case.id: f"{address_from(place, files[case.id])}{question_anchor(case.line.question_id)}"
+        for case in facts.cases
+        if files[case.id].is_file()
+    }
+
+
+def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str, list[str]]:
+    """Title, subtitle and notes of a run."""
+    from attribution.judging.metrics import LLM_JUDGE
+    from attribution.judging.words import METRICS
+
+    candidates = "all candidates" if prompts == "all" else f"the {prompts} prompts"
+    title = f"{config.system} on {config.dataset}: {candidates}"
+    notes = []
+    summary: Summary | None
+    try:
+        summary = folder.summary()
+    except RunError:
+        summary = None
+    if summary is not None and summary.verdict is None:
+        notes.append(f"The run has no verdict: {summary.stopped}.")
+    if config.metric == LLM_JUDGE:
+        notes.append(
+            f"The verdicts are those of the run's judge, {config.metric}; words decide where it gave none."
+            if (folder.path / VERDICTS).is_file()
+            else f"The run was judged by {config.metric}, but has not kept its verdicts; words decide ({METRICS[0]})."
+        )
+    tuned = summary is not None and summary.settings
+    if prompts == "champion" and not tuned and folder.prompts("seed") == folder.prompts("champion"):
+        notes.append("The champion is the seed: no rewrite passed the gate.")
+    return title, f"{folder.id} · model {config.models.task.model} · seed {config.seed}", notes

@@ -1,0 +1,337 @@
+"""What a run on this machine would stumble over: packages, extras, home, disk, stores, models, MLflow, its start.
+
+If asked for, also whether the memory system builds a memory, records it, and does again what was recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from experiments.data.loaders import load_dataset
+from experiments.mlflow_tracking.outbox import OUTBOX
+from experiments.mlflow_tracking.store import check_store
+from experiments.running.parts import open_access, open_evaluator, ready_system
+from experiments.running.preflight import check_run
+from experiments.runs.config import RunConfig
+from experiments.runs.folder import RunFolder
+from optimizer.evaluation.executor import LocalExecutor
+from optimizer.objectives.local_evaluation import recorded_inputs
+from tracing.errors import MemtuneError
+from tracing.llm.cache import ResponseCache
+from tracing.llm.serving.embedded import memory_needed, runtime_library
+from tracing.llm.serving.weights import CATALOGUE, locate
+from tracing.recording.redaction import excerpt
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.protocol import MemorySystem, RerunsOperations
+from tracing.systems.recording_check import (
+    message_faults,
+    prediction_faults,
+    prompt_faults,
+    unrecorded_operations,
+)
+from tracing.systems.rerun_check import rerun_difference, sees_calls
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Evaluator, Outcome
+
+State = Literal["ok", "missing", "broken"]
+OLDEST = (3, 11)
+DEVELOPMENT = frozenset({"dev", "docs"})
+_OURS = "memtune"
+_FOR = {
+    "ray": "--executor ray",
+    "mem0": "the memory system mem0",
+    "postgres": "a trace memory in Postgres",
+}
+"""What needs an extra that most people do not."""
+LEAST_FREE_GB = 2.0
+"""Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
+_GB = 1e9
+_SUITE = "run the conformance suite on it (docs/extending.md)"
+_TINY = Conversation.model_validate(
+    {
+        "id": "doctor",
+        "speakers": ["Ann", "Bo"],
+        "sessions": [
+            {
+                "id": "D1",
+                "time": "2026-05-04",
+                "turns": [
+                    {"id": "D1:1", "speaker": "Ann", "text": "My dog is called Rex."},
+                    {"id": "D1:2", "speaker": "Bo", "text": "Mine is called Fido."},
+                ],
+            }
+        ],
+        "questions": [
+            {"id": "q1", "question": "What is Ann's dog called?", "answers": ["Rex"], "evidence": ["D1:1"]},
+        ],
+    }
+)
+"""What `check_build` builds a memory of."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """The result of one check.
+
+    Attributes:
+        subject: what was looked at.
+        state: `missing` is not needed by everyone; `broken` is what the asked-for run would fail on.
+        says: what was found, in one line.
+        remedy: what to do about it; empty if nothing has to be done.
+    """
+
+    subject: str
+    state: State
+    says: str
+    remedy: str = ""
+
+
+def check_python() -> HealthCheck:
+    """Whether this Python is new enough."""
+    says = f"{platform.python_version()} in {sys.prefix}"
+    if sys.version_info >= OLDEST:
+        return HealthCheck("Python", "ok", says)
+    return HealthCheck("Python", "broken", says, f"memtune needs Python {OLDEST[0]}.{OLDEST[1]} or newer")
+
+
+def check_packages() -> Iterator[HealthCheck]:
+    """Whether memtune is installed, and no other distribution has packages of the same names.
+
+    Which of two packages of one name is imported depends on where they were installed to; that of another distribution
+    also loses its files when either is uninstalled.
+    """
+    try:
+        yield HealthCheck(_OURS, "ok", version(_OURS))
+    except PackageNotFoundError:
+        yield HealthCheck(_OURS, "broken", "runs from a folder", "install it: pip install -e '.[run]'")
+    for name, owners in packages_distributions().items():
+        others = sorted({owner for owner in owners if owner != _OURS})
+        if others and _OURS in owners:
+            says = f"the distribution {', '.join(others)} has a package of this name too"
+            yield HealthCheck(
+                f"package {name}", "broken", says, f"pip uninstall {others[0]}, or use another environment"
+            )
+
+
+def check_extras() -> Iterator[HealthCheck]:
+    """For each extra, whether its libraries are installed in the versions that memtune is made for."""
+    from packaging.requirements import Requirement
+
+    try:
+        extras = metadata(_OURS).get_all("Provides-Extra") or []
+        needed = [Requirement(line) for line in requires(_OURS) or ()]
+    except PackageNotFoundError:
+        return
+    for extra in extras:
+        if extra in DEVELOPMENT:
+            continue
+        own = [
+            requirement
+            for requirement in needed
+            if requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
+        ]
+        absent, unfit = [], []
+        for requirement in own:
+            if requirement.name == _OURS:
+                continue
+            try:
+                installed = version(requirement.name)
+            except PackageNotFoundError:
+                absent.append(requirement.name)
+                continue
+            if not requirement.specifier.contains(installed, prereleases=True):
+                unfit.append(f"{requirement.name} {installed}, where {requirement.specifier} is needed")
+        remedy = f"pip install 'memtune[{extra}]'"
+        if unfit:
+            yield HealthCheck(f"extra {extra}", "broken", "; ".join(unfit), remedy)
+        elif absent:
+            use = f"; only {_FOR[extra]} needs it" if extra in _FOR else ""
+            yield HealthCheck(f"extra {extra}", "missing", f"without {', '.join(absent)}{use}", remedy)
+        else:
+            yield HealthCheck(f"extra {extra}", "ok", "installed")
+
+
+def check_home(home: Path) -> Iterator[HealthCheck]:
+    """Whether the home can be written to, and has room."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        remedy = "give --home a writable folder, or set $MEMTUNE_HOME"
+        yield HealthCheck("home", "broken", f"{there} cannot be written to", remedy)
+        return
+    yield HealthCheck("home", "ok", f"{home}{'' if home.exists() else ' (made by the first run)'}")
+    free = shutil.disk_usage(there).free / _GB
+    says = f"{free:.1f} GB free on the disk of {there}"
+    if free < LEAST_FREE_GB:
+        yield HealthCheck("disk", "broken", says, f"free {LEAST_FREE_GB:.0f} GB, or put --home on another disk")
+    else:
+        yield HealthCheck("disk", "ok", says)
+
+
+def check_stores(home: Path) -> Iterator[HealthCheck]:
+    """Whether the response cache of a home can be used, and MLflow has what the runs there wrote; makes nothing."""
+    cache = home / "cache"
+    if cache.is_dir():
+        try:
+            ResponseCache(cache).close()
+        except MemtuneError as error:
+            yield HealthCheck("cache", "broken", *fault_and_remedy(error))
+        else:
+            yield HealthCheck("cache", "ok", str(cache))
+    waiting = [run.id for run in RunFolder.all(home) if (run.path / OUTBOX).exists()]
+    if waiting:
+        says = f"MLflow misses a part of {len(waiting)} run{'' if len(waiting) == 1 else 's'}: {', '.join(waiting[:3])}"
+        yield HealthCheck("outbox", "missing", says, f"memtune mlflow send {waiting[0]}, once no run works on it")
+
+
+def check_models(config: RunConfig) -> Iterator[HealthCheck]:
+    """Whether embedded models are on this machine, and endpoints answer; each endpoint gets one small request."""
+    roles = config.models.roles()
+    for role, settings in roles.items():
+        if not settings.embedded or role == "embedding":
+            continue
+        try:
+            runtime_library()
+            yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
+        except MemtuneError as error:
+            yield HealthCheck(f"{role} model", "broken", *fault_and_remedy(error))
+    yield from _check_memory(config)
+    served = {role: settings for role, settings in roles.items() if not settings.embedded}
+    if not served:
+        return
+    names = ", ".join(f"{settings.model} at {settings.base_url} ({role})" for role, settings in served.items())
+    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
+        try:
+            with open_access(config, Path(folder), surely=False) as access:
+                access.check()
+        except MemtuneError as error:
+            yield HealthCheck("endpoint", "broken", *fault_and_remedy(error))
+        else:
+            yield HealthCheck("endpoint", "ok", f"{names} answers")
+
+
+def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:
+    """Whether the embedded models of a configuration have room in this machine's memory."""
+    contexts = {settings.model: settings.context for settings in config.models.roles().values() if settings.embedded}
+    catalogued = {name: context for name, context in contexts.items() if name in CATALOGUE}
+    if not catalogued:
+        return
+    try:
+        import psutil
+    except ImportError:
+        return  # the models above are broken, then
+    memory = psutil.virtual_memory()
+    needed = sum(memory_needed(CATALOGUE[name], context) for name, context in catalogued.items())
+    says = f"{', '.join(catalogued)}: {needed / _GB:.1f} GB, and {memory.available / _GB:.1f} GB free"
+    if needed < memory.available:
+        yield HealthCheck("memory", "ok", says)
+    elif needed < memory.total:
+        yield HealthCheck("memory", "missing", says, "close other programs, or lower models.ROLE.context")
+    else:
+        says += f" of {memory.total / _GB:.1f} GB in this machine"
+        yield HealthCheck(
+            "memory", "broken", says, "take a smaller model (memtune model list), or an endpoint (base_url)"
+        )
+
+
+def check_tracking(config: RunConfig, home: Path) -> HealthCheck:
+    """Whether the MLflow store of a configuration can be used."""
+    try:
+        check_store(config.tracking.uri, config.tracking.experiment, home)
+    except MemtuneError as error:
+        return HealthCheck("MLflow", "broken", *fault_and_remedy(error))
+    return HealthCheck("MLflow", "ok", "a server" if config.tracking.uri else "the store of the home")
+
+
+def check_system(config: RunConfig) -> HealthCheck:
+    """Whether the memory system of a configuration can be opened, with its library or environment."""
+    subject = f"system {config.system}"
+    try:
+        ready_system(config)
+    except MemtuneError as error:
+        return HealthCheck(subject, "broken", *fault_and_remedy(error))
+    return HealthCheck(subject, "ok", "can be opened")
+
+
+def check_start(config: RunConfig, home: Path) -> HealthCheck:
+    """Whether a run of a configuration would start: with its data set, and all that it names for the search."""
+    try:
+        check_run(config, load_dataset(config), home)
+    except MemtuneError as error:
+        return HealthCheck("run", "broken", *fault_and_remedy(error))
+    return HealthCheck("run", "ok", f"would start, on the data set {config.dataset}")
+
+
+def fault_and_remedy(error: MemtuneError) -> tuple[str, str]:
+    """An error's message in what is wrong and what to do, which stands behind its last semicolon."""
+    says, _, remedy = str(error).rpartition("; ")
+    return (says, remedy) if says else (remedy, "")
+
+
+def check_build(config: RunConfig) -> Iterator[HealthCheck]:
+    """Whether the memory system builds a memory of two turns and answers a question on it, with the models of `config`;
+    whether it records what attribution needs, and its `rerun` does again what was recorded.
+
+    Nothing is kept of it. The models are called.
+    """
+    subject = f"memory of {config.system}"
+    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
+        try:
+            with open_evaluator(config, Path(folder)) as evaluator:
+                seeds = seed_candidate(evaluator.system.prompts)
+                (outcome,) = evaluator.evaluate(seeds, [_TINY])
+                if outcome.tainted is not None:
+                    yield HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
+                    return
+                (case,) = outcome.cases
+                exchange = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
+                yield HealthCheck(subject, "ok", f"built of two turns; {exchange}")
+                yield from _check_recording(evaluator.system, outcome)
+                yield from _check_reruns(evaluator, seeds, outcome)
+        except MemtuneError as error:
+            yield HealthCheck(subject, "broken", *fault_and_remedy(error))
+
+
+def _check_recording(system: MemorySystem, outcome: Outcome) -> Iterator[HealthCheck]:
+    (case,) = outcome.cases
+    faults = (
+        *prompt_faults(system, outcome.graph),
+        *message_faults(_TINY, outcome.graph),
+        *prediction_faults(system, case.reply, case.prediction, outcome.graph),
+    )
+    for fault in faults:
+        yield HealthCheck("recording", "broken", fault, f"record it, or attribution goes wrong; {_SUITE}")
+    unrecorded = unrecorded_operations(system, outcome.graph)
+    if unrecorded is not None:
+        yield HealthCheck("recording", "missing", unrecorded, "they may have nothing to do with two turns")
+    elif not faults:
+        yield HealthCheck("recording", "ok", "operations, prompts, messages and prediction are recorded")
+
+
+def _check_reruns(evaluator: Evaluator, seeds: Candidate, outcome: Outcome) -> Iterator[HealthCheck]:
+    system = evaluator.system
+    if not isinstance(system, RerunsOperations):
+        says = "the system has none, so rewrites are compared on whole conversations, which takes more calls"
+        yield HealthCheck("rerun", "missing", says)
+        return
+    executor = evaluator.executor or LocalExecutor(system)
+    for name, spec in system.prompts.items():
+        for recorded in recorded_inputs(spec, [outcome])[:1]:
+            graph = executor.rerun(evaluator.access, name, recorded.parts, seeds, recorded.key[:12])
+            repeatable = evaluator.access.caches and sees_calls(spec, graph)
+            difference = rerun_difference(spec, recorded.parts, recorded.outputs, graph, repeatable=repeatable)
+            if difference is None:
+                yield HealthCheck(f"rerun of {name}", "ok", "does again what was recorded")
+            else:
+                remedy = f"let rerun fill the prompt with `parts` as the operation does; {_SUITE}"
+                yield HealthCheck(f"rerun of {name}", "broken", difference, remedy)

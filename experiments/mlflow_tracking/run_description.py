@@ -1,0 +1,115 @@
+"""The description of a run in MLflow: verdict, scores and what changed in the prompts, as Markdown."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from experiments.display.terminal import literal, visible
+from experiments.reports.run_charts import SPLIT_TITLES
+from experiments.reports.run_report import SETTINGS_ALONE, UNCHANGED, VERDICTS
+from experiments.runs.intervals import p_phrase
+from experiments.runs.summary import Summary
+from optimizer.evaluation.scores import Score
+from tracing.recording.redaction import redact
+from tracing.systems.prompts import Candidate
+
+LONGEST = 7500
+"""In characters: MLflow keeps 8,000 of a tag, and a stored one may have some of them replaced by longer marks."""
+
+_CONTEXT_LINES = 2
+
+
+def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
+    """What a run found, in Markdown in which data is literal; at most `LONGEST` characters."""
+    parts = [_headline(summary), _scores(summary)]
+    parts += [literal(sentence) for sentence in (summary.settings_sentence, summary.noise_sentence) if sentence]
+    changed = [name for name, text in champion.items() if seed.get(name) != text]
+    if changed:
+        parts.append("### What changed in the prompts")
+    elif summary.settings:
+        parts.append(literal(SETTINGS_ALONE))
+    closing = (
+        "The runs `baseline` and `champion`, nested in this one, have the scores and traces of each side; "
+        "`attempts.json` among the artifacts has every rewrite that was tried, `report.html` all of it."
+    )
+    room = LONGEST - len("\n\n".join([*parts, closing])) - 2
+    for place, name in enumerate(changed):
+        others = sum(len(_pointer(other)) + 2 for other in changed[place + 1 :])
+        block = _diff_block(name, seed.get(name, ""), champion[name], room - others)
+        room -= len(block) + 2
+        parts.append(block)
+    return "\n\n".join([*parts, closing])
+
+
+def _headline(summary: Summary) -> str:
+    """The verdict; MLflow folds a description after about four lines, so this is the first."""
+    outcome = summary.verdict or ("stopped" if summary.finished else "not finished")
+    title = f"## {outcome.capitalize()}"
+    if summary.delta is not None and summary.rewritten:
+        between = f" ({summary.delta_ci[0]:+.3f} to {summary.delta_ci[1]:+.3f})" if summary.delta_ci else ""
+        title = f"{title}: {summary.delta:+.3f}{between}"
+    before, after = summary.baseline.get("test"), summary.champion.get("test")
+    if summary.rewritten and before is not None and after is not None:
+        title = f"{title}, from {before.score:.3f} to {after.score:.3f}"
+    explanation = VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED
+    if summary.p_value is not None and summary.rewritten:
+        explanation = (
+            f"{explanation} Difference in {summary.metric} with its 95 % interval, {p_phrase(summary.p_value)}."
+        )
+    facts = f"{summary.system} on {summary.dataset} with {summary.model}; {summary.stopped}."
+    return f"{title}\n\n{literal(explanation)} {literal(facts)}"
+
+
+def _scores(summary: Summary) -> str:
+    # A list: MLflow shows a table of Markdown as one line.
+    lines = []
+    for split, label in reversed(SPLIT_TITLES.items()):
+        before, after = summary.baseline.get(split), summary.champion.get(split)
+        size = f", {summary.splits[split].questions} questions" if split in summary.splits else ""
+        ended = f" → champion {_score_text(after)}" if summary.rewritten and after is not None else ""
+        lines.append(f"- **{label}**{size}: baseline {_score_text(before)}{ended}")
+    return "\n".join(lines)
+
+
+def _score_text(score: Score | None) -> str:
+    if score is None:
+        return "–"
+    between = f" ({score.ci[0]:.3f} to {score.ci[1]:.3f})" if score.ci else ""
+    return f"{score.score:.3f}{between}"
+
+
+def _diff_block(name: str, before: str, after: str, room: int) -> str:
+    title = f"**{literal(name)}**"
+    lines = list(_diff(visible(redact(before)), visible(redact(after))))
+    longest = max((len(run) for line in lines for run in re.findall(r"`+|~+", line)), default=0)
+    # Nothing in it is as long as the fence, so nothing in it ends the block.
+    fence = "`" * max(3, longest + 1)
+    shown_lines: list[str] = []
+    room_left = room - len(title) - 2 * len(fence) - 120
+    for line in lines:
+        room_left -= len(line) + 1
+        if room_left < 0:
+            break
+        shown_lines.append(line)
+    if not shown_lines:
+        return _pointer(name)
+    block = "\n".join([f"{fence}diff", *shown_lines, fence])
+    rest = (
+        ""
+        if len(shown_lines) == len(lines)
+        else f"\n\n… and {len(lines) - len(shown_lines)} lines more, in the artifact `prompts`"
+    )
+    return f"{title}\n\n{block}{rest}"
+
+
+def _pointer(name: str) -> str:
+    return f"**{literal(name)}**: too long to show here; the artifact `prompts` has it"
+
+
+def _diff(before: str, after: str) -> Iterator[str]:
+    changes = difflib.unified_diff(before.splitlines(), after.splitlines(), n=_CONTEXT_LINES, lineterm="")
+    for number, line in enumerate(changes):
+        if number >= 2:  # the first two name files
+            yield "…" if line.startswith("@@") else line
