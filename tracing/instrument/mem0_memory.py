@@ -29,11 +29,11 @@ def mem0(memory: Any) -> Instrumentation:
     """
     from tracing.systems.mem0_memory.observed import observe
 
-    made = Instrumentation()
-    observe(memory, made.replace)
+    instrumentation = Instrumentation()
+    observe(memory, instrumentation.replace)
     for part in (memory.llm, memory.embedding_model):
         client = getattr(part, "client", None)
         if client is not None and type(client).__module__.partition(".")[0] == "openai":
             nested = openai(client)
-            made.also(nested.undo)
-    return made
+            instrumentation.also(nested.undo)
+    return instrumentation

@@ -70,9 +70,9 @@ def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]
                 recorder = current_recorder()
                 if recorder is None or recorder.ended:
                     return await original(*args, **kwargs)
-                with around(recorder, *args, **kwargs) as done:
+                with around(recorder, *args, **kwargs) as on_result:
                     result = await original(*args, **kwargs)
-                    done(result)
+                    on_result(result)
                 return result
 
             return called_async
@@ -82,9 +82,9 @@ def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]
             recorder = current_recorder()
             if recorder is None or recorder.ended:
                 return original(*args, **kwargs)
-            with around(recorder, *args, **kwargs) as done:
+            with around(recorder, *args, **kwargs) as on_result:
                 result = original(*args, **kwargs)
-                done(result)
+                on_result(result)
             return result
 
         return called
@@ -94,7 +94,7 @@ def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]
 
 def with_subclasses(kind: Any) -> list[Any]:
     """A class and all classes below it, each once."""
-    found = dict.fromkeys([kind])
-    for one in kind.__subclasses__():
-        found |= dict.fromkeys(with_subclasses(one))
-    return list(found)
+    classes = dict.fromkeys([kind])
+    for subclass in kind.__subclasses__():
+        classes |= dict.fromkeys(with_subclasses(subclass))
+    return list(classes)
