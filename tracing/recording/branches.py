@@ -28,28 +28,28 @@ R = TypeVar("R")
 class Branch:
     """A recording beside `recorder`, for one piece of work. Make and join branches where the trace is current."""
 
-    def __init__(self, recorder: Recorder, known: Sequence[Variable]) -> None:
-        """`known` are the variables of the trace that the work may refer to."""
-        self._recorder, self._known = recorder, known
-        self._given = hand_over()
-        self._made: Recorder | None = None
+    def __init__(self, recorder: Recorder, visible: Sequence[Variable]) -> None:
+        """`visible` are the variables of the trace that the work may refer to."""
+        self._recorder, self._visible = recorder, visible
+        self._handover = hand_over()
+        self._recording: Recorder | None = None
 
     def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do the work, and record it here."""
-        with take_over(self._given, redaction=self._recorder.redaction) as made:
-            self._made = made
-            if made is not None:
-                for variable in self._known:
-                    made.graph.add_variable(variable)
+        with take_over(self._handover, redaction=self._recorder.redaction) as recorder:
+            self._recording = recorder
+            if recorder is not None:
+                for variable in self._visible:
+                    recorder.graph.add_variable(variable)
             return work(*args, **kwargs)
 
     def join(self) -> None:
         """Let the trace take over what was recorded here."""
-        if self._made is None:
+        if self._recording is None:
             return
-        graph, known = self._made.graph, {variable.id for variable in self._known}
+        graph, visible_ids = self._recording.graph, {variable.id for variable in self._visible}
         elements: Iterable[Element] = chain(
             graph.sessions.values(), graph.variables.values(), graph.operations.values()
         )
-        self._recorder.adopt_elements(one for one in elements if one.id not in known)
-        self._made = None
+        self._recorder.adopt_elements(element for element in elements if element.id not in visible_ids)
+        self._recording = None

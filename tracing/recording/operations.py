@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from tracing.errors import TraceError
 from tracing.graph.elements import Variable, noted_variable
 from tracing.graph.values import ATOMS
-from tracing.recording.scope import NOTHING, RecorderLike, RunningOperation, Scope, Taken, current, leave
+from tracing.recording.scope import NOTHING, InputNote, RecorderLike, RunningOperation, Scope, current, leave
 from tracing.recording.wrapping import wrapped_in
 
 P = ParamSpec("P")
@@ -37,13 +37,13 @@ class ActiveOperation(RunningOperation):
         scope = current.get()
         recorder = scope.recorder
         if recorder is not None:
-            taken: list[Taken] = []
-            for role, value in self._given:
+            input_notes: list[InputNote] = []
+            for role, value in self._inputs:
                 if type(value) in ATOMS:
-                    taken.append((role, value, value))
+                    input_notes.append((role, value, value))
                 else:
-                    recorder.take(taken, role, value, scope)
-            self.begin(recorder, scope, taken)
+                    recorder.take(input_notes, role, value, scope)
+            self.begin(recorder, scope, input_notes)
             self._token: Token[Scope] = current.set(self)
         return self
 
@@ -92,15 +92,15 @@ class ActiveOperation(RunningOperation):
             return Variable("", name or role, kind, value, attributes=attributes)
         if type(value) in ATOMS and previous is None and not attributes and not recorder.ended and self.ended is None:
             # What `make` does, for the most frequent case.
-            made = noted_variable(recorder)
-            recorder.note((made, self, role, value, value, name or role, kind, None, NOTHING))
-            return made
+            variable = noted_variable(recorder)
+            recorder.note((variable, self, role, value, value, name or role, kind, None, NOTHING))
+            return variable
         self._require_open(recorder)
         if isinstance(value, Variable):
-            known = recorder.known(value)
-            if known is not None:
-                recorder.add_output(self, role, known)
-                return known
+            own_variable = recorder.own_variable(value)
+            if own_variable is not None:
+                recorder.add_output(self, role, own_variable)
+                return own_variable
             value = value.value
         return recorder.make(self, role, value, name or role, kind, previous, attributes)
 

@@ -36,22 +36,22 @@ def hand_over() -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def take_over(
-    given: Mapping[str, Any] | None, path: str | Path | None = None, *, redaction: Redaction | None = None
+    handover: Mapping[str, Any] | None, path: str | Path | None = None, *, redaction: Redaction | None = None
 ) -> Iterator[Recorder | None]:
-    """Record what happens inside as part of the place that `given` names; nothing if it is None.
+    """Record what happens inside as part of the place that `handover` names; nothing if it is None.
 
     `Recorder.records` has the recording for the parent's `Recorder.adopt`. With a `path` it is also in a file that
     survives this process, for `load_trace`.
 
     Raises:
-        TraceError: `given` was not made by `hand_over`; the path, as for `trace`.
+        TraceError: `handover` was not made by `hand_over`; the path, as for `trace`.
     """
-    if given is None:
+    if handover is None:
         yield None
         return
     try:
-        prefix, parent, session = str(given["prefix"]), given["operation"], given["session"]
-        inherited = dict(given["attributes"])
+        prefix, parent, session = str(handover["prefix"]), handover["operation"], handover["session"]
+        inherited = dict(handover["attributes"])
     except (KeyError, TypeError, ValueError):
         raise TraceError(
             "these are not the values of a hand_over(): give what it returned in the parent process"
