@@ -19,7 +19,7 @@ from tracing.llm.accounting.spare_room import SpareRoom
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class LedgerEntry:
     """One paid call.
 
     Attributes:
@@ -41,7 +41,7 @@ class _MemoryLine:
     memory: str
 
 
-_LINE: TypeAdapter[_MemoryLine | Paid] = TypeAdapter(_MemoryLine | Paid)
+_LINE: TypeAdapter[_MemoryLine | LedgerEntry] = TypeAdapter(_MemoryLine | LedgerEntry)
 
 
 class Ledger:
@@ -68,7 +68,7 @@ class Ledger:
         self._path = path
         self._lock = threading.Lock()
         self._failed: str | None = None
-        self._unclaimed: dict[str, Paid] = {}
+        self._unclaimed: dict[str, LedgerEntry] = {}
         self._memories: set[str] = set()
         try:
             if path.exists():
@@ -93,13 +93,13 @@ class Ledger:
                     f"{path}:{number}: is damaged; delete the line: the call it records is then counted as a cache hit"
                 ) from None
 
-    def _take(self, line: _MemoryLine | Paid) -> None:
-        if isinstance(line, Paid):
+    def _take(self, line: _MemoryLine | LedgerEntry) -> None:
+        if isinstance(line, LedgerEntry):
             self._unclaimed.update(dict.fromkeys(line.keys, line))
         else:
             self._memories.add(line.memory)
 
-    def paid(
+    def record_call(
         self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float, took: float = 0.0
     ) -> None:
         """Record a call whose reply has arrived.
@@ -123,16 +123,16 @@ class Ledger:
             }
         )
 
-    def claim(self, keys: Sequence[str]) -> list[Paid]:
+    def claim(self, keys: Sequence[str]) -> list[LedgerEntry]:
         """The calls made before the run was resumed that returned the replies for `keys`, each given once."""
         if not self._has_unclaimed(keys):
             return []
         with self._lock:
-            found = {self._unclaimed[key] for key in keys if key in self._unclaimed}
-            for call in found:
+            calls = {self._unclaimed[key] for key in keys if key in self._unclaimed}
+            for call in calls:
                 for key in call.keys:
                     self._unclaimed.pop(key, None)
-        return sorted(found, key=lambda call: call.seconds)
+        return sorted(calls, key=lambda call: call.seconds)
 
     def _has_unclaimed(self, keys: Sequence[str]) -> bool:
         """Whether calls for `keys` may be claimed; without the lock, since what can be claimed only becomes less."""
@@ -142,7 +142,7 @@ class Ledger:
         """Record that the run is about to save a memory.
 
         Raises:
-            RunError: as for `paid`.
+            RunError: as for `record_call`.
         """
         self._append({"memory": key})
 
@@ -151,9 +151,9 @@ class Ledger:
         if key not in self._memories:
             return False
         with self._lock:
-            known = key in self._memories
+            is_new = key in self._memories
             self._memories.discard(key)
-            return known
+            return is_new
 
     def use_spare_room(self) -> None:
         """Release the reserved room, since something already paid cannot be stored without it."""

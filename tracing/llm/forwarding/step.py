@@ -40,8 +40,8 @@ class RepeatableStep:
     def answer(self, *request: str) -> str:
         """The answer to a request."""
         with self._lock:
-            known = self._before[request]
-            answer = known.popleft() if known else None
+            earlier = self._before[request]
+            answer = earlier.popleft() if earlier else None
             mine: Future[str] = answer or Future()
             self._asked[request].append(mine)
         if answer is None:

@@ -184,11 +184,11 @@ _CHAT_FIELDS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed"
 
 
 def _schema_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    wanted = body.get("response_format") or {}
-    if wanted.get("type") == "json_schema":
-        schema: Mapping[str, Any] = wanted["json_schema"]["schema"]
+    response_format = body.get("response_format") or {}
+    if response_format.get("type") == "json_schema":
+        schema: Mapping[str, Any] = response_format["json_schema"]["schema"]
         return schema
-    return {"type": "object"} if wanted.get("type") == "json_object" else None
+    return {"type": "object"} if response_format.get("type") == "json_object" else None
 
 
 def compact_grammar(schema: Mapping[str, Any]) -> str:
@@ -224,7 +224,7 @@ def runtime_build(package: str) -> str:
     """
     version = runtime_version(package)
     files = metadata.files(package) or ()
-    compiled = sorted(each.hash.value for each in files if each.hash is not None and each.suffix in _COMPILED)
+    compiled = sorted(file.hash.value for file in files if file.hash is not None and file.suffix in _COMPILED)
     return f"{version}+{''.join(compiled)[:12]}" if compiled else version
 
 
