@@ -33,25 +33,28 @@ def graph_of_spans(spans: Iterable[Span], troubles: Troubles) -> ExecutionGraph:
         own = _record(span.attributes, troubles, span)
         if own is None:
             foreign.append(span)
-        for facts in (own, *(_record(one.attributes, troubles, span) for one in span.events if one.name == VARIABLE)):
+        for facts in (
+            own,
+            *(_record(event.attributes, troubles, span) for event in span.events if event.name == VARIABLE),
+        ):
             if facts is not None:
                 place = facts.pop(PLACE)
                 records.setdefault(str(facts.get("type")), []).append((place, next(number), facts, span))
     graph = ExecutionGraph()
     add = RecordReader(graph).add
     for kind in (GRAPH, "session", "variable", "operation"):
-        for _, _, record, span in sorted(records.pop(kind, ()), key=lambda one: one[:2]):
+        for _, _, record, span in sorted(records.pop(kind, ()), key=lambda entry: entry[:2]):
             try:
                 add(record)
             except TraceError as error:
                 troubles.add(f"has a record that cannot be taken as memtune wrote it: {error}", f"span {span.id!r}")
     for kind, others in records.items():
         troubles.add(f"has a record of the unknown type {kind!r}", f"span {others[0][3].id!r}")
-    known: dict[str, str] = {}
+    operation_ids: dict[str, str] = {}
     ids = FreeIds()
-    for span in sorted(foreign, key=lambda one: one.start):
-        operation_of(span, graph, known, ids, troubles)
-    _name_parents(graph, foreign, known)
+    for span in sorted(foreign, key=lambda candidate: candidate.start):
+        operation_of(span, graph, operation_ids, ids, troubles)
+    _name_parents(graph, foreign, operation_ids)
     return graph
 
 
@@ -70,10 +73,10 @@ def _record(attributes: Mapping[str, Any], troubles: Troubles, span: Span) -> Re
     return {**record, PLACE: place if isinstance(place, int) else 0}
 
 
-def _name_parents(graph: ExecutionGraph, foreign: Iterable[Span], known: Mapping[str, str]) -> None:
+def _name_parents(graph: ExecutionGraph, foreign: Iterable[Span], operation_ids: Mapping[str, str]) -> None:
     """Set the parents of operations, now that all operations have ids."""
     own = {digest("operation", oid): oid for oid in graph.operations}
     for span in foreign:
-        operation = graph.operations[known[f"{span.origin.get('trace_id')}/{span.id}"]]
-        around = known.get(f"{span.origin.get('trace_id')}/{span.parent}") or own.get(span.parent or "")
+        operation = graph.operations[operation_ids[f"{span.origin.get('trace_id')}/{span.id}"]]
+        around = operation_ids.get(f"{span.origin.get('trace_id')}/{span.parent}") or own.get(span.parent or "")
         operation.parent = around if around != operation.id else None

@@ -22,8 +22,8 @@ _OPERATION_NAMES = {"llm": "chat", "embedding": "embeddings", "retrieval": "retr
 
 def spans_of(graph: ExecutionGraph) -> list[Span]:
     """The spans of a graph, each after its parent."""
-    begun = min((nanoseconds(one.started) for one in graph.operations.values()), default=0)
-    over = max((_end(one) for one in graph.operations.values()), default=begun)
+    begun = min((nanoseconds(operation.started) for operation in graph.operations.values()), default=0)
+    over = max((_end(operation) for operation in graph.operations.values()), default=begun)
     about = json.dumps({"type": GRAPH, "attributes": graph.attributes})
     root = Span(digest("graph"), None, "memtune", begun, over, "graph", True, attributes={RECORD: about})
     inside: dict[str | None, list[Operation]] = {}
@@ -36,8 +36,8 @@ def spans_of(graph: ExecutionGraph) -> list[Span]:
             digest("session", session.id),
             root.id,
             session.name,
-            min((nanoseconds(one.started) for one in within), default=begun),
-            max((_end(one) for one in within), default=begun),
+            min((nanoseconds(operation.started) for operation in within), default=begun),
+            max((_end(operation) for operation in within), default=begun),
             "session",
             True,
             attributes={"gen_ai.conversation.id": session.name, RECORD: json.dumps(record_of(session)), PLACE: place},
@@ -51,8 +51,8 @@ def spans_of(graph: ExecutionGraph) -> list[Span]:
         span.parent = digest("operation", outer[operation.id]) if operation.id in outer else around.id
         operations[operation.id] = span
     for place, variable in enumerate(graph.variables.values()):
-        made = next(iter(graph.producers(variable.id)), None)
-        where = operations[made.id] if made is not None else sessions.get(variable.session or "") or root
+        maker = next(iter(graph.producers(variable.id)), None)
+        where = operations[maker.id] if maker is not None else sessions.get(variable.session or "") or root
         where.events.append(_variable_event(variable, place, where))
     return [root, *sessions.values(), *_outer_first(operations)]
 
@@ -88,13 +88,13 @@ def _operation_span(graph: ExecutionGraph, operation: Operation) -> Span:
 
 
 def _messages(graph: ExecutionGraph, links: Sequence[Link], role: str) -> str:
-    said = []
+    messages = []
     for _, vid in links:
         variable = graph.variables[vid]
         content = variable.value if isinstance(variable.value, str) else json.dumps(variable.value)
         speaker = "system" if variable.kind == "prompt" else role
-        said.append({"role": speaker, "parts": [{"type": "text", "content": content}]})
-    return json.dumps(said)
+        messages.append({"role": speaker, "parts": [{"type": "text", "content": content}]})
+    return json.dumps(messages)
 
 
 def _variable_event(variable: Variable, place: int, span: Span) -> Event:

@@ -54,7 +54,10 @@ class Edges:
         Raises:
             TraceError: more than a file may have.
         """
-        counts = {one.id: len(self._again(one)) + self._pairs(one) for one in self._graph.operations.values()}
+        counts = {
+            operation.id: len(self._again(operation)) + self._pairs(operation)
+            for operation in self._graph.operations.values()
+        }
         total = sum(counts.values())
         if total > MOST_EDGES:
             widest = self._graph.operations[max(counts, key=counts.__getitem__)]
@@ -69,7 +72,7 @@ class Edges:
     def rows(self) -> Iterator[_Raw]:
         """All edges; if a file does not list them by operation, its edges keep their positions."""
         operations = self._graph.operations.values()
-        if not any(EDGE_PLACES in one.attributes for one in operations):
+        if not any(EDGE_PLACES in operation.attributes for operation in operations):
             for operation in operations:
                 yield from (self._edge_again(raw, operation) for _, raw in self._again(operation))
                 yield from self._new_edges(operation)
@@ -121,9 +124,9 @@ class Edges:
         """Edges from each input to each output, unless one was read."""
         inputs, outputs = self._sides(operation)
         created_at = local_time(operation.started)
-        for source, known in inputs.items():
+        for source, earlier in inputs.items():
             for target, known_too in outputs.items():
-                if not (known and known_too):
+                if not (earlier and known_too):
                     yield {
                         "created_at": created_at,
                         **HERE,

@@ -81,8 +81,12 @@ def write(graph: ExecutionGraph, path: Path) -> None:
 
 def annotations_of(graph: ExecutionGraph) -> list[dict[str, Any]]:
     """MemTraceBench's annotations of an imported graph, as they are in the file; empty if there are none."""
-    found = mapping(mapping(graph.attributes.get(KEY)).get("data")).get("annotations")
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    annotations = mapping(mapping(graph.attributes.get(KEY)).get("data")).get("annotations")
+    return (
+        [annotation for annotation in annotations if isinstance(annotation, dict)]
+        if isinstance(annotations, list)
+        else []
+    )
 
 
 def graph_of_document(document: Any, where: str | Path, troubles: Troubles) -> ExecutionGraph:
