@@ -16,7 +16,7 @@ from tracing.errors import ConfigError, DataError
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory import semantic, upkeep
 from tracing.trace_memory.events import Event, EventType, Time, check_arguments, moment
-from tracing.trace_memory.filters import Wanted, filter_of, newest
+from tracing.trace_memory.filters import FilterArguments, filter_of, newest
 from tracing.trace_memory.rows import Place, row_of
 from tracing.trace_memory.stores.opening import open_storage
 from tracing.trace_memory.stores.storage import StoreError, Tenant
@@ -197,19 +197,19 @@ class TraceMemory:
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def recall(self, *, limit: int | None = 100, **wanted: Unpack[Wanted]) -> list[Event]:
-        """The newest events that pass the filters (`Wanted`), oldest first.
+    def recall(self, *, limit: int | None = 100, **arguments: Unpack[FilterArguments]) -> list[Event]:
+        """The newest events that pass the filters (`FilterArguments`), oldest first.
 
         Raises:
             StoreError: the store cannot be read, or an event is damaged.
             DataError: a filter is malformed.
         """
         self.flush()
-        condition = filter_of(wanted, project=self.project, session=self.session)
+        condition = filter_of(arguments, project=self.project, session=self.session)
         query, values = newest(condition, _checked_limit(limit), self._storage.like)
         return [event_of(row) for row in reversed(self._storage.read(query, values))]
 
-    def search(self, text: str, *, limit: int = 10, **wanted: Unpack[Wanted]) -> list[Event]:
+    def search(self, text: str, *, limit: int = 10, **arguments: Unpack[FilterArguments]) -> list[Event]:
         """The events whose content is nearest to `text` in meaning, nearest first, among those that pass the filters.
 
         Events that have no vector yet get one first. Every vector that the filters admit is compared.
@@ -221,7 +221,7 @@ class TraceMemory:
         if self._embedding is None:
             raise ConfigError("this trace memory has no embedding; give it one: TraceMemory(…, embedding=…)")
         self.flush()
-        condition = filter_of(wanted, project=self.project, session=self.session)
+        condition = filter_of(arguments, project=self.project, session=self.session)
         semantic.index(self._storage, self._embedding, condition, event_of)
         limit = _checked_limit(limit) or 0
         return [event_of(row) for row in semantic.nearest(self._storage, self._embedding, text, condition, limit)]
@@ -289,7 +289,7 @@ class TraceMemory:
             type=kind,
             key=key,
             value=value,
-            metadata={name: one for name, one in facts.items() if one is not None},
+            metadata={name: fact for name, fact in facts.items() if fact is not None},
             time=self._clock() if at is None else at,
             project=place.get("project", self.project),
             session=place.get("session", self.session),
