@@ -24,7 +24,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 
 def records_of(graph: ExecutionGraph) -> list[Record]:
     """The records of a whole graph, in an order that can be loaded again; without a header."""
-    return [one if isinstance(one, dict) else record_of(one) for one in _in_order(graph)]
+    return [element if isinstance(element, dict) else record_of(element) for element in _in_order(graph)]
 
 
 def save_trace(graph: ExecutionGraph, path: Path) -> None:
@@ -44,12 +44,12 @@ def save_trace(graph: ExecutionGraph, path: Path) -> None:
 
 def _versions_in_order(graph: ExecutionGraph) -> Iterator[Variable]:
     """The variables as recorded, but each after the version before it: a reference stands before what it is of."""
-    seen: set[str] = set()
+    ids: set[str] = set()
     for variable in graph.variables.values():
         line: list[Variable] = []
         version: Variable | None = variable
-        while version is not None and version.id not in seen:
-            seen.add(version.id)
+        while version is not None and version.id not in ids:
+            ids.add(version.id)
             line.append(version)
             version = graph.variables.get(version.previous) if version.previous is not None else None
         yield from reversed(line)
@@ -59,7 +59,11 @@ def _in_order(graph: ExecutionGraph) -> Iterator[Element | Record]:
     if graph.attributes:
         yield {"type": GRAPH, "attributes": dict(graph.attributes)}
     yield from graph.sessions.values()
-    for one in _versions_in_order(graph):
+    for version in _versions_in_order(graph):
         # In a slice the version before may be missing; then this one is the first of its line.
-        yield one if one.previous is None or one.previous in graph.variables else replace(one, previous=None)
+        yield (
+            version
+            if version.previous is None or version.previous in graph.variables
+            else replace(version, previous=None)
+        )
     yield from graph.operations.values()

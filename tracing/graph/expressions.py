@@ -53,18 +53,18 @@ class Expression:
         Raises:
             TraceError: they took too long to find.
         """
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         begun, allowed = time.thread_time(), min(SECONDS_A_TEXT, self._left)
         try:
             for line, start, first, last in _pieces(text):
-                left = allowed - (time.thread_time() - begun)
-                if left <= 0:
+                remaining = allowed - (time.thread_time() - begun)
+                if remaining <= 0:
                     raise TimeoutError
-                for hit in self._compiled.finditer(line, first, last, timeout=left):
-                    if not found or start + hit.start() >= found[-1][1]:
-                        found.append((start + hit.start(), start + hit.end()))
-                    if len(found) == most:
-                        return found
+                for hit in self._compiled.finditer(line, first, last, timeout=remaining):
+                    if not spans or start + hit.start() >= spans[-1][1]:
+                        spans.append((start + hit.start(), start + hit.end()))
+                    if len(spans) == most:
+                        return spans
         except TimeoutError:
             limit = f"{SECONDS_A_TEXT:g} s on one text" if allowed == SECONDS_A_TEXT else f"{SECONDS:g} s"
             raise TraceError(
@@ -72,7 +72,7 @@ class Expression:
             ) from None
         finally:
             self._left -= time.thread_time() - begun
-        return found
+        return spans
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int, int, int]]:

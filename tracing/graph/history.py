@@ -31,17 +31,17 @@ def until(graph: GraphContents, oid: str) -> Cut:
         links = {*near.reads[place], *near.makes[place]}
         outlasts = operation.ended is not None and other.ended is not None and other.ended > operation.ended
         if place != at and (not before or other.id in around or outlasts):
-            links = {one for one in links if one < first}
-            later.update(one for one in near.makes[place] if one > first)
+            links = {variable for variable in links if variable < first}
+            later.update(variable for variable in near.makes[place] if variable > first)
         variables |= links
-    variables.update(one for one in range(first) if one not in later)
+    variables.update(variable for variable in range(first) if variable not in later)
     return variables, operations
 
 
 def _around(outer: dict[str, str], oid: str) -> list[str]:
     """The operations that one is nested in."""
-    found = []
+    around = []
     while oid in outer:
         oid = outer[oid]
-        found.append(oid)
-    return found
+        around.append(oid)
+    return around

@@ -25,7 +25,7 @@ def outer_operations(graph: GraphContents) -> dict[str, str]:
             circles.update(way[way.index(at) :])
         settled.update(path)
     return {
-        oid: one.parent
-        for oid, one in list(operations.items())
-        if one.parent is not None and one.parent in operations and oid not in circles
+        oid: operation.parent
+        for oid, operation in list(operations.items())
+        if operation.parent is not None and operation.parent in operations and oid not in circles
     }

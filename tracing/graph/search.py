@@ -82,24 +82,24 @@ def _matches(graph: ExecutionGraph, find: _Find | None, only: Filter) -> Iterato
     timed = Filter(since=only.since, until=only.until)
     for variable in graph.find_variables(kind=only.kind, session=only.session):
         texts = {"name": variable.name, "value": shown_text(variable.value)}
-        found = _match(variable, texts | _attributes(variable), "value", find)
-        if found is not None and _was_there(graph, variable, timed):
-            yield found
+        match = _match(variable, texts | _attributes(variable), "value", find)
+        if match is not None and _was_there(graph, variable, timed):
+            yield match
     for operation in list(graph.operations.values()):
         if only.admits(operation, graph.sessions):
             texts = {"name": operation.name, "error": operation.error or ""}
-            found = _match(operation, texts | _attributes(operation), "error", find)
-            if found is not None:
-                yield found
+            match = _match(operation, texts | _attributes(operation), "error", find)
+            if match is not None:
+                yield match
 
 
 def _attributes(item: Variable | Operation) -> dict[str, str]:
     return {key: shown_text(value) for key, value in item.attributes.items() if key not in ("name", "value", "error")}
 
 
-def _match(item: Variable | Operation, texts: dict[str, str], shown: str, find: _Find | None) -> Match | None:
+def _match(item: Variable | Operation, texts: dict[str, str], place_shown: str, find: _Find | None) -> Match | None:
     if find is None:
-        return Match(item, "", _one_line(texts[shown][: 2 * _AROUND]))
+        return Match(item, "", _one_line(texts[place_shown][: 2 * _AROUND]))
     for place, text in texts.items():
         span = find(text)
         if span is not None:

@@ -35,9 +35,9 @@ def _walk(
     depth: int | None,
 ) -> Cut:
     near = graph.neighbours
-    seen = {near.variable_places[vid] for vid in vids}
+    variables = {near.variable_places[vid] for vid in vids}
     passed: set[int] = set()
-    frontier, steps = list(seen), 0
+    frontier, steps = list(variables), 0
     while frontier and (depth is None or steps < depth):
         steps += 1
         reached: list[int] = []
@@ -50,16 +50,16 @@ def _walk(
                     continue
                 passed.add(operation)
                 for other in links_of[operation]:
-                    if other not in seen:
-                        seen.add(other)
+                    if other not in variables:
+                        variables.add(other)
                         reached.append(other)
             if place in versions:
                 for other in versions[place]:
-                    if other not in seen:
-                        seen.add(other)
+                    if other not in variables:
+                        variables.add(other)
                         reached.append(other)
         frontier = reached
-    return seen, passed
+    return variables, passed
 
 
 def shortest_path(graph: GraphContents, source: str, target: str, only: Filter | None) -> list[Variable | Operation]:
@@ -109,8 +109,8 @@ def surroundings(graph: GraphContents, oid: str) -> Cut:
                 operations.add(child)
                 inside.append(child)
     read = {variable for place in inside for variable in near.reads[place]}
-    made = {variable for place in inside for variable in near.makes[place]}
-    for index, variables in ((near.made_by, read), (near.read_by, made)):
+    outputs = {variable for place in inside for variable in near.makes[place]}
+    for index, variables in ((near.made_by, read), (near.read_by, outputs)):
         for variable in variables:
             operations.update(tuple(users(index[variable])))
-    return read | made, operations
+    return read | outputs, operations
