@@ -17,8 +17,8 @@ def unknown_key(path: Sequence[int | str], model: type[BaseModel]) -> str:
         path: the keys and places that lead to it from `model`, itself last (`loc` of pydantic's error).
         model: the outermost model.
     """
-    known = _keys_at(path[:-1], model)
-    return "unknown key" + (did_you_mean(str(path[-1]), known) or f"; known here: {', '.join(known)}")
+    keys = _keys_at(path[:-1], model)
+    return "unknown key" + (did_you_mean(str(path[-1]), keys) or f"; known here: {', '.join(keys)}")
 
 
 def _keys_at(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:

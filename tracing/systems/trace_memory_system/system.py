@@ -28,7 +28,7 @@ from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
 from tracing.systems.trace_memory_system.parsing import events_of_turn
 from tracing.systems.trace_memory_system.prompts import PROMPTS
 from tracing.trace_memory.events import Event, moment
-from tracing.trace_memory.filters import Wanted
+from tracing.trace_memory.filters import FilterArguments
 from tracing.trace_memory.memory import TraceMemory
 
 _ENTITY = "conversation"
@@ -160,7 +160,7 @@ class TraceMemorySystem:
         else:
             answer_again(parts, candidate["answer"], access.task)
 
-    def _filtered(self, question: str, events: Sequence[Event]) -> tuple[Wanted, set[str]]:
+    def _filtered(self, question: str, events: Sequence[Event]) -> tuple[FilterArguments, set[str]]:
         """The strictest filter of a question that admits an event, and the ids of those that it admits."""
         everything = {event.id for event in events}
         if not self.filtered or not events:
