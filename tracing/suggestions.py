@@ -1,9 +1,13 @@
-"""What a name that does not exist was probably meant to be."""
+"""What a name, or a key of a pydantic model, that does not exist was probably meant to be."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
@@ -27,3 +31,35 @@ def unknown_names(names: Iterable[str], existing: Collection[str]) -> str:
 def near_names(names: Iterable[str], existing: Collection[str]) -> str:
     """As `did_you_mean`, for several names; each suggestion once."""
     return "".join(dict.fromkeys(did_you_mean(name, existing) for name in names))
+
+
+def unknown_key(path: Sequence[int | str], model: type[BaseModel]) -> str:
+    """Say of an unknown key which known one is close to it, or which ones there are.
+
+    Args:
+        path: the keys and places that lead to it from `model`, itself last (`loc` of pydantic's error).
+        model: the outermost model.
+    """
+    keys = _keys_at(path[:-1], model)
+    return "unknown key" + (did_you_mean(str(path[-1]), keys) or f"; known here: {', '.join(keys)}")
+
+
+def _keys_at(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:
+    for part in path:
+        if isinstance(part, int):
+            continue
+        field = model.model_fields.get(part)
+        inside = next(_models_in(field.annotation), None) if field else None
+        if inside is None:
+            return []
+        model = inside
+    return list(model.model_fields)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    from pydantic import BaseModel
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

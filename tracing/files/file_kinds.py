@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracing.files.lines import FORMAT
+from tracing.files.trace_lines import FORMAT
 
 TRACE, OTLP, MLFLOW, SMARTCOMMENT = "trace", "otlp", "mlflow", "smartcomment"
 ATTRIBUTIONS, JSONL = "attributions", "jsonl"

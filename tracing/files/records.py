@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tracing.errors import TraceError
-from tracing.files.lines import FIELDS, GRAPH, Record
+from tracing.files.trace_lines import FIELDS, GRAPH, Record
 from tracing.graph.elements import Element, Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 

@@ -10,10 +10,10 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tracing.graph import history, slices
+from tracing.graph import slices
 from tracing.graph.contents import GraphContents
 from tracing.graph.elements import Link, Operation, Session, Status, Variable
-from tracing.graph.filters import Filter, in_session
+from tracing.graph.operation_filter import Filter, in_session
 
 if TYPE_CHECKING:
     import networkx
@@ -164,7 +164,7 @@ class ExecutionGraph(GraphContents):
             TraceError: the graph has no such operation.
         """
         self.operation(oid)
-        return self._part(*history.until(self, oid))
+        return self._part(*slices.until(self, oid))
 
     def _part(self, variables: set[int], operations: set[int]) -> ExecutionGraph:
         """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""

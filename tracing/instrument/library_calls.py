@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from tracing.graph.elements import Variable
-from tracing.instrument.steps import Link, Step
+from tracing.instrument.program_steps import Link, Step
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
 

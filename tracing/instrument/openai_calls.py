@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from inspect import iscoroutinefunction
 from typing import Any
 
-from tracing.instrument.calls import Call, Price, begin_call
+from tracing.instrument.client_calls import Call, Price, begin_call
 from tracing.instrument.patches import Instrumentation
 from tracing.recording.scope import NOTHING
 

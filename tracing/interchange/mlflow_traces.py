@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tracing.errors import TraceError
 from tracing.files.depth import loads
 from tracing.files.file_kinds import MLFLOW, likeness
-from tracing.files.garbage_collector import collector_paused
+from tracing.files.loading import collector_paused
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
@@ -32,8 +32,7 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.span_reading import graph_of_spans
-from tracing.interchange.span_writing import spans_of
+from tracing.interchange.span_graphs import graph_of_spans, spans_of
 from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracing.errors import TraceError
 from tracing.files.file_kinds import OTLP, likeness
-from tracing.files.garbage_collector import collector_paused
+from tracing.files.loading import collector_paused
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
@@ -28,8 +28,7 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.span_reading import graph_of_spans
-from tracing.interchange.span_writing import spans_of
+from tracing.interchange.span_graphs import graph_of_spans, spans_of
 from tracing.interchange.spans import Event, Span, trace_id_of
 
 __all__ = ["document_of", "load", "read", "write"]

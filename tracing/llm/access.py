@@ -20,7 +20,7 @@ from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.models import ChatModel, EmbeddingModel, SilentModel
-from tracing.llm.replies import PaidCalls, Replies
+from tracing.llm.reply_chain import PaidCalls, Replies
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight

@@ -13,7 +13,7 @@ from tracing.llm.cache import request_key
 from tracing.llm.dimension import Dimension
 from tracing.llm.http.bodies import ChatCompletion, Embeddings, packed, unpacked
 from tracing.llm.http.endpoint import Endpoint
-from tracing.llm.replies import Replies
+from tracing.llm.reply_chain import Replies
 
 DEFAULT_MAX_TOKENS = 1024
 """Maximum length of a reply if a program with its own client gives none: budgets must reserve the most."""

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from tracing.errors import TraceError
-from tracing.files.lines import Record
 from tracing.files.records import RecordReader
-from tracing.files.saving import records_of
+from tracing.files.trace_file import records_of
+from tracing.files.trace_lines import Record
 from tracing.graph.elements import Element, Session, Variable, noted_variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, snapshot
@@ -29,7 +29,7 @@ from tracing.recording.graph_builder import GraphBuilder
 from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import Redaction
 from tracing.recording.scope import NOTHING, SILENCE, InputNote, RunningOperation, Scope, bind, current, within
-from tracing.recording.writer import TraceWriter
+from tracing.recording.trace_writer import TraceWriter
 
 __all__ = [
     "ActiveOperation",
@@ -301,7 +301,7 @@ class Recorder:
             self.settle()
             latest = self.builder.recall(value)
             if latest is not None and not self.builder.unchanged(value, content, latest):
-                from tracing.graph.comparison import value_diff
+                from tracing.graph.graph_comparison import value_diff
 
                 difference = value_diff(latest.value, self.redaction.named(latest.name, content), "recorded", "now")
                 raise TraceError(

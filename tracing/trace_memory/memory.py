@@ -10,25 +10,42 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 from tracing.errors import ConfigError, DataError
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory import semantic, upkeep
+from tracing.trace_memory.event_filters import FilterArguments, filter_of, newest
+from tracing.trace_memory.event_writer import Writer
 from tracing.trace_memory.events import Event, EventType, Time, check_arguments, moment
-from tracing.trace_memory.filters import FilterArguments, filter_of, newest
-from tracing.trace_memory.rows import Place, row_of
-from tracing.trace_memory.stores.opening import open_storage
-from tracing.trace_memory.stores.storage import StoreError, Tenant
+from tracing.trace_memory.stores import open_storage
+from tracing.trace_memory.stores.storage import StoreError, Tenant, event_of, row_of
 from tracing.trace_memory.tools import with_calls_recorded
-from tracing.trace_memory.upkeep import Problem, event_of
-from tracing.trace_memory.writer import Writer
+from tracing.trace_memory.upkeep import Problem
 
 if TYPE_CHECKING:
     from tracing.graph.execution_graph import ExecutionGraph
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Place(TypedDict, total=False):
+    """Where an event belongs, if not where the memory says.
+
+    Attributes:
+        id: of the event. An id that this process has used already adds nothing.
+        time: when it began; by default now.
+        project, session, shared: as in `TraceMemory`.
+        sync: whether to return only once it is durable.
+    """
+
+    id: str
+    time: Time
+    project: str
+    session: str
+    shared: bool
+    sync: bool
 
 
 class TraceMemory:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracing.trace_memory.event_filters import SELECTED
 from tracing.trace_memory.events import DAMAGED, TYPES, Event, as_json
-from tracing.trace_memory.filters import SELECTED
 from tracing.trace_memory.stores.storage import Row, Storage, StoreError
 
 _FLOAT_BYTES = 4
@@ -83,31 +82,3 @@ def _broken_vectors(storage: Storage) -> list[tuple[int, str]]:
             )
             broken += [(int(number), str(event)) for number, event in storage.read(query, (model, length)) if model]
     return broken
-
-
-def event_of(row: Row) -> Event:
-    """The event of a row.
-
-    Raises:
-        StoreError: its content cannot be read.
-    """
-    _, event, entity, process, project, session, shared, kind, key, value, metadata, time = row
-    try:
-        facts = json.loads(metadata)
-        if not isinstance(facts, dict):
-            raise ValueError("its metadata is not a mapping")
-        return Event(
-            str(event),
-            kind,
-            key,
-            json.loads(value),
-            facts,
-            float(time),
-            entity,
-            process,
-            project,
-            session,
-            bool(shared),
-        )
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"event {event!r} cannot be read ({error}); call repair()") from None

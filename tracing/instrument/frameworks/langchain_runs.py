@@ -25,9 +25,9 @@ from tracing.instrument.frameworks.langchain_values import (
 )
 from tracing.instrument.frameworks.langchain_vectors import found_document
 from tracing.instrument.library_calls import ModelCall
-from tracing.instrument.memories import Search
+from tracing.instrument.library_memories import Search
 from tracing.instrument.patches import Instrumentation
-from tracing.instrument.steps import Step, begun, opened_step, registry_of, running, step_here, step_scope
+from tracing.instrument.program_steps import Step, begun, opened_step, registry_of, running, step_here, step_scope
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder, variable
 from tracing.recording.scope import current

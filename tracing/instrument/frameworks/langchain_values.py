@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from tracing.graph.elements import Variable
-from tracing.instrument.steps import Link, VariableRegistry
+from tracing.instrument.program_steps import Link, VariableRegistry
 from tracing.recording.recorder import variable
 
 Channels = dict[str, list[tuple[object, Variable]]]

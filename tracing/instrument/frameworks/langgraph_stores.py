@@ -12,9 +12,9 @@ from langgraph.store.base import BaseStore
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.store.memory import InMemoryStore
 
-from tracing.instrument.memories import deleted, searching, writing, written
+from tracing.instrument.library_memories import deleted, searching, writing, written
 from tracing.instrument.patches import Instrumentation, recorded
-from tracing.instrument.steps import step_here
+from tracing.instrument.program_steps import step_here
 from tracing.recording.recorder import Recorder
 
 ResultHandler = Callable[[Any], None]

@@ -16,9 +16,9 @@ from llama_index.core.memory.memory import BaseMemoryBlock, Memory
 
 from tracing.graph.elements import Variable
 from tracing.instrument.frameworks.llama_index_runs import text_of
-from tracing.instrument.memories import deleted, entry_of, searching, writing, written
+from tracing.instrument.library_memories import deleted, entry_of, searching, writing, written
 from tracing.instrument.patches import Instrumentation, recorded
-from tracing.instrument.steps import Step, executed, recalled, registry_of, step_here, step_scope
+from tracing.instrument.program_steps import Step, executed, recalled, registry_of, step_here, step_scope
 from tracing.recording.recorder import Recorder, variable
 
 ResultHandler = Callable[[Any], None]

@@ -27,9 +27,9 @@ from llama_index.core.workflow import StopEvent, Workflow
 from pydantic import PrivateAttr
 
 from tracing.instrument.library_calls import ModelCall
-from tracing.instrument.memories import Search
+from tracing.instrument.library_memories import Search
 from tracing.instrument.patches import Instrumentation, recorded, with_subclasses
-from tracing.instrument.steps import (
+from tracing.instrument.program_steps import (
     Link,
     Step,
     begun,

@@ -16,7 +16,7 @@ from typing import Any
 
 from tracing.errors import TraceError
 from tracing.files.file_kinds import SMARTCOMMENT, likeness
-from tracing.files.garbage_collector import collector_paused
+from tracing.files.loading import collector_paused
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
@@ -27,14 +27,14 @@ from tracing.interchange.documents import (
     read_bytes,
     write_pieces,
 )
+from tracing.interchange.smartcomment.document_reader import RowReader
+from tracing.interchange.smartcomment.document_rows import document_in
+from tracing.interchange.smartcomment.document_writer import document_of, outline_of
 from tracing.interchange.smartcomment.file_format import (
     KEY,
     NATIVE,
     SECTIONS,
 )
-from tracing.interchange.smartcomment.reading import RowReader
-from tracing.interchange.smartcomment.rows import document_in
-from tracing.interchange.smartcomment.writing import document_of, outline_of
 
 __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read", "write"]
 

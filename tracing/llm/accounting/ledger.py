@@ -1,4 +1,4 @@
-"""The calls a run has paid for, on disk: a resumed run books them as its own calls, not as cache hits."""
+"""The calls a run has paid for, on disk, with room reserved for them: a resumed run books them as its own calls."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import errno
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +17,6 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
-from tracing.llm.accounting.spare_room import SpareRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +201,43 @@ class Ledger:
         with self._lock:
             self._file.close()
             self._spare.close()
+
+
+SIZE = 2 << 20
+"""Bytes reserved in each folder: enough for many replies and their entries, and a run's summary and report."""
+
+
+class SpareRoom:
+    """Reserves room in folders until it is released. Its files have no name, so no process leaves one behind.
+
+    Attributes:
+        released: whether the room was released.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        """Reserve the room.
+
+        Raises:
+            OSError: a folder has none.
+        """
+        self.released = False
+        self._held = ExitStack()
+        try:
+            for folder in folders:
+                file = self._held.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
+                # Zeros would take no room on a disk that compresses.
+                file.write(os.urandom(SIZE))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            self.close()
+            raise
+
+    def release(self) -> None:
+        """Release the room for good."""
+        self.released = True
+        self.close()
+
+    def close(self) -> None:
+        """Close the files; closing twice does no harm."""
+        self._held.close()

@@ -17,8 +17,8 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.meter import Meter
 from tracing.llm.booking import book_elsewhere, failures_noted, running_operation
-from tracing.llm.forwarding.answering import CHATS
-from tracing.llm.forwarding.errors import read
+from tracing.llm.forwarding.forwarded_calls import CHATS
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import Limits, ModelSettings, Role

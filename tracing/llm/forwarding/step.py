@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 
 from tracing.errors import MemtuneError, in_one_line
-from tracing.llm.forwarding.answering import unmade
+from tracing.llm.forwarding.forwarded_calls import unmade
 
 DEATHS = 3
 """Workers that may die during one step before it counts as failed."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tracing.trace_memory.event_filters import FilterArguments
 from tracing.trace_memory.events import Event
-from tracing.trace_memory.filters import FilterArguments
 
 FEWEST = 3
 """Events recalled at least: where a filter admits fewer, the nearest of the others follow, since words may mislead."""

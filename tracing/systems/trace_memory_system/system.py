@@ -27,8 +27,8 @@ from tracing.systems.texts import Text, noted, noted_again
 from tracing.systems.trace_memory_system.asked import FEWEST, Known, filters_of
 from tracing.systems.trace_memory_system.parsing import events_of_turn
 from tracing.systems.trace_memory_system.prompts import PROMPTS
+from tracing.trace_memory.event_filters import FilterArguments
 from tracing.trace_memory.events import Event, moment
-from tracing.trace_memory.filters import FilterArguments
 from tracing.trace_memory.memory import TraceMemory
 
 _ENTITY = "conversation"

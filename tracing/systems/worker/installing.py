@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from tracing.errors import ConfigError, InstallError, MemorySystemError
-from tracing.llm.forwarding.errors import read
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.serving.child_process import start_child
 from tracing.recording.redaction import excerpt
 from tracing.systems.worker.environment import MARKER, Environment, Installed, environments_folder, interpreter_of

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tracing.errors import WorkerDiedError
-from tracing.llm.forwarding.answering import answered, described
-from tracing.llm.forwarding.errors import read as error_read
+from tracing.llm.forwarding.forwarded_calls import answered, described
+from tracing.llm.forwarding.forwarded_errors import read as error_read
 from tracing.llm.forwarding.step import DEATHS, RepeatableStep
 from tracing.recording.processes import hand_over
 from tracing.recording.recorder import current_recorder

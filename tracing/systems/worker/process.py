@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tracing.errors import MemorySystemError, MemtuneError, in_one_line
-from tracing.llm.forwarding.errors import written as error_written
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
+from tracing.llm.forwarding.forwarded_errors import written as error_written
 from tracing.llm.threads import GivenUp
 from tracing.plugins import look_in
 from tracing.recording.processes import take_over

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracing.errors import RunError
-from tracing.llm.forwarding.errors import read
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.recording.redaction import excerpt
 from tracing.systems.worker.environment import Environment
 

@@ -19,6 +19,8 @@ from tracing.interchange.documents import (
     text_or_none,
 )
 from tracing.interchange.literals import decoded
+from tracing.interchange.smartcomment.document_rows import AsRead, nodes_in, rows_in, sound_row
+from tracing.interchange.smartcomment.edges import Edge, grouped
 from tracing.interchange.smartcomment.file_format import (
     DELETED,
     KEY,
@@ -30,8 +32,6 @@ from tracing.interchange.smartcomment.file_format import (
     full_node_id,
     kind_of,
 )
-from tracing.interchange.smartcomment.groups import Edge, grouped
-from tracing.interchange.smartcomment.rows import AsRead, nodes_in, rows_in, sound_row
 
 
 class RowReader:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tracing.errors import TraceError
-from tracing.files.lines import HEADER, Lines
 from tracing.files.trace_file import TraceFile
+from tracing.files.trace_lines import HEADER, Lines
 from tracing.recording.graph_builder import GraphBuilder
 
 NAP_S = 0.02

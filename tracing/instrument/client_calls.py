@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracing.instrument.library_calls import asked_by_library
-from tracing.instrument.steps import step_here
+from tracing.instrument.program_steps import step_here
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.scope import NOTHING, Scope, current

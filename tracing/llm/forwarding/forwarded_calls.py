@@ -11,7 +11,7 @@ from typing import Any
 
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.errors import written
+from tracing.llm.forwarding.forwarded_errors import written
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import operation, trace

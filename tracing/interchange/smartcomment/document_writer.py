@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tracing.files.lines import record_of
+from tracing.files.trace_lines import record_of
 from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import mapping, require_room, text_or_none

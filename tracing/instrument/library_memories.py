@@ -10,7 +10,7 @@ from typing import Any
 
 from tracing.graph.elements import Variable
 from tracing.graph.values import snapshot
-from tracing.instrument.steps import Link, Step, executed, recalled, registry_of, strings_in
+from tracing.instrument.program_steps import Link, Step, executed, recalled, registry_of, strings_in
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder, variable
 
