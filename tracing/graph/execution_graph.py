@@ -210,7 +210,33 @@ class ExecutionGraph(GraphContents):
         and `previous` (lineage is no edge, so the graph stays bipartite). Built once until the graph grows.
         """
         if self._nx is None:
-            from tracing.graph.networkx_view import digraph
-
-            self._nx = digraph(self)
+            self._nx = _digraph(self)
         return self._nx
+
+
+def _digraph(graph: GraphContents) -> networkx.DiGraph:
+    """The graph with edges variable → operation → variable, as `ExecutionGraph.nx` describes it."""
+    import networkx
+
+    built = networkx.DiGraph()
+    for variable in list(graph.variables.values()):
+        built.add_node(
+            variable.id,
+            type="variable",
+            name=variable.name,
+            kind=variable.kind,
+            session=variable.session,
+            version=variable.version,
+            previous=variable.previous,
+        )
+    for operation in list(graph.operations.values()):
+        oid = operation.id
+        built.add_node(oid, type="operation", name=operation.name, kind=operation.kind, session=operation.session)
+        edges: dict[tuple[str, str], list[str]] = {}
+        for role, vid in operation.inputs:
+            edges.setdefault((vid, oid), []).append(role)
+        for role, vid in operation.outputs:
+            edges.setdefault((oid, vid), []).append(role)
+        for (source, target), roles in edges.items():
+            built.add_edge(source, target, roles=tuple(roles))
+    return built

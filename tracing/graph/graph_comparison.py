@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
+from tracing.graph.contents import outer_operations
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.nesting import outer_operations
 
 Parting = Literal["outputs", "inputs", "only in the first", "only in the second"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tracing.graph.contents import GraphContents
+from tracing.graph.contents import GraphContents, outer_operations
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.neighbours import Users, users
-from tracing.graph.nesting import outer_operations
 from tracing.graph.operation_filter import Filter
 
 Cut = tuple[set[int], set[int]]

@@ -13,6 +13,9 @@ from tracing.recording.recorder import current_recorder
 
 _MARK = "_memtune_original"
 
+ResultHandler = Callable[[Any], None]
+"""Takes what a recorded method returned."""
+
 
 class Instrumentation:
     """Replaced methods; `undo`, or the end of a `with`, restores the originals."""
@@ -56,7 +59,7 @@ class Instrumentation:
         self.undo()
 
 
-def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]]) -> Callable[[Any], Any]:
+def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Callable[[Any], Any]:
     """Wraps a method, plain or async: while something is recorded, each call of it runs within `around`.
 
     `around` takes the recorder and the arguments of the call, and gives a function for what the call returns.

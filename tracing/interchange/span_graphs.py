@@ -17,9 +17,9 @@ from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST_LINE, loads
 from tracing.files.records import RecordReader
 from tracing.files.trace_lines import GRAPH, Record, record_of
+from tracing.graph.contents import outer_operations
 from tracing.graph.elements import Link, Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.nesting import outer_operations
 from tracing.interchange.documents import FreeIds, Troubles
 from tracing.interchange.foreign_spans import operation_of
 from tracing.interchange.spans import PLACE, RECORD, VARIABLE, Event, Span, digest, nanoseconds

@@ -8,3 +8,6 @@ accounting                                 budget, meter and ledger
 forwarding                                 calls of worker processes, made here through the same chain
 http, serving                              one endpoint; servers on loopback, the gateway and the embedded models
 """
+
+DEFAULT_CONTEXT = 4096
+"""Tokens of context of an embedded model that nobody gave a length."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from tracing.errors import ConfigError
-from tracing.llm.context_length import DEFAULT_CONTEXT
+from tracing.llm import DEFAULT_CONTEXT
 from tracing.recording.credentials import REDACTED
 
 Role = Literal["task", "proposer", "judge", "embedding"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -26,7 +26,7 @@ from tracing.instrument.frameworks.langchain_values import (
 from tracing.instrument.frameworks.langchain_vectors import found_document
 from tracing.instrument.library_calls import ModelCall
 from tracing.instrument.library_memories import Search
-from tracing.instrument.patches import Instrumentation
+from tracing.instrument.patches import Instrumentation, ResultHandler
 from tracing.instrument.program_steps import Step, begun, opened_step, registry_of, running, step_here, step_scope
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder, variable
@@ -255,7 +255,7 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
 
 
 @contextmanager
-def managing(recorder: Recorder, state: Any, *args: Any, **kwargs: Any) -> Iterator[Callable[[Any], None]]:
+def managing(recorder: Recorder, state: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
     """One step, around a call of a LangMem manager."""
     step = Step("manage_memory", outer=step_here())
     step.messages, step.arguments = state_links(registry_of(recorder), state, {}, "")

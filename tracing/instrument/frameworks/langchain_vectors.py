@@ -10,12 +10,9 @@ from langchain_core.vectorstores import VectorStore
 
 from tracing.graph.elements import Variable
 from tracing.instrument.library_memories import Search, deleted, is_at_work, searching, writing, written
-from tracing.instrument.patches import Instrumentation, recorded, with_subclasses
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded, with_subclasses
 from tracing.instrument.program_steps import registry_of, step_here
 from tracing.recording.recorder import Recorder
-
-ResultHandler = Callable[[Any], None]
-"""Takes what the store returned."""
 
 
 def record_vectors(instrumentation: Instrumentation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,12 +13,9 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.store.memory import InMemoryStore
 
 from tracing.instrument.library_memories import deleted, searching, writing, written
-from tracing.instrument.patches import Instrumentation, recorded
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
 from tracing.instrument.program_steps import step_here
 from tracing.recording.recorder import Recorder
-
-ResultHandler = Callable[[Any], None]
-"""Takes what the store returned."""
 
 
 def record_stores(instrumentation: Instrumentation) -> None:

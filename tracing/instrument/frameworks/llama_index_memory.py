@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,12 +17,9 @@ from llama_index.core.memory.memory import BaseMemoryBlock, Memory
 from tracing.graph.elements import Variable
 from tracing.instrument.frameworks.llama_index_runs import text_of
 from tracing.instrument.library_memories import deleted, entry_of, searching, writing, written
-from tracing.instrument.patches import Instrumentation, recorded
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
 from tracing.instrument.program_steps import Step, executed, recalled, registry_of, step_here, step_scope
 from tracing.recording.recorder import Recorder, variable
-
-ResultHandler = Callable[[Any], None]
-"""Takes what the recorded method returned."""
 
 
 def record_memory(instrumentation: Instrumentation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import BoundArguments
 from typing import Any
@@ -28,7 +28,7 @@ from pydantic import PrivateAttr
 
 from tracing.instrument.library_calls import ModelCall
 from tracing.instrument.library_memories import Search
-from tracing.instrument.patches import Instrumentation, recorded, with_subclasses
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded, with_subclasses
 from tracing.instrument.program_steps import (
     Link,
     Step,
@@ -211,9 +211,7 @@ def text_of(message: ChatMessage) -> str:
 
 
 @contextmanager
-def _chatting(
-    recorder: Recorder, engine: Any, message: Any, *args: Any, **kwargs: Any
-) -> Iterator[Callable[[Any], None]]:
+def _chatting(recorder: Recorder, engine: Any, message: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
     """One step, around the question to a chat engine."""
     step = Step("chat", outer=step_here())
     step.arguments = _question(message)
