@@ -15,9 +15,9 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.graph_comparison import Comparison, OperationDifference, compare, version_diff
 from tracing.graph.operation_filter import Filter
 from tracing.graph.search import Match, search
-from tracing.recording.answers import answered
 from tracing.recording.operations import change, link, traced
 from tracing.recording.processes import hand_over, take_over
+from tracing.recording.recorded_answer import answered
 from tracing.recording.recorder import (
     ActiveOperation,
     Recorder,

@@ -17,9 +17,9 @@ from typing import Any
 from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.loopback import LoopbackServer
+from tracing.llm.serving.process_turns import Turns
+from tracing.llm.serving.prompt_slots import BATCH, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.request_groups import Groups
-from tracing.llm.serving.slots import BATCH, SLOTS, TOGETHER, Slots
-from tracing.llm.serving.turns import Turns
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.serving.weights import Weights
 from tracing.llm.settings import EMBEDDED_EMBEDDING
