@@ -23,7 +23,7 @@ from experiments.data.own.feedback import (
 from experiments.data.own.traced_chats import TracedChat, chats_of
 from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import TraceError
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 from tracing.systems.conversations import Conversation, DialogueSession, Question
 
 TRACES = "traces"
