@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.figures import REPETITIONS, NativeFigures, medians
 from benchmarks.recording_cost import CALLS, in_memory
-from tracing.files.lines import HEADER, Lines
+from tracing.files.trace_lines import HEADER, Lines
 from tracing.graph.elements import Operation, Session, Variable
 
 SIZES = (10_000, 100_000, 1_000_000)

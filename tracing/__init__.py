@@ -9,16 +9,15 @@ llm, systems            access to models, and the memory systems under test; imp
 
 from tracing.errors import MemtuneError, TraceError
 from tracing.files.loading import LoadedTrace, graph_of, load_trace
-from tracing.files.saving import records_of, save_trace
-from tracing.graph.comparison import Comparison, OperationDifference, compare, version_diff
+from tracing.files.trace_file import records_of, save_trace
 from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.filters import Filter
+from tracing.graph.graph_comparison import Comparison, OperationDifference, compare, version_diff
+from tracing.graph.operation_filter import Filter
 from tracing.graph.search import Match, search
-from tracing.recording.answers import answered
-from tracing.recording.changes import change, link
-from tracing.recording.operations import traced
+from tracing.recording.operations import change, link, traced
 from tracing.recording.processes import hand_over, take_over
+from tracing.recording.recorded_answer import answered
 from tracing.recording.recorder import (
     ActiveOperation,
     Recorder,

@@ -14,18 +14,20 @@ class Conformance:
 
     def problems(self) -> list[str]:
         """Every way in which the contract is broken, one line each; empty if it is met."""
-        found: list[str] = []
+        problems: list[str] = []
         try:
             for name, test in inspect.getmembers(self, inspect.ismethod):
                 if name.startswith("test_"):
                     try:
                         test()
                     except Exception as error:
-                        said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-                        found.append(f"{name.removeprefix('test_').replace('_', ' ')}: {' '.join(said.split())}")
+                        message = (
+                            str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+                        )
+                        problems.append(f"{name.removeprefix('test_').replace('_', ' ')}: {' '.join(message.split())}")
         finally:
             self.teardown_class()
-        return found
+        return problems
 
 
 def require(holds: bool, problem: str) -> None:

@@ -86,5 +86,5 @@ def raise_first(failures: Sequence[MemtuneError]) -> None:
 
 def in_one_line(error: BaseException) -> str:
     """An error's message on one line, with its type if it is not one of memtune's."""
-    said = " ".join(str(error).split())
-    return said if isinstance(error, MemtuneError) else f"{type(error).__name__}: {said}"
+    message = " ".join(str(error).split())
+    return message if isinstance(error, MemtuneError) else f"{type(error).__name__}: {message}"

@@ -26,7 +26,7 @@ from tracing.suggestions import did_you_mean, unknown_names
 
 _OBJECT = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):[^\W\d]\w*(\.[^\W\d]\w*)*")
 _OURS = {"tracing", "attribution", "optimizer", "experiments"}
-_GIVEN: dict[str, Any] = {}
+_REGISTERED: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,15 @@ class PluginRegistry:
         Raises:
             ConfigError: it is neither a known name nor of the form `module:Object`.
         """
-        if not (name in self.built_in or name in _GIVEN or is_object(name) or name in self._entry_points()):
+        if not (name in self.built_in or name in _REGISTERED or is_object(name) or name in self._entry_points()):
             part, at, version = name.partition("@")
-            versions = [each.removeprefix(f"{part}@") for each in self.names() if each.startswith(f"{part}@")]
+            versions = [
+                candidate.removeprefix(f"{part}@") for candidate in self.names() if candidate.startswith(f"{part}@")
+            ]
             if at and versions:
                 raise ConfigError(
                     f"{self.key}: {part} has no version {version!r}{did_you_mean(name, self.names())}; choose one of "
-                    f"{', '.join(f'{part}@{each}' for each in versions)}"
+                    f"{', '.join(f'{part}@{known_version}' for known_version in versions)}"
                 )
             raise ConfigError(
                 f"{self.key}: unknown: {name!r}{did_you_mean(name, self.names())}; choose one of "
@@ -73,11 +75,11 @@ class PluginRegistry:
             ConfigError: it does not exist, or its module cannot be imported.
         """
         self.check(name)
-        if name in _GIVEN:
-            return _GIVEN[name]
-        found = None if name in self.built_in else self._entry_points().get(name)
-        target = self.built_in.get(name) or (found.value if found is not None else name)
-        origin = f" (an entry point of {_distribution(found)})" if found is not None else ""
+        if name in _REGISTERED:
+            return _REGISTERED[name]
+        entry_point = None if name in self.built_in else self._entry_points().get(name)
+        target = self.built_in.get(name) or (entry_point.value if entry_point is not None else name)
+        origin = f" (an entry point of {_distribution(entry_point)})" if entry_point is not None else ""
         module, _, attribute = target.partition(":")
         value: Any = None
         if name not in self.built_in:
@@ -97,9 +99,9 @@ class PluginRegistry:
             near = did_you_mean(str(error.name), dir(value)) if value is not None else ""
             raise ConfigError(f"{self.key}: {name!r}{origin}: {error}{near}; name an object of that module") from error
         except (Exception, SystemExit) as error:
-            said = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             raise ConfigError(
-                f"{self.key}: {name!r}{origin}: cannot be imported: {type(error).__name__}: {said}"
+                f"{self.key}: {name!r}{origin}: cannot be imported: {type(error).__name__}: {message}"
             ) from error
         return value
 
@@ -121,9 +123,11 @@ class PluginRegistry:
             ConfigError: as `open`, or it cannot be called like this.
         """
         value: Callable[..., Any] = self.open(name)
-        wanted = f"it has to take ({', '.join(parameters)})"
+        expectation = f"it has to take ({', '.join(parameters)})"
         if not callable(value):
-            raise ConfigError(f"{self.key}: {name!r} is a {type(value).__name__}, which cannot be called; {wanted}")
+            raise ConfigError(
+                f"{self.key}: {name!r} is a {type(value).__name__}, which cannot be called; {expectation}"
+            )
         try:
             signature = inspect.signature(value)
         except ValueError:  # written in C
@@ -131,14 +135,14 @@ class PluginRegistry:
         try:
             signature.bind(*parameters)
         except TypeError as error:
-            raise ConfigError(f"{self.key}: {name!r} takes {signature}; {wanted}: {error}") from None
+            raise ConfigError(f"{self.key}: {name!r} takes {signature}; {expectation}: {error}") from None
         return value
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=f"memtune.{self.kind}")}
 
 
-def given(part: object) -> str:
+def registered_object(part: object) -> str:
     """Register an object that a program made. Every registry in this process opens it by the name returned.
 
     If the object's class can be imported, the name is also that of the class, `module:Class`, so another process
@@ -147,9 +151,9 @@ def given(part: object) -> str:
     made_by = part if inspect.isclass(part) or inspect.isroutine(part) else type(part)
     name = f"{made_by.__module__}:{made_by.__qualname__.rpartition('.')[2]}"
     number, free = 1, name
-    while free in _GIVEN and _GIVEN[free] is not part:
+    while free in _REGISTERED and _REGISTERED[free] is not part:
         number, free = number + 1, f"{name}_{number + 1}"
-    _GIVEN[free] = part
+    _REGISTERED[free] = part
     return free
 
 
@@ -164,9 +168,9 @@ def is_object(name: str) -> bool:
 
 def look_in(folder: Path) -> None:
     """Make modules of this folder importable, after all others."""
-    found = str(folder.resolve())
-    if found not in sys.path:
-        sys.path.append(found)
+    path = str(folder.resolve())
+    if path not in sys.path:
+        sys.path.append(path)
 
 
 def code_of(part: object) -> str | None:
@@ -185,7 +189,7 @@ def _code_of(made_by: Any) -> str | None:
     top = name.partition(".")[0]
     if top in _OURS:
         return None
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     module, package = sys.modules.get(name), sys.modules.get(top)
     if package is not None and package.__file__ is not None and hasattr(package, "__path__"):
         files = sorted(Path(package.__file__).parent.rglob("*.py"))
@@ -194,10 +198,10 @@ def _code_of(made_by: Any) -> str | None:
     else:
         # A notebook has no file; `inspect` may find its cells.
         try:
-            found.update(inspect.getsource(made_by).encode())
+            digest.update(inspect.getsource(made_by).encode())
         except (OSError, TypeError):
-            found.update(repr(made_by).encode())
-        return found.hexdigest()
+            digest.update(repr(made_by).encode())
+        return digest.hexdigest()
     for path in files:
-        found.update(f"{path.name}\0".encode() + path.read_bytes())
-    return found.hexdigest()
+        digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

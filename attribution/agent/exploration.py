@@ -13,8 +13,7 @@ from attribution.text.content import text_of
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.expressions import Expression
-from tracing.graph.search import search
+from tracing.graph.search import Expression, search
 
 REPLY_CHARACTERS = 1500
 LINE_CHARACTERS = 150

@@ -18,7 +18,7 @@ from experiments.annotating.labels import CaseId
 from experiments.attributing.case_sources import Source, TraceContent
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 
 State = Literal["wrong", "right", "not judged"]
 

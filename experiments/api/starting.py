@@ -14,7 +14,7 @@ from experiments.runs.config import RunConfig
 from experiments.runs.config_file import OPTIONS, load_config
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
-from tracing.plugins import given
+from tracing.plugins import registered_object
 from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import Conversation, first_problem, write_conversations
 
@@ -52,7 +52,7 @@ def settings_from(
     """
     given_keys: dict[str, Any] = {}
     if system is not None:
-        given_keys["system"] = system if isinstance(system, str) else given(system)
+        given_keys["system"] = system if isinstance(system, str) else registered_object(system)
     if isinstance(data, str) and data in DATASETS.names():
         given_keys["dataset"] = data
     elif data is not None:

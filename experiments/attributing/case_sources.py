@@ -26,7 +26,7 @@ from experiments.runs.verdicts_file import Verdicts, read_verdicts
 from optimizer.evaluation.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tracing.errors import TraceError
 from tracing.graph.elements import REFERENCE, Variable, reference_to
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 
 _MARK = f'"{REFERENCE}"'.encode()
 _KEY = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"

@@ -10,7 +10,7 @@ from experiments.runs.cases_file import traces_seen
 from experiments.runs.folder import CASES, TRACES, RunFolder
 from tracing.errors import TraceError
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 
 _PROMPT = b'"prompt"'
 

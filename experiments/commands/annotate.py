@@ -90,7 +90,7 @@ def annotate(
     from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError, DataError
     from tracing.files.file_kinds import likeness
-    from tracing.interchange.any_trace import is_trace
+    from tracing.interchange import is_trace
 
     where = home_folder(home)
     trace_sources = sources_of(sources, where, traces_of=traces_of, data=data)

@@ -43,7 +43,7 @@ def ask(
     from attribution.recordings import operations_of
     from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError
-    from tracing.interchange.any_trace import read_graph
+    from tracing.interchange import read_graph
 
     if not question.strip():
         raise ConfigError('QUESTION is empty; ask something, such as "why was the answer wrong?"')

@@ -10,7 +10,7 @@ import click
 
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
-from tracing.llm.context_length import DEFAULT_CONTEXT
+from tracing.llm import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
     from tracing.llm.serving.weights import Weights

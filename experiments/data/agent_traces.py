@@ -93,7 +93,7 @@ class TracedQuestion(_Row):
     """A question asked after the last session.
 
     Attributes:
-        filter: what an agent that knows its own tools would recall by (`tracing.trace_memory.filters.Wanted`).
+        filter: what an agent that knows its own tools would recall by (`FilterArguments` of a trace memory).
     """
 
     id: str

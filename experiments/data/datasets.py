@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from experiments.data.cards import CARDS, Card
 from experiments.data.reading import Reading, Reports
 from tracing.errors import DataError, MemtuneError, in_one_line
-from tracing.files.garbage_collector import collector_paused
+from tracing.files.loading import collector_paused
 from tracing.plugins import PluginRegistry
 from tracing.systems.conversations import Conversation, read_conversations
 

@@ -25,7 +25,7 @@ from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
 from experiments.runs.ladder_file import LADDER, read_ladder
 from experiments.views.trace_page import question_anchor
 from tracing.errors import RunError, TraceError
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 
 if TYPE_CHECKING:
     from experiments.runs.summary import Summary

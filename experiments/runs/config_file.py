@@ -22,8 +22,7 @@ from tracing.graph.values import snapshot
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
 from tracing.recording.redaction import Redaction, excerpt, redact
-from tracing.suggestions import did_you_mean
-from tracing.validation import unknown_key
+from tracing.suggestions import did_you_mean, unknown_key
 
 
 def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:

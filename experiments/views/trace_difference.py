@@ -11,9 +11,9 @@ from rich.text import Text
 
 from experiments.display.literal_console import styled
 from experiments.views.trace_tree import shorten
-from tracing.graph.comparison import Comparison, OperationDifference
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.graph_comparison import Comparison, OperationDifference
 from tracing.graph.search import shown_text
 
 MOST_ROLES, MOST_LINES = 20, 20

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from experiments.display.literal_console import styled
 from experiments.display.terminal import one_line
+from tracing.graph.contents import outer_operations
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.filters import in_session
-from tracing.graph.nesting import outer_operations
+from tracing.graph.operation_filter import in_session
 from tracing.graph.search import shown_text
 
 MANY = 200

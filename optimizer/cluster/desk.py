@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tracing.llm.forwarding.answering import unmade
+from tracing.llm.forwarding.forwarded_calls import unmade
 from tracing.llm.forwarding.step import RepeatableStep
 from tracing.llm.threads import GivenUp
 

@@ -30,7 +30,7 @@ from optimizer.evaluation.memories import Snapshot
 from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding import answering
+from tracing.llm.forwarding import forwarded_calls
 from tracing.llm.forwarding.step import DEATHS, RepeatableStep
 from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import excerpt
@@ -135,7 +135,7 @@ class RayExecutor:
             WorkerDiedError: so did several workers; the message names what the step is `about`.
             RunError: the step cannot be done on the cluster at all.
         """
-        errors, died, calls = self._ray.exceptions, "", RepeatableStep(partial(answering.answered, access))
+        errors, died, calls = self._ray.exceptions, "", RepeatableStep(partial(forwarded_calls.answered, access))
         for _ in range(DEATHS):
             with self._desk.attempt(calls) as name:
                 try:

@@ -14,12 +14,12 @@ from optimizer.evaluation.executor import Answered, LocalExecutor
 from optimizer.evaluation.memories import Snapshot
 from tracing.errors import MemtuneError
 from tracing.files.loading import graph_of
-from tracing.files.saving import records_of
+from tracing.files.trace_file import records_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.answering import described
-from tracing.llm.forwarding.errors import read, written
 from tracing.llm.forwarding.forwarded_access import Ask, ForwardedAccess
+from tracing.llm.forwarding.forwarded_calls import described
+from tracing.llm.forwarding.forwarded_errors import read, written
 from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation

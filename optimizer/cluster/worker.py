@@ -9,7 +9,7 @@ from typing import Any
 from optimizer.cluster.steps import perform
 from optimizer.cluster.worker_setup import WorkerSetup
 from tracing.errors import ConfigError
-from tracing.llm.forwarding.errors import written
+from tracing.llm.forwarding.forwarded_errors import written
 from tracing.llm.threads import GivenUp
 from tracing.systems.protocol import MemorySystem
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracing.errors import ShareSpentError
-from tracing.llm.accounting.budget import Kept, Spending, kept_back
+from tracing.llm.accounting.budget import Holdback, Spending, kept_back
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -55,7 +55,7 @@ class TimeReserve:
         self._took = self._in_calls = 0.0
         self._speeds: list[_Speed] = []
         self._spent = Spending()
-        self._kept = Kept()
+        self._kept = Holdback()
 
     def timed(self, evaluate: Callable[[], list[Outcome]]) -> list[Outcome]:
         """Learn from an evaluation; one that fails is not counted."""
@@ -72,7 +72,7 @@ class TimeReserve:
                 self._calls.update(calls_of(outcome))
                 self._seen += 1
                 self._spent += Spending(outcome.calls, outcome.tokens)
-        self._kept = Kept(self.seconds_a_conversation() * self._test_turns, self._spent_by_test())
+        self._kept = Holdback(self.seconds_a_conversation() * self._test_turns, self._spent_by_test())
         return outcomes
 
     def allow(self, count: int) -> None:
@@ -97,7 +97,7 @@ class TimeReserve:
         turns = remaining / seconds - self._test_turns
         return max(0.0, turns if share is None else min(turns, share / seconds)) * self._threads
 
-    def for_test(self) -> Kept:
+    def for_test(self) -> Holdback:
         """What is kept for the test, as of the last evaluation; nothing before the first."""
         return self._kept
 

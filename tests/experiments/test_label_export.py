@@ -16,7 +16,7 @@ from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
 from experiments.command import main
 from tracing.files.loading import load_trace
-from tracing.files.saving import save_trace
+from tracing.files.trace_file import save_trace
 from tracing.interchange import smartcomment
 from tracing.recording.recorder import operation, trace, variable
 

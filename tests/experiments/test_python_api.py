@@ -95,11 +95,11 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
 
 
 def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:
-    from tracing.plugins import given
+    from tracing.plugins import registered_object
     from tracing.systems.registry import open_system
 
     first, second = Shortened(top_k=1), Shortened(top_k=2)
-    names = [given(one) for one in (first, second, first)]
+    names = [registered_object(one) for one in (first, second, first)]
     assert names[0] == names[2] != names[1]
     assert [open_system(name) for name in names] == [first, second, first]
 

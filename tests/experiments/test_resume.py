@@ -331,7 +331,7 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
     ledger = Ledger(path)
     for n in range(3):
-        ledger.paid([f"key{n}"], n, n, float(n))
+        ledger.record_call([f"key{n}"], n, n, float(n))
     ledger.memory("memory")
     ledger.close()
     data = path.read_bytes()
@@ -340,7 +340,7 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
         path.write_bytes(data[:size])
         cut = Ledger(path)
         lines[len(cut.claim([f"key{n}" for n in range(3)]))] += 1
-        cut.paid(["next"], 1, 1, 9.0)
+        cut.record_call(["next"], 1, 1, 9.0)
         cut.close()
         again = Ledger(path)
         assert [paid.seconds for paid in again.claim(["next"])] == [9.0]

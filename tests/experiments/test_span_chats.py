@@ -14,7 +14,7 @@ from experiments.data.datasets import conversations_of
 from experiments.data.own.traces import chats_of
 from experiments.data.reading import Reading
 from tracing.errors import DataError
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 from tracing.systems.conversations import Conversation
 
 BLOB = "aGVsbG8gd29ybGQ="

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tracing.llm.serving import slots
+from tracing.llm.serving import prompt_slots
 from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
-from tracing.llm.serving.slots import BATCH, FEW, SLOTS, TOGETHER, Slots
+from tracing.llm.serving.prompt_slots import BATCH, FEW, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.weights import locate
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("embedded_weights")]
@@ -58,7 +58,7 @@ def test_a_reply_has_the_same_numbers_whatever_was_taken_over(
     texts = [f"{TASKS[n % 3]}{'Mara has hens. ' * n}Noor has {n} parrots." for n in range(5)]
     first = [asked(server, text) for text in texts]
     again = [asked(server, text) for text in reversed(texts)]
-    monkeypatch.setattr(slots, "_takeable", lambda *_: 0)
+    monkeypatch.setattr(prompt_slots, "_takeable", lambda *_: 0)
     fresh = [asked(server, text) for text in texts]
     assert [said(reply) for reply in first] == [said(reply) for reply in fresh]
     assert [said(reply) for reply in again] == [said(reply) for reply in reversed(fresh)]
@@ -91,7 +91,7 @@ def test_what_the_prompts_of_a_group_share_is_read_once_and_copied(
     texts = [f"{TASKS[0]}Noor has {n} parrots." for n in range(TOGETHER)]
     copied = server._loaded["small"].slots.answer([request(text) for text in texts])
     assert sum(path.endswith("restore") for path in posted) >= TOGETHER - 1
-    monkeypatch.setattr(slots, "_takeable", lambda *_: 0)
+    monkeypatch.setattr(prompt_slots, "_takeable", lambda *_: 0)
     assert [said(reply) for reply in copied] == [said(asked(server, text)) for text in texts]
 
 
@@ -99,7 +99,7 @@ def test_what_the_prompts_of_a_group_share_is_read_once_and_copied(
 def test_where_numbers_depend_on_what_is_computed_together_requests_are_answered_one_by_one(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slots, "_numbers", lambda reply: object())
+    monkeypatch.setattr(prompt_slots, "_numbers", lambda reply: object())
     texts = [f"{TASKS[0]}Noor has {n} parrots." for n in range(TOGETHER)]
     with ThreadPoolExecutor(TOGETHER) as pool:
         found = list(pool.map(lambda text: asked(server, text), texts))
@@ -141,14 +141,14 @@ def test_replies_to_requests_that_wait_are_written_together(
     ],
 )
 def test_what_is_left_of_a_prompt_to_read_is_no_small_batch(held: Sequence[int], asked_for: int, taken: int) -> None:
-    assert slots._takeable(list(held), range(asked_for)) == taken
+    assert prompt_slots._takeable(list(held), range(asked_for)) == taken
 
 
 @pytest.mark.slow
 def test_prompts_that_share_nothing_do_not_evict_those_that_do(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken, takeable = [], slots._takeable
+    taken, takeable = [], prompt_slots._takeable
 
     def noted(held: Sequence[int], tokens: Sequence[int]) -> int:
         taken.append(takeable(held, tokens))
@@ -159,7 +159,7 @@ def test_prompts_that_share_nothing_do_not_evict_those_that_do(
             asked(server, f"{task}{n}")
     for n in range(SLOTS):
         asked(server, f"{n} hens. {TASKS[2]}")
-    monkeypatch.setattr(slots, "_takeable", noted)
+    monkeypatch.setattr(prompt_slots, "_takeable", noted)
     for task in TASKS[:2]:
         taken.clear()
         asked(server, f"{task}9")

@@ -21,7 +21,7 @@ from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import snapshot_key
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.files.loading import load_trace
-from tracing.files.saving import records_of
+from tracing.files.trace_file import records_of
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation

@@ -22,7 +22,7 @@ from optimizer.tuning.reserve import TimeReserve
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
-from tracing.llm.accounting.budget import Kept
+from tracing.llm.accounting.budget import Holdback
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
 
@@ -108,7 +108,7 @@ def test_a_conversation_takes_what_it_takes_by_the_latest_speed(slow: Open, tmp_
 def test_while_time_is_kept_no_call_takes_it_and_what_is_untimed_may_end(slow: Open, tmp_path: Path) -> None:
     model = SlowModel()
     budget = slow(model, cache=False, seconds=100.0).budget
-    with budget.keeping(lambda: Kept(30.0)):
+    with budget.keeping(lambda: Holdback(30.0)):
         model.now = 69.0
         budget.check_time()
         assert budget.remaining_seconds() == 1.0

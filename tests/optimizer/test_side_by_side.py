@@ -21,7 +21,7 @@ from optimizer.tuning.results import IterationRecord, LoopResult, LoopSettings
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.llm.access import ModelAccess
-from tracing.llm.accounting.budget import Budget, Kept, Spending
+from tracing.llm.accounting.budget import Budget, Holdback, Spending
 from tracing.llm.settings import Limits
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
@@ -199,7 +199,7 @@ def test_a_share_is_of_what_is_left_of_every_limit_and_lies_within_another_part(
     budget = Budget(Limits(calls=100, tokens=900, seconds=100), clock=lambda: now[0])
     with budget.part("search.calls", 60):
         spent(budget, 20)
-        with budget.keeping(lambda: Kept(20.0)), budget.share(0.5):
+        with budget.keeping(lambda: Holdback(20.0)), budget.share(0.5):
             assert budget.remaining_calls() == (80, 20)
             assert budget.remaining_time() == (100, 40)
             spent(budget, 20)

@@ -34,11 +34,11 @@ from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from tracing.errors import BudgetExceededError, ConfigError, ShareSpentError
 from tracing.files.loading import load_trace
-from tracing.files.saving import records_of
+from tracing.files.trace_file import records_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
-from tracing.llm.forwarding import answering
+from tracing.llm.forwarding import forwarded_calls
 from tracing.llm.forwarding.step import RepeatableStep
 from tracing.llm.settings import Limits
 from tracing.systems.conformance import SMALL_TALK
@@ -94,7 +94,7 @@ class Elsewhere:
 
     def _done(self, access: ModelAccess, step: str) -> dict[str, Any]:
         result: list[str] = []
-        with self._desk.attempt(RepeatableStep(partial(answering.answered, access))) as name:
+        with self._desk.attempt(RepeatableStep(partial(forwarded_calls.answered, access))) as name:
 
             def ask(request: str) -> str:
                 answer = self._there(self._mailbox.ask(name, request))

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tracing import Redaction, Variable, load_trace, operation, trace
-from tracing.recording.branches import Branch
+from tracing.recording.processes import Branch
 
 
 def answer(asked: Variable, said: str) -> Variable:

@@ -29,10 +29,10 @@ from tracing import (
     trace,
 )
 from tracing.files.depth import DEEPEST, DEEPEST_LINE
-from tracing.files.lines import HEADER
+from tracing.files.trace_lines import HEADER
 from tracing.interchange import FORMATS, format_named, smartcomment
 from tracing.interchange.documents import Troubles, json_pieces
-from tracing.interchange.smartcomment import edges, writing
+from tracing.interchange.smartcomment import document_writer, edges
 from tracing.interchange.smartcomment.file_format import SOURCE, TARGET
 
 ACTIONS: dict[str, Callable[[ExecutionGraph], object]] = {
@@ -143,7 +143,7 @@ def _edge(source: str, target: str) -> dict[str, str]:
 @pytest.mark.slow
 def test_edges_are_written_without_being_held() -> None:
     """What the writer holds of 40,000 edges at any moment is a small part of what they take."""
-    pieces = json_pieces(writing.outline_of(wide(200)))
+    pieces = json_pieces(document_writer.outline_of(wide(200)))
     tracemalloc.start()
     written = sum(map(len, pieces))
     _, most = tracemalloc.get_traced_memory()

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from tests.tracing.recordings import record_memory
 from tracing import TraceError, Variable, graph_of, load_trace, trace, variable
-from tracing.files.lines import HEADER
 from tracing.files.records import RecordReader, lenient_model
+from tracing.files.trace_lines import HEADER
 from tracing.graph.elements import Operation
 
 VARIABLE = {

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from tests.tracing.recordings import record_memory
 from tracing import ExecutionGraph, Filter, Operation, Session, TraceError, Variable, search, version_diff
-from tracing.graph import expressions
-from tracing.graph.expressions import LONGEST_EXPRESSION, PIECE
+from tracing.graph import search as graph_search
+from tracing.graph.search import LONGEST_EXPRESSION, PIECE
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_no_expression_takes_long_on_one_text(expression: str):
     begun = time.process_time()
     with contextlib.suppress(TraceError):  # some the package is clever enough for
         found(graph, expression, regex=True)
-    assert time.process_time() - begun < 5 * expressions.SECONDS_A_TEXT
+    assert time.process_time() - begun < 5 * graph_search.SECONDS_A_TEXT
 
 
 def test_the_error_of_an_endless_expression_says_which_it_is_and_what_to_do():
@@ -171,7 +171,7 @@ def test_the_error_of_an_endless_expression_says_which_it_is_and_what_to_do():
 
 
 def test_an_expression_that_is_slow_on_every_text_is_ended_as_a_whole(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(expressions, "SECONDS", 0.5)
+    monkeypatch.setattr(graph_search, "SECONDS", 0.5)
     text = "moved to Lisbon " * (PIECE // 16)
     graph = ExecutionGraph([Variable(f"v{at}", "n", "k", text) for at in range(200)])
     with pytest.raises(TraceError, match=r"takes more than 0\.5 s;"):
@@ -211,7 +211,7 @@ def test_ordinary_expressions_are_admitted(memory: ExecutionGraph):
 
 def test_every_match_of_a_long_line_is_found_once():
     text = "y" * 900 + "needle" + "x" * 1500 + "needle\nneedle"
-    assert expressions.Expression("needle").spans(text, 9) == [(900, 906), (2406, 2412), (2413, 2419)]
+    assert graph_search.Expression("needle").spans(text, 9) == [(900, 906), (2406, 2412), (2413, 2419)]
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")

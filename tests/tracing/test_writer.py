@@ -30,9 +30,9 @@ from tracing import (
     traced,
     variable,
 )
-from tracing.files.lines import Lines, record_of
 from tracing.files.loading import graph_of
 from tracing.files.trace_file import TraceFile
+from tracing.files.trace_lines import Lines, record_of
 
 
 @traced()
@@ -181,7 +181,7 @@ def test_a_disk_that_fills_up_leaves_whole_records_and_what_was_held_is_written_
 def test_what_is_held_for_a_full_disk_is_bounded(monkeypatch: pytest.MonkeyPatch):
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
-    monkeypatch.setattr("tracing.recording.writer.MOST_HELD", 1000)
+    monkeypatch.setattr("tracing.recording.trace_writer.MOST_HELD", 1000)
     with trace("/dev/full") as recorder:
         for number in range(20):
             variable(f"{number}" * 200, name="v")
@@ -279,8 +279,8 @@ def test_a_line_is_the_json_of_its_record(item: Session | Variable | Operation):
 
 
 def test_a_thread_that_notes_more_than_may_wait_writes_it_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tracing.recording.writer.NAP_S", 3600.0)
-    monkeypatch.setattr("tracing.recording.writer.MOST_NOTES", 100)
+    monkeypatch.setattr("tracing.recording.trace_writer.NAP_S", 3600.0)
+    monkeypatch.setattr("tracing.recording.trace_writer.MOST_NOTES", 100)
     with trace(tmp_path / "t.jsonl") as recorder:
         for _ in range(2000):
             shout("text")
@@ -307,7 +307,7 @@ def test_a_forked_child_neither_hangs_nor_writes(tmp_path: Path):
 
 
 def test_an_interrupt_at_the_end_of_a_trace_leaves_its_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tracing.recording.writer.NAP_S", 60)
+    monkeypatch.setattr("tracing.recording.trace_writer.NAP_S", 60)
     interrupts = [KeyboardInterrupt()]
 
     def clean(text):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracing.files.lines import FORMAT
+from tracing.files.trace_lines import FORMAT
 
 TRACE, OTLP, MLFLOW, SMARTCOMMENT = "trace", "otlp", "mlflow", "smartcomment"
 ATTRIBUTIONS, JSONL = "attributions", "jsonl"
@@ -113,7 +113,9 @@ _SIGNATURES: tuple[tuple[bytes, FileKind], ...] = (
 
 def _has(*keys: str, **values: Any) -> Callable[[Mapping[str, Any]], bool]:
     """Whether a row has these keys, and these values."""
-    return lambda row: all(key in row for key in keys) and all(row.get(key) == each for key, each in values.items())
+    return lambda row: (
+        all(key in row for key in keys) and all(row.get(key) == expected for key, expected in values.items())
+    )
 
 
 def _inner(key: str, *keys: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -122,7 +124,7 @@ def _inner(key: str, *keys: str) -> Callable[[Mapping[str, Any]], bool]:
     def fits(row: Mapping[str, Any]) -> bool:
         value = row.get(key)
         value = value[0] if isinstance(value, list) and value else value
-        return isinstance(value, Mapping) and any(each in value for each in keys)
+        return isinstance(value, Mapping) and any(name in value for name in keys)
 
     return fits
 
@@ -149,9 +151,9 @@ def is_chat(row: Any, depth: int = 2) -> bool:
     """Whether an object is a message, a chat, or something around one."""
     if is_message(row):
         return True
-    held = [row.get(key) for key in (*MESSAGES, *HOLDERS)] if isinstance(row, Mapping) else []
-    first = (one[0] if isinstance(one, list) and one else one for one in held)
-    return depth > 0 and any(is_chat(one, depth - 1) for one in first)
+    contents = [row.get(key) for key in (*MESSAGES, *HOLDERS)] if isinstance(row, Mapping) else []
+    first = (content[0] if isinstance(content, list) and content else content for content in contents)
+    return depth > 0 and any(is_chat(part, depth - 1) for part in first)
 
 
 _CHECK = "`memtune data validate {path}` checks it, and `memtune run --dataset {name} --data {path}` takes it"
@@ -252,8 +254,8 @@ _JSON = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[\[\]{\"])")
 def _json_with(row: Mapping[str, Any]) -> FileKind:
     keys = ", ".join(str(key)[:40] for key in list(row)[:_KEYS_SHOWN])
     more = ", …" if len(row) > _KEYS_SHOWN else ""
-    known = "docs/data-format.md and docs/interchange.md say what memtune reads"
-    return FileKind("json", f"JSON with the keys {keys}{more}" if row else "JSON without a key", known)
+    remedy = "docs/data-format.md and docs/interchange.md say what memtune reads"
+    return FileKind("json", f"JSON with the keys {keys}{more}" if row else "JSON without a key", remedy)
 
 
 def _text_kind(path: Path, text: str) -> FileKind | None:
@@ -261,10 +263,10 @@ def _text_kind(path: Path, text: str) -> FileKind | None:
     header = text.lstrip("\ufeff").partition("\n")[0].strip()
     columns = [name.strip().strip('"') for name in re.split(r"[,;\t]", header)]
     if path.suffix in (".csv", ".tsv") or (len(columns) > 2 and all(name.isidentifier() for name in columns)):
-        known = next((kind for kind, fits in _LAYOUTS if fits(dict.fromkeys(columns, ""))), None)
-        shown = ", ".join(name[:40] for name in columns[:_KEYS_SHOWN])
-        return known or FileKind(
-            "table", f"a table with the columns {shown}", "docs/data-format.md says which tables memtune reads"
+        layout = next((kind for kind, fits in _LAYOUTS if fits(dict.fromkeys(columns, ""))), None)
+        names = ", ".join(name[:40] for name in columns[:_KEYS_SHOWN])
+        return layout or FileKind(
+            "table", f"a table with the columns {names}", "docs/data-format.md says which tables memtune reads"
         )
     if path.suffix in (".yaml", ".yml"):
         return FileKind("config", "a configuration", "`memtune run {path}` takes it")

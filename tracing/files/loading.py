@@ -6,8 +6,10 @@ reported. A trace is loaded at once and most of it lives on, so the garbage coll
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,26 @@ import msgspec
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST_LINE, is_too_deep
 from tracing.files.file_kinds import TRACE, likeness
-from tracing.files.garbage_collector import collector_paused
-from tracing.files.lines import FORMAT, HEADER, VERSION, Lines, Record
 from tracing.files.records import RecordReader
+from tracing.files.trace_lines import FORMAT, HEADER, VERSION, Lines, Record
 from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking through all that was loaded, again and again, while it grows."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            if not gc.get_freeze_count():
+                # All that came is old now, without a walk through it as through what is young.
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tracing.errors import TraceError
-from tracing.files.lines import FIELDS, GRAPH, Record
+from tracing.files.trace_lines import FIELDS, GRAPH, Record
 from tracing.graph.elements import Element, Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 
@@ -76,10 +76,10 @@ class RecordReader:
                 raise TraceError(f"operation {element.id} has a time or cost that is not a number, or too large a one")
             try:
                 element.inputs, element.outputs = self._shared(element.inputs), self._shared(element.outputs)
-                known = element.id in self.graph.operations
+                is_present = element.id in self.graph.operations
             except KeyError:
-                known = True  # or not: the graph will say which variable it lacks
-            if known:
+                is_present = True  # or not: the graph will say which variable it lacks
+            if is_present:
                 self.graph.add_operation(element)
             else:
                 self.graph.admit_operation(element)
@@ -118,15 +118,15 @@ class RecordReader:
         from pydantic import ValidationError
 
         kind = record["type"]
-        known = FIELDS[kind]
-        self._unknown.update((kind, str(key)) for key in record if key != "type" and key not in known)
+        fields = FIELDS[kind]
+        self._unknown.update((kind, str(key)) for key in record if key != "type" and key not in fields)
         try:
-            model = lenient_model(cls).model_validate({key: value for key, value in record.items() if key in known})
+            model = lenient_model(cls).model_validate({key: value for key, value in record.items() if key in fields})
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise TraceError(f"a {kind} record is malformed: {where}: {first['msg']}") from None
-        return cls(**{key: getattr(model, key) for key in known})
+        return cls(**{key: getattr(model, key) for key in fields})
 
 
 @cache
@@ -134,11 +134,11 @@ def lenient_model(cls: type[Element]) -> type[BaseModel]:
     """A pydantic model with the fields of such an item."""
     from pydantic import Field, create_model
 
-    made: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for field in msgspec.structs.fields(cls):
         if field.default_factory is not msgspec.NODEFAULT:
             default = Field(default_factory=field.default_factory)
         else:
             default = ... if field.required else field.default
-        made[field.name] = (field.type, default)
-    return create_model(cls.__name__, **made)
+        definitions[field.name] = (field.type, default)
+    return create_model(cls.__name__, **definitions)

@@ -60,12 +60,12 @@ class GraphContents:
         Raises:
             TraceError: another variable has this id.
         """
-        known = self.variables.get(variable.id)
-        if known is None:
+        present = self.variables.get(variable.id)
+        if present is None:
             self.admit_variable(variable)
-        elif known is variable or known == variable or _stands_for(variable, known):
+        elif present is variable or present == variable or _stands_for(variable, present):
             return
-        elif _stands_for(known, variable):
+        elif _stands_for(present, variable):
             self.neighbours.resolve(variable)
             self.variables[variable.id] = variable
             self._nx = None
@@ -80,10 +80,10 @@ class GraphContents:
 
     def admit_variables(self, variables: Iterable[Variable]) -> None:
         """As `admit_variable`, of many; each is in the graph when the next is asked for."""
-        known, note = self.variables, self.neighbours.note
+        graph_variables, note = self.variables, self.neighbours.note
         for variable in variables:
             note(variable)
-            known[variable.id] = variable
+            graph_variables[variable.id] = variable
         self._nx = None
 
     def add_operation(self, operation: Operation) -> None:
@@ -93,9 +93,9 @@ class GraphContents:
             TraceError: another operation has this id, or it reads or made a variable that is not in the graph.
         """
         self._require_links(operation, operation.inputs, operation.outputs)
-        known = self.operations.get(operation.id)
-        if known is not None and known is not operation:
-            operation = _joined(known, operation)
+        present = self.operations.get(operation.id)
+        if present is not None and present is not operation:
+            operation = _joined(present, operation)
         self.admit_operation(operation)
 
     def admit_operation(self, operation: Operation) -> None:
@@ -158,11 +158,13 @@ def _stands_for(variable: Variable, whole: Variable) -> bool:
     return variable.is_reference or variable == replace(whole, previous=previous, session=session)
 
 
-def _joined(known: Operation, other: Operation) -> Operation:
+def _joined(present: Operation, other: Operation) -> Operation:
     """One operation from two sights of it: an open one is completed, slices of it are united."""
-    if known.status == "open" or other.status == "open":
-        return other if known.status == "open" else known
-    larger, smaller = sorted((known, other), key=lambda one: len(one.inputs) + len(one.outputs), reverse=True)
+    if present.status == "open" or other.status == "open":
+        return other if present.status == "open" else present
+    larger, smaller = sorted(
+        (present, other), key=lambda operation: len(operation.inputs) + len(operation.outputs), reverse=True
+    )
     inputs, outputs = set(larger.inputs), set(larger.outputs)
     united = replace(
         larger,
@@ -170,7 +172,7 @@ def _joined(known: Operation, other: Operation) -> Operation:
         outputs=larger.outputs + tuple(link for link in smaller.outputs if link not in outputs),
     )
     if replace(smaller, inputs=united.inputs, outputs=united.outputs) != united:
-        raise _clash("operation", known.id)
+        raise _clash("operation", present.id)
     return united
 
 
@@ -178,3 +180,29 @@ def _clash(what: str, key: str) -> TraceError:
     return TraceError(
         f"two different {what}s have the id {key!r}; record each trace with a prefix of its own: trace() draws one"
     )
+
+
+def outer_operations(graph: GraphContents) -> dict[str, str]:
+    """Id of an operation → id of the one around it, for each that has one in the graph.
+
+    The result is a forest: operations that name each other as parents in a circle, as in a damaged file, have none
+    around them. Time and memory are linear in the operations, however deep they are nested.
+    """
+    operations = graph.operations
+    settled: set[str] = set()
+    circles: set[str] = set()
+    for oid in list(operations):
+        path: dict[str, None] = {}
+        at: str | None = oid
+        while at is not None and at in operations and at not in settled and at not in path:
+            path[at] = None
+            at = operations[at].parent
+        if at in path:
+            way = list(path)
+            circles.update(way[way.index(at) :])
+        settled.update(path)
+    return {
+        oid: operation.parent
+        for oid, operation in list(operations.items())
+        if operation.parent is not None and operation.parent in operations and oid not in circles
+    }

@@ -65,7 +65,7 @@ class Variable(Noted, Struct, frozen=True, forbid_unknown_fields=True, tag_field
         """True where `recorder` made this very variable while it ran."""
         return getattr(self, "_recorder", None) is recorder
 
-    # msgspec compares and shows fields without the attribute access that fills in a noted variable: that comes first.
+    # msgspec compares, shows and pickles fields without the attribute access that fills in a noted variable.
 
     def __hash__(self) -> int:
         return hash((self.id, self.name, self.kind, self.version, self.previous, self.session))
@@ -78,6 +78,10 @@ class Variable(Noted, Struct, frozen=True, forbid_unknown_fields=True, tag_field
     def __repr__(self) -> str:
         self.id  # noqa: B018
         return Struct.__repr__(self)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        self.id  # noqa: B018
+        return Struct.__reduce__(self)
 
 
 def reference_to(vid: str) -> Variable:
@@ -92,9 +96,9 @@ _belong = Noted._recorder.__set__  # type: ignore[attr-defined]
 
 def noted_variable(recorder: object) -> Variable:
     """A variable that `recorder` fills in when it settles."""
-    made = _new(Variable)
-    _belong(made, recorder)
-    return made
+    variable = _new(Variable)
+    _belong(variable, recorder)
+    return variable
 
 
 _fill = [getattr(Variable, name).__set__ for name in Variable.__struct_fields__]

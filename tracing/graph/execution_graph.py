@@ -10,10 +10,10 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tracing.graph import history, slices
+from tracing.graph import slices
 from tracing.graph.contents import GraphContents
 from tracing.graph.elements import Link, Operation, Session, Status, Variable
-from tracing.graph.filters import Filter, in_session
+from tracing.graph.operation_filter import Filter, in_session
 
 if TYPE_CHECKING:
     import networkx
@@ -56,15 +56,15 @@ class ExecutionGraph(GraphContents):
         self.merge(other)  # raises where one id is used for two things
         near = self.neighbours.caught_up()
         return self._part(
-            {place for place, one in enumerate(near.variables) if one.id in other.variables},
-            {place for place, one in enumerate(near.operations) if one.id in other.operations},
+            {place for place, variable in enumerate(near.variables) if variable.id in other.variables},
+            {place for place, operation in enumerate(near.operations) if operation.id in other.operations},
         )
 
     def difference(self, other: ExecutionGraph) -> ExecutionGraph:
         """A new graph of what is here and, by its id, not in `other`, with the variables that its operations need."""
         near = self.neighbours.caught_up()
-        operations = {place for place, one in enumerate(near.operations) if one.id not in other.operations}
-        variables = {place for place, one in enumerate(near.variables) if one.id not in other.variables}
+        operations = {place for place, operation in enumerate(near.operations) if operation.id not in other.operations}
+        variables = {place for place, variable in enumerate(near.variables) if variable.id not in other.variables}
         for place in operations:
             variables.update(near.reads[place], near.makes[place])
         return self._part(variables, operations)
@@ -83,9 +83,9 @@ class ExecutionGraph(GraphContents):
 
     def versions(self, vid: str) -> list[Variable]:
         """Every version of the variable, oldest first, those of all branches included."""
-        oldest, seen = self.variable(vid), {vid}
-        while oldest.previous in self.variables and oldest.previous not in seen:
-            seen.add(oldest.previous)
+        oldest, ids = self.variable(vid), {vid}
+        while oldest.previous in self.variables and oldest.previous not in ids:
+            ids.add(oldest.previous)
             oldest = self.variables[oldest.previous]
         return self._onward(oldest)
 
@@ -96,11 +96,11 @@ class ExecutionGraph(GraphContents):
     def _onward(self, start: Variable) -> list[Variable]:
         near = self.neighbours.caught_up()
         queue = [near.variable_places[start.id]]
-        seen = set(queue)
+        reached = set(queue)
         for place in queue:
             for following in near.later.get(place, ()):
-                if following not in seen:
-                    seen.add(following)
+                if following not in reached:
+                    reached.add(following)
                     queue.append(following)
         return [near.variables[place] for place in queue]
 
@@ -164,19 +164,19 @@ class ExecutionGraph(GraphContents):
             TraceError: the graph has no such operation.
         """
         self.operation(oid)
-        return self._part(*history.until(self, oid))
+        return self._part(*slices.until(self, oid))
 
     def _part(self, variables: set[int], operations: set[int]) -> ExecutionGraph:
         """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""
         part = ExecutionGraph(attributes=self.attributes)
         near = self.neighbours
-        kept = list(map(near.variables.__getitem__, sorted(variables)))
+        part_variables = list(map(near.variables.__getitem__, sorted(variables)))
         cut = near.cut(sorted(operations), variables)
-        part.variables = dict(zip(map(_id, kept), kept, strict=True))
+        part.variables = dict(zip(map(_id, part_variables), part_variables, strict=True))
         part.operations = dict(zip(map(_id, cut), cut, strict=True))
-        used = dict.fromkeys(map(_session, chain(kept, cut)))
+        used = dict.fromkeys(map(_session, chain(part_variables, cut)))
         part.sessions = {sid: self.sessions[sid] for sid in used if sid is not None and sid in self.sessions}
-        part.neighbours.note_all(kept, cut)
+        part.neighbours.note_all(part_variables, cut)
         return part
 
     # --- search ----------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class ExecutionGraph(GraphContents):
     ) -> list[Operation]:
         """Operations with this name, kind and session (its name or id), in the order recorded; None matches all."""
         only = Filter(name, kind, session)
-        return [one for one in list(self.operations.values()) if only.admits(one, self.sessions)]
+        return [operation for operation in list(self.operations.values()) if only.admits(operation, self.sessions)]
 
     def find_variables(
         self, kind: str | None = None, name: str | None = None, session: str | None = None
@@ -210,7 +210,33 @@ class ExecutionGraph(GraphContents):
         and `previous` (lineage is no edge, so the graph stays bipartite). Built once until the graph grows.
         """
         if self._nx is None:
-            from tracing.graph.networkx_view import digraph
-
-            self._nx = digraph(self)
+            self._nx = _digraph(self)
         return self._nx
+
+
+def _digraph(graph: GraphContents) -> networkx.DiGraph:
+    """The graph with edges variable → operation → variable, as `ExecutionGraph.nx` describes it."""
+    import networkx
+
+    built = networkx.DiGraph()
+    for variable in list(graph.variables.values()):
+        built.add_node(
+            variable.id,
+            type="variable",
+            name=variable.name,
+            kind=variable.kind,
+            session=variable.session,
+            version=variable.version,
+            previous=variable.previous,
+        )
+    for operation in list(graph.operations.values()):
+        oid = operation.id
+        built.add_node(oid, type="operation", name=operation.name, kind=operation.kind, session=operation.session)
+        edges: dict[tuple[str, str], list[str]] = {}
+        for role, vid in operation.inputs:
+            edges.setdefault((vid, oid), []).append(role)
+        for role, vid in operation.outputs:
+            edges.setdefault((oid, vid), []).append(role)
+        for (source, target), roles in edges.items():
+            built.add_edge(source, target, roles=tuple(roles))
+    return built

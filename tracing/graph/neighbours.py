@@ -109,7 +109,7 @@ class Neighbours:
 
     def cut(self, operations: Iterable[int], variables: set[int]) -> list[Operation]:
         """Operations with only the links to some variables; one that keeps all and has ended stays itself."""
-        found = []
+        operations_cut = []
         all_kept, is_kept = variables.issuperset, variables.__contains__
         with self._lock:  # an operation and its links are of one moment
             for place in operations:
@@ -121,8 +121,8 @@ class Neighbours:
                     outputs = tuple(compress(outputs, map(is_kept, makes)))
                 if inputs is not operation.inputs or outputs is not operation.outputs or operation.status == "open":
                     operation = replace(operation, inputs=inputs, outputs=outputs)
-                found.append(operation)
-        return found
+                operations_cut.append(operation)
+        return operations_cut
 
     # Another thread may walk meanwhile: what leads to a place comes after what stands there.
 
@@ -165,15 +165,15 @@ class Neighbours:
             self._add_links(place, operation.outputs, self.makes, self.made_by)
 
     def _add_links(
-        self, operation: int, links: tuple[Link, ...], known: list[tuple[int, ...]], index: list[Users]
+        self, operation: int, links: tuple[Link, ...], places_by_operation: list[tuple[int, ...]], index: list[Users]
     ) -> None:
         """Index those of an operation's links that are not known."""
-        before, places = known[operation], self.variable_places
+        before, places = places_by_operation[operation], self.variable_places
         try:
             further = tuple([places[vid] for _, vid in links[len(before) :]])
         except KeyError:
             return  # one came while this was looked at; behind it, the operation is noted once more
-        known[operation] = before + further
+        places_by_operation[operation] = before + further
         for variable in further:
             entry = index[variable]
             if entry is None:

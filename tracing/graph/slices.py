@@ -1,13 +1,13 @@
-"""What a variable depends on and what depends on it: slices, shortest paths and the surroundings of an operation."""
+"""Parts of a graph: slices from a variable on, shortest paths, the surroundings and the past of an operation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tracing.graph.contents import GraphContents
+from tracing.graph.contents import GraphContents, outer_operations
 from tracing.graph.elements import Operation, Variable
-from tracing.graph.filters import Filter
 from tracing.graph.neighbours import Users, users
+from tracing.graph.operation_filter import Filter
 
 Cut = tuple[set[int], set[int]]
 """Places of the variables of a part of a graph, and of its operations."""
@@ -35,9 +35,9 @@ def _walk(
     depth: int | None,
 ) -> Cut:
     near = graph.neighbours
-    seen = {near.variable_places[vid] for vid in vids}
+    variables = {near.variable_places[vid] for vid in vids}
     passed: set[int] = set()
-    frontier, steps = list(seen), 0
+    frontier, steps = list(variables), 0
     while frontier and (depth is None or steps < depth):
         steps += 1
         reached: list[int] = []
@@ -50,16 +50,16 @@ def _walk(
                     continue
                 passed.add(operation)
                 for other in links_of[operation]:
-                    if other not in seen:
-                        seen.add(other)
+                    if other not in variables:
+                        variables.add(other)
                         reached.append(other)
             if place in versions:
                 for other in versions[place]:
-                    if other not in seen:
-                        seen.add(other)
+                    if other not in variables:
+                        variables.add(other)
                         reached.append(other)
         frontier = reached
-    return seen, passed
+    return variables, passed
 
 
 def shortest_path(graph: GraphContents, source: str, target: str, only: Filter | None) -> list[Variable | Operation]:
@@ -109,8 +109,47 @@ def surroundings(graph: GraphContents, oid: str) -> Cut:
                 operations.add(child)
                 inside.append(child)
     read = {variable for place in inside for variable in near.reads[place]}
-    made = {variable for place in inside for variable in near.makes[place]}
-    for index, variables in ((near.made_by, read), (near.read_by, made)):
+    outputs = {variable for place in inside for variable in near.makes[place]}
+    for index, variables in ((near.made_by, read), (near.read_by, outputs)):
         for variable in variables:
             operations.update(tuple(users(index[variable])))
-    return read | made, operations
+    return read | outputs, operations
+
+
+def until(graph: GraphContents, oid: str) -> Cut:
+    """An operation, all that it came from, and all that was recorded before it.
+
+    Of operations that it was nested in, that are nested in it, or that outlasted it, only what was recorded before its
+    first output counts; the same goes for what no operation made.
+    """
+    near = graph.neighbours.caught_up()
+    at = near.operation_places[oid]
+    operation, outputs = near.operations[at], near.makes[at]
+    first = min(outputs, default=max(near.reads[at], default=-1) + 1)
+    variables, operations = backward(graph, operation.input_ids(), None, None)
+    outer = outer_operations(graph)
+    around = _around(outer, oid)
+    later = set[int]()
+    for place, other in enumerate(near.operations):
+        before = place < at or place in operations
+        if place != at and not before and oid not in _around(outer, other.id):
+            later.update(near.makes[place])
+            continue
+        operations.add(place)
+        links = {*near.reads[place], *near.makes[place]}
+        outlasts = operation.ended is not None and other.ended is not None and other.ended > operation.ended
+        if place != at and (not before or other.id in around or outlasts):
+            links = {variable for variable in links if variable < first}
+            later.update(variable for variable in near.makes[place] if variable > first)
+        variables |= links
+    variables.update(variable for variable in range(first) if variable not in later)
+    return variables, operations
+
+
+def _around(outer: dict[str, str], oid: str) -> list[str]:
+    """The operations that one is nested in."""
+    around = []
+    while oid in outer:
+        oid = outer[oid]
+        around.append(oid)
+    return around

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from tracing.graph.elements import Variable
-from tracing.instrument.steps import Link, Step
+from tracing.instrument.program_steps import Link, Step
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
 
@@ -21,7 +21,7 @@ class ModelCall:
         self._step = step or Step("chat")
         self._model, self.over = model, False
         self._step.ask(links)
-        _ASKED.set(weakref.ref(self))
+        _LAST_CALL.set(weakref.ref(self))
 
     @property
     def recorder(self) -> Recorder:
@@ -37,13 +37,13 @@ class ModelCall:
         self.over = True
         op = self._operation()
         op.record_call(model=model or self._model, prompt_tokens=read, completion_tokens=written)
-        made = op.output("reply", text if value is None else value, kind="reply")
-        self._step.replies.append((text, made))
+        reply = op.output("reply", text if value is None else value, kind="reply")
+        self._step.replies.append((text, reply))
         if self._step.streams:
             op.output("prediction", text, name="prediction", kind="prediction")
         if self._alone or self._step.streams:
             self._step.end()
-        return made
+        return reply
 
     def failed(self, error: BaseException) -> None:
         """The call raised."""
@@ -66,12 +66,12 @@ class ModelCall:
         return op
 
 
-_ASKED: ContextVar[weakref.ref[ModelCall] | None] = ContextVar("memtune_asked", default=None)
+_LAST_CALL: ContextVar[weakref.ref[ModelCall] | None] = ContextVar("memtune_asked", default=None)
 """The last call made in this context. It may end in another, so nobody takes it back, and it is held weakly."""
 
 
 def asked_by_library() -> bool:
     """Whether a library records the model call that is being made here."""
-    made = _ASKED.get()
-    call = made() if made is not None else None
+    reference = _LAST_CALL.get()
+    call = reference() if reference is not None else None
     return call is not None and not call.over and call.recorder is current_recorder()

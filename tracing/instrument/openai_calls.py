@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from inspect import iscoroutinefunction
 from typing import Any
 
-from tracing.instrument.calls import Call, Price, begin_call
+from tracing.instrument.client_calls import Call, Price, begin_call
 from tracing.instrument.patches import Instrumentation
 from tracing.recording.scope import NOTHING
 
@@ -30,18 +30,18 @@ def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Inst
     """
     import openai as sdk
 
-    made = Instrumentation()
+    instrumentation = Instrumentation()
     for owner in (sdk.OpenAI, sdk.AsyncOpenAI) if client is None else (client,):
-        made.replace(owner, "request", functools.partial(_recorded, client, prices))
-    return made
+        instrumentation.replace(owner, "request", functools.partial(_recorded, client, prices))
+    return instrumentation
 
 
 def _recorded(client: Any, prices: Mapping[str, Price], original: Any) -> Any:
     """`original` with recording; every resource of a client uses its `request`."""
 
     def begun(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
-        sender, given = (client, args) if client is not None else (args[0], args[1:])
-        options = kwargs["options"] if "options" in kwargs else given[1]
+        sender, positional = (client, args) if client is not None else (args[0], args[1:])
+        options = kwargs["options"] if "options" in kwargs else positional[1]
         return begin_call(sender, options, prices)
 
     if iscoroutinefunction(original):
@@ -53,7 +53,7 @@ def _recorded(client: Any, prices: Mapping[str, Price], original: Any) -> Any:
                 return await original(*args, **kwargs)
             with _failing(call):
                 reply = await original(*args, **kwargs)
-            return _taken(call, reply, kwargs, _follow_async)
+            return _receive(call, reply, kwargs, _follow_async)
 
         return request_async
 
@@ -64,12 +64,12 @@ def _recorded(client: Any, prices: Mapping[str, Price], original: Any) -> Any:
             return original(*args, **kwargs)
         with _failing(call):
             reply = original(*args, **kwargs)
-        return _taken(call, reply, kwargs, _follow)
+        return _receive(call, reply, kwargs, _follow)
 
     return request
 
 
-def _taken(call: Call, reply: Any, kwargs: Mapping[str, Any], follow: Callable[[Any, Call], None]) -> Any:
+def _receive(call: Call, reply: Any, kwargs: Mapping[str, Any], follow: Callable[[Any, Call], None]) -> Any:
     if kwargs.get("stream") and hasattr(reply, "_iterator"):
         follow(reply, call)
     else:

@@ -13,6 +13,9 @@ from tracing.recording.recorder import current_recorder
 
 _MARK = "_memtune_original"
 
+ResultHandler = Callable[[Any], None]
+"""Takes what a recorded method returned."""
+
 
 class Instrumentation:
     """Replaced methods; `undo`, or the end of a `with`, restores the originals."""
@@ -56,7 +59,7 @@ class Instrumentation:
         self.undo()
 
 
-def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]]) -> Callable[[Any], Any]:
+def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Callable[[Any], Any]:
     """Wraps a method, plain or async: while something is recorded, each call of it runs within `around`.
 
     `around` takes the recorder and the arguments of the call, and gives a function for what the call returns.
@@ -70,9 +73,9 @@ def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]
                 recorder = current_recorder()
                 if recorder is None or recorder.ended:
                     return await original(*args, **kwargs)
-                with around(recorder, *args, **kwargs) as done:
+                with around(recorder, *args, **kwargs) as on_result:
                     result = await original(*args, **kwargs)
-                    done(result)
+                    on_result(result)
                 return result
 
             return called_async
@@ -82,9 +85,9 @@ def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]
             recorder = current_recorder()
             if recorder is None or recorder.ended:
                 return original(*args, **kwargs)
-            with around(recorder, *args, **kwargs) as done:
+            with around(recorder, *args, **kwargs) as on_result:
                 result = original(*args, **kwargs)
-                done(result)
+                on_result(result)
             return result
 
         return called
@@ -94,7 +97,7 @@ def recorded(around: Callable[..., AbstractContextManager[Callable[[Any], None]]
 
 def with_subclasses(kind: Any) -> list[Any]:
     """A class and all classes below it, each once."""
-    found = dict.fromkeys([kind])
-    for one in kind.__subclasses__():
-        found |= dict.fromkeys(with_subclasses(one))
-    return list(found)
+    classes = dict.fromkeys([kind])
+    for subclass in kind.__subclasses__():
+        classes |= dict.fromkeys(with_subclasses(subclass))
+    return list(classes)

@@ -16,7 +16,7 @@ def threads() -> Instrumentation:
 
     It applies only while something is recorded, and to other context variables too.
     """
-    made = Instrumentation()
+    instrumentation = Instrumentation()
 
     def starting(original: Any) -> Any:
         @functools.wraps(original)
@@ -37,6 +37,6 @@ def threads() -> Instrumentation:
 
         return submit
 
-    made.replace(threading.Thread, "start", starting)
-    made.replace(ThreadPoolExecutor, "submit", submitting)
-    return made
+    instrumentation.replace(threading.Thread, "start", starting)
+    instrumentation.replace(ThreadPoolExecutor, "submit", submitting)
+    return instrumentation

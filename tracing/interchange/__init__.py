@@ -6,7 +6,8 @@ Each format is a module with the same three functions, so that a fourth needs on
     load(path)          -> ExecutionGraph               the graph alone
     write(graph, path)                                  a new file in that format
 
-A graph that is written and read again is the same; `tracing.interchange.conformance` checks that.
+A graph that is written and read again is the same; `tracing.interchange.conformance` checks that. `read_graph` reads a
+trace of any kind that is recognised by its content, ours among them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from tracing.files.file_kinds import SMARTCOMMENT, TRACE, kind_of
+from tracing.files.loading import load_trace
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import Imported
 
-__all__ = ["FORMATS", "Format", "Imported", "format_named"]
+__all__ = ["FORMATS", "Format", "Imported", "format_named", "is_trace", "read_graph"]
 
 FORMATS: Mapping[str, str] = {
     "smartcomment": "tracing.interchange.smartcomment",
@@ -56,3 +59,25 @@ class Format(Protocol):
 def format_named(name: str) -> Format:
     """The format of this name (a key of FORMATS), imported on first use."""
     return cast(Format, import_module(FORMATS[name]))
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file begins as a trace of one of these kinds; what begins as nothing known may be a damaged one."""
+    kind = kind_of(path)
+    return kind is None or kind.name in (*FORMATS, TRACE, "broken", "json")
+
+
+def read_graph(path: Path) -> tuple[ExecutionGraph, str | None]:
+    """The graph of a trace file, and what is wrong with the file.
+
+    Raises:
+        TraceError: it cannot be read as any of the four; the message says what it looks like.
+    """
+    kind = kind_of(path)
+    name = kind.name if kind is not None else ""
+    if name in ("json", "broken") and path.suffix == ".json":
+        name = SMARTCOMMENT  # whose reader says best what is wrong with it
+    if name in FORMATS:
+        return format_named(name).read(path).graph, None
+    loaded = load_trace(path)
+    return loaded.graph, loaded.problem

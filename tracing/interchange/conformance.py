@@ -21,7 +21,7 @@ from typing import Any
 
 from tracing.conformance import Conformance, require
 from tracing.errors import TraceError
-from tracing.files.saving import records_of
+from tracing.files.trace_file import records_of
 from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.recorder import operation, session, trace, variable

@@ -75,13 +75,13 @@ class FreeIds:
     def __init__(self) -> None:
         self._next: Counter[str] = Counter()
 
-    def free(self, taken: Container[str], wanted: str) -> str:
+    def free(self, used: Container[str], wish: str) -> str:
         """`wanted` if it is not taken, otherwise `wanted` with a number appended."""
-        found = wanted
-        while found in taken:
-            self._next[wanted] += 1
-            found = f"{wanted}#{self._next[wanted] + 1}"
-        return found
+        free_id = wish
+        while free_id in used:
+            self._next[wish] += 1
+            free_id = f"{wish}#{self._next[wish] + 1}"
+        return free_id
 
 
 def read_bytes(path: Path) -> bytes:
@@ -159,8 +159,8 @@ def _parse_with_care(content: bytes, where: str | Path, troubles: Troubles) -> A
         raise TraceError(f"{where}: is not UTF-8 at byte {error.start}; save it as UTF-8") from None
     except json.JSONDecodeError as error:
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
-        said = "is cut off" if cut else f"is not JSON: {error.msg}"
-        raise TraceError(f"{where}: {said} at line {error.lineno} column {error.colno}; export it again") from None
+        fault = "is cut off" if cut else f"is not JSON: {error.msg}"
+        raise TraceError(f"{where}: {fault} at line {error.lineno} column {error.colno}; export it again") from None
     except (ValueError, RecursionError) as error:  # a number of more digits than Python converts
         raise TraceError(f"{where}: cannot be read as JSON: {error}; export it again") from None
 
@@ -177,17 +177,17 @@ def documents_in(path: Path, content: bytes, troubles: Troubles) -> list[tuple[s
         lines = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
         if len(lines) == 1:
             raise
-        found: list[tuple[str, Any]] = []
+        documents: list[tuple[str, Any]] = []
         for number, line in lines:
             try:
-                found.append((f"line {number}", parse_json(line, f"{path}:{number}", troubles)))
+                documents.append((f"line {number}", parse_json(line, f"{path}:{number}", troubles)))
             except TraceError:
-                if not found:
+                if not documents:
                     raise  # neither a document nor the first of several
                 troubles.add("is not JSON and was left out", f"line {number}")
-        return found
+        return documents
     if isinstance(whole, list):
-        return [(f"[{number}]", one) for number, one in enumerate(whole)]
+        return [(f"[{number}]", document) for number, document in enumerate(whole)]
     return [("", whole)]
 
 
@@ -219,7 +219,7 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
 
 def json_pieces(document: Any) -> Iterator[str]:
     """The result of `to_json` in pieces; an iterator in an object becomes a list."""
-    if isinstance(document, dict) and any(isinstance(one, dict | Iterator) for one in document.values()):
+    if isinstance(document, dict) and any(isinstance(part, dict | Iterator) for part in document.values()):
         for number, (key, value) in enumerate(document.items()):
             yield f"{', ' if number else '{'}{to_json(key)}: "
             yield from json_pieces(value)
@@ -234,7 +234,7 @@ def json_pieces(document: Any) -> Iterator[str]:
         yield to_json(document)
 
 
-def require_room(graph: ExecutionGraph, shown: Iterable[Link] = ()) -> None:
+def require_room(graph: ExecutionGraph, repeated: Iterable[Link] = ()) -> None:
     """Check that a graph's values fit into a document: a trace file stores a large one once, a document each time.
 
     Args:
@@ -252,7 +252,7 @@ def require_room(graph: ExecutionGraph, shown: Iterable[Link] = ()) -> None:
             lengths[id(value)] = len(value) if isinstance(value, str) else len(json.dumps(value))
         return lengths[id(value)]
 
-    total = sum(map(length, graph.variables)) + sum(length(vid) for _, vid in shown)
+    total = sum(map(length, graph.variables)) + sum(length(vid) for _, vid in repeated)
     if total > MOST_TEXT:
         raise TraceError(
             f"the values, written each time they occur, have {total:,} characters, and a file may have "
@@ -273,12 +273,18 @@ def to_json(document: Any, *, indent: int | None = None) -> str:
     return text
 
 
-def moment_in(given: Any, path: str, troubles: Troubles) -> int:
+def moment_in(time_value: Any, path: str, troubles: Troubles) -> int:
     """Epoch nanoseconds, given as number or text; 0 for None and, with a warning, for anything else."""
-    if given is None:
+    if time_value is None:
         return 0
     try:
-        moment = given if type(given) is int else int(given) if isinstance(given, str) and len(given) < 32 else -1
+        moment = (
+            time_value
+            if type(time_value) is int
+            else int(time_value)
+            if isinstance(time_value, str) and len(time_value) < 32
+            else -1
+        )
     except ValueError:
         moment = -1
     if 0 <= moment < 2**63:

@@ -24,7 +24,7 @@ class _Content(NamedTuple):
     kind: str = "value"
 
 
-_READ: Mapping[str, _Content] = {
+_INPUT_ATTRIBUTES: Mapping[str, _Content] = {
     "gen_ai.system_instructions": _Content("system", "prompt"),
     "gen_ai.input.messages": _Content("input", "message"),
     "gen_ai.prompt": _Content("input", "message"),
@@ -35,7 +35,7 @@ _READ: Mapping[str, _Content] = {
     "traceloop.entity.input": _Content("input"),
     "mlflow.spanInputs": _Content("input"),
 }
-_MADE: Mapping[str, _Content] = {
+_OUTPUT_ATTRIBUTES: Mapping[str, _Content] = {
     "gen_ai.output.messages": _Content("output", "message"),
     "gen_ai.completion": _Content("output", "message"),
     "gen_ai.retrieval.documents": _Content("documents", "context"),
@@ -46,7 +46,7 @@ _MADE: Mapping[str, _Content] = {
     "traceloop.entity.output": _Content("output"),
     "mlflow.spanOutputs": _Content("result"),
 }
-_SAID: Mapping[str, tuple[bool, str]] = {
+_MESSAGE_EVENTS: Mapping[str, tuple[bool, str]] = {
     "gen_ai.system.message": (True, "prompt"),
     "gen_ai.user.message": (True, "message"),
     "gen_ai.assistant.message": (True, "message"),
@@ -58,8 +58,13 @@ _SAID: Mapping[str, tuple[bool, str]] = {
 """Events of earlier conventions → whether they are inputs, and their kind."""
 
 _MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model")
-_SENT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens")
-_GOT = (
+_PROMPT_TOKENS = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.prompt_tokens",
+    "llm.token_count.prompt",
+    "llm.usage.prompt_tokens",
+)
+_COMPLETION_TOKENS = (
     "gen_ai.usage.output_tokens",
     "gen_ai.usage.completion_tokens",
     "llm.token_count.completion",
@@ -70,7 +75,7 @@ _SESSION = ("gen_ai.conversation.id", "session.id", "mlflow.trace.session")
 _DETAILS = "gen_ai.client.inference.operation.details"
 """Event that holds the messages in place of the span."""
 
-_UNSAID = "value"
+_NO_SPEECH = "value"
 """Kind of a message that says nothing, such as a tool call, and of what tools return."""
 
 _DEEPEST_NAME, _LONGEST_NUMBER = 12, 6
@@ -88,7 +93,9 @@ _KINDS = {
 }
 
 
-def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: FreeIds, troubles: Troubles) -> None:
+def operation_of(
+    span: Span, graph: ExecutionGraph, operation_ids: dict[str, str], ids: FreeIds, troubles: Troubles
+) -> None:
     """Add a foreign span to the graph as an operation with its variables and its session.
 
     Args:
@@ -99,10 +106,10 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
         troubles: collects repeated ids.
     """
     trace = str(span.origin.get("trace_id"))
-    if f"{trace}/{span.id}" in known:
+    if f"{trace}/{span.id}" in operation_ids:
         troubles.add("is the id of several spans; the latest was used as the parent of others", f"span {span.id!r}")
     oid = ids.free(graph.operations, span.id)
-    known[f"{trace}/{span.id}"] = oid
+    operation_ids[f"{trace}/{span.id}"] = oid
     session = text_or_none(_first(span, _SESSION)) or text_or_none(trace)
     if session is not None and session not in graph.sessions:
         graph.add_session(Session(session, session))
@@ -112,8 +119,8 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
         graph.add_variable(Variable(vid, role, kind, value, session=session))
         links[read].append((role, vid))
     model = text_or_none(_first(span, _MODEL))
-    done = span.end is not None and span.end >= span.start
-    if not done and span.end is not None:
+    has_ended = span.end is not None and span.end >= span.start
+    if not has_ended and span.end is not None:
         troubles.add("ends before it begins; its end counts as unknown", f"span {span.id!r}")
     graph.add_operation(
         Operation(
@@ -124,19 +131,19 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
             tuple(links[False]),
             session=session,
             started=span.start / 10**9,
-            ended=span.end / 10**9 if done and span.end is not None else None,
-            status="error" if span.ok is False else "ok" if done else "open",
+            ended=span.end / 10**9 if has_ended and span.end is not None else None,
+            status="error" if span.ok is False else "ok" if has_ended else "open",
             error=_error(span),
             model=model,
             calls=int(model is not None),
-            prompt_tokens=_count(_first(span, _SENT)),
-            completion_tokens=_count(_first(span, _GOT)),
+            prompt_tokens=_count(_first(span, _PROMPT_TOKENS)),
+            completion_tokens=_count(_first(span, _COMPLETION_TOKENS)),
             cost=_amount(_first(span, _COST)),
             attributes={
                 **span.attributes,
                 "span": {
                     **span.origin,
-                    "events": [[one.name, one.time, dict(one.attributes)] for one in span.events],
+                    "events": [[event.name, event.time, dict(event.attributes)] for event in span.events],
                 },
             },
         )
@@ -145,11 +152,11 @@ def operation_of(span: Span, graph: ExecutionGraph, known: dict[str, str], ids: 
 
 def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
     """(is an input, role, kind, value) of all inputs and outputs of a span."""
-    holders = [span.attributes, *(one.attributes for one in span.events if one.name == _DETAILS)]
-    for read, table in ((True, _READ), (False, _MADE)):
+    holders = [span.attributes, *(event.attributes for event in span.events if event.name == _DETAILS)]
+    for read, table in ((True, _INPUT_ATTRIBUTES), (False, _OUTPUT_ATTRIBUTES)):
         spoken = False
         for name, content in table.items():
-            value = next((each[name] for each in holders if each.get(name) is not None), None)
+            value = next((holder[name] for holder in holders if holder.get(name) is not None), None)
             if value is None:
                 value = _numbered(span.attributes, name)
             if value is None:
@@ -158,16 +165,16 @@ def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
             if content.kind == "value" and not spoken and (messages := _messages_in(value)):
                 content, value = _Content(content.role, "message"), messages
             spoken = spoken or content.kind == "message"
-            for role, kind, one in _parts(content, value):
-                yield read, role, kind, one
+            for role, kind, part in _parts(content, value):
+                yield read, role, kind, part
     for event in span.events:
-        if event.name in _SAID:
-            read, kind = _SAID[event.name]
+        if event.name in _MESSAGE_EVENTS:
+            read, kind = _MESSAGE_EVENTS[event.name]
             names = ("content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content", "message")
             value = next((event.attributes[name] for name in names if event.attributes.get(name) is not None), None)
             role = event.name.split(".")[1]
             message = dict(event.attributes) if value is None else _structured(value)
-            yield read, role, *_said(message, kind if role != "tool" else _UNSAID)
+            yield read, role, *_message_value(message, kind if role != "tool" else _NO_SPEECH)
 
 
 def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
@@ -177,16 +184,16 @@ def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
             message = _plain(raw)
             role = role_of(message) if isinstance(message, Mapping) else ""
             nobody = unspoken(message) if isinstance(message, Mapping) else None
-            kind = "prompt" if nobody == INSTRUCTIONS else _UNSAID if nobody is not None else content.kind
-            yield role or content.role, *_said(message, kind)
+            kind = "prompt" if nobody == INSTRUCTIONS else _NO_SPEECH if nobody is not None else content.kind
+            yield role or content.role, *_message_value(message, kind)
     elif content.kind == "context" and isinstance(value, list):
         for document in value:
             yield content.role, content.kind, document
     elif content.kind == "value" and isinstance(value, dict) and value:
-        for role, one in value.items():
-            yield role, "value", one
+        for role, argument in value.items():
+            yield role, "value", argument
     elif content.kind in ("message", "prompt"):
-        yield content.role, *_said(value, content.kind)
+        yield content.role, *_message_value(value, content.kind)
     else:
         yield content.role, content.kind, value
 
@@ -198,18 +205,18 @@ def _messages_in(value: Any) -> list[Any]:
     listed = value.get("messages")
     choices = value.get("choices")
     if isinstance(choices, list):
-        listed = [one.get("message") for one in choices if isinstance(one, dict)]
-    sound = isinstance(listed, list) and all(isinstance(one, dict) and role_of(one) for one in listed)
+        listed = [choice.get("message") for choice in choices if isinstance(choice, dict)]
+    sound = isinstance(listed, list) and all(isinstance(message, dict) and role_of(message) for message in listed)
     return listed if sound and isinstance(listed, list) else []
 
 
-def _said(message: Any, kind: str) -> tuple[str, Any]:
+def _message_value(message: Any, kind: str) -> tuple[str, Any]:
     """The kind and value of a message: its text if it says something, else the whole as a plain value.
 
     The message as it was stays in the attributes of its operation.
     """
     speech = speech_of(message)
-    return (kind, speech.text) if speech.text and kind != _UNSAID else (_UNSAID, message)
+    return (kind, speech.text) if speech.text and kind != _NO_SPEECH else (_NO_SPEECH, message)
 
 
 def _plain(message: Any) -> Any:
@@ -220,7 +227,7 @@ def _plain(message: Any) -> Any:
     inner = fields.get("message") if isinstance(fields, Mapping) else None
     message = inner if isinstance(inner, Mapping) else fields
     parts = _structured(message.get("content")) if isinstance(message, Mapping) else None
-    listed = isinstance(parts, list) and parts and all(isinstance(one, Mapping) and "type" in one for one in parts)
+    listed = isinstance(parts, list) and parts and all(isinstance(part, Mapping) and "type" in part for part in parts)
     return {**message, "content": parts} if listed else message
 
 
@@ -228,8 +235,8 @@ def _numbered(attributes: Mapping[str, Any], name: str) -> list[Any] | None:
     """Messages or documents whose fields are separate attributes, such as `gen_ai.prompt.0.content`."""
     start = f"{name}."
     listed = {key[len(start) :]: value for key, value in attributes.items() if key.startswith(start)}
-    found = _nested({key: value for key, value in listed.items() if key.partition(".")[0].isdecimal()})
-    return [one.get("document", one) if isinstance(one, dict) else one for one in found] or None
+    elements = _nested({key: value for key, value in listed.items() if key.partition(".")[0].isdecimal()})
+    return [element.get("document", element) if isinstance(element, dict) else element for element in elements] or None
 
 
 def _nested(fields: Mapping[str, Any]) -> Any:
@@ -255,9 +262,9 @@ class _Names(dict[str, Any]):
 
 
 def _with_lists(names: dict[str, Any]) -> Any:
-    found = {key: _with_lists(value) if isinstance(value, _Names) else value for key, value in names.items()}
-    numbered = all(key.isdecimal() and len(key) < _LONGEST_NUMBER for key in found)
-    return [found[key] for key in sorted(found, key=int)] if numbered else found
+    fields = {key: _with_lists(value) if isinstance(value, _Names) else value for key, value in names.items()}
+    numbered = all(key.isdecimal() and len(key) < _LONGEST_NUMBER for key in fields)
+    return [fields[key] for key in sorted(fields, key=int)] if numbered else fields
 
 
 def _structured(value: Any) -> Any:
@@ -271,8 +278,8 @@ def _structured(value: Any) -> Any:
 
 
 def _kind(span: Span) -> str:
-    said = _first(span, _KIND)
-    word = said.lower() if isinstance(said, str) and said else span.kind
+    kind = _first(span, _KIND)
+    word = kind.lower() if isinstance(kind, str) and kind else span.kind
     return _KINDS.get(word, word)
 
 

@@ -62,10 +62,10 @@ def _strings(texts: list[str]) -> list[str] | None:
     # A string of JSON holds no newline, so a list with as many strings as there are texts has one string of each text.
     lines = ",\n".join([text if text[:1] == '"' else text.replace("'", '"') for text in texts])
     try:
-        found = _json_strings(f"[{lines}]")
+        strings = _json_strings(f"[{lines}]")
     except ValueError:
         return None
-    return found if len(found) == len(texts) else None
+    return strings if len(strings) == len(texts) else None
 
 
 def _string(text: str) -> str:
@@ -90,7 +90,7 @@ def _string(text: str) -> str:
 def _container(text: str) -> Any:
     """Translate token by token; the JSON parser then checks the syntax."""
     parts: list[str] = []
-    opened: list[str] = []
+    open_brackets: list[str] = []
     tuples: list[bool] = []
     place = 0
     while place < len(text):
@@ -105,13 +105,13 @@ def _container(text: str) -> Any:
         elif token["word"]:
             parts.append(json.dumps(_WORDS[token["word"]]))
         elif (mark := token["mark"]) in _PAIRS.values():
-            opened.append(mark)
+            open_brackets.append(mark)
             tuples.append(False)
             parts.append("[" if mark == "(" else mark)
-            if len(opened) > _DEEPEST:
+            if len(open_brackets) > _DEEPEST:
                 return text
         elif mark in _PAIRS:
-            if not opened or opened.pop() != _PAIRS[mark]:
+            if not open_brackets or open_brackets.pop() != _PAIRS[mark]:
                 return text
             listed = tuples.pop() or parts[-1] == "["
             if mark == ")" and not listed:

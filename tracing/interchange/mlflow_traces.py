@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tracing.errors import TraceError
 from tracing.files.depth import loads
 from tracing.files.file_kinds import MLFLOW, likeness
-from tracing.files.garbage_collector import collector_paused
+from tracing.files.loading import collector_paused
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
@@ -32,8 +32,7 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.span_reading import graph_of_spans
-from tracing.interchange.span_writing import spans_of
+from tracing.interchange.span_graphs import graph_of_spans, spans_of
 from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
 
 if TYPE_CHECKING:
@@ -81,9 +80,9 @@ def read(path: Path) -> Imported:
         spans: list[Span] = []
         others: list[Mapping[str, Any]] = []
         for where, document in documents_in(path, read_bytes(path), troubles):
-            found = list(_spans(where, mapping(document), troubles))
-            spans += found
-            if any(RECORD not in span.attributes for span in found):
+            document_spans = list(_spans(where, mapping(document), troubles))
+            spans += document_spans
+            if any(RECORD not in span.attributes for span in document_spans):
                 others.append(mapping(mapping(document).get("info")))
         if not spans:
             looks = likeness(path, MLFLOW) or "give the JSON of a trace, with info and data.spans"
@@ -151,18 +150,18 @@ def log_trace(
         experiment_id=experiment_id,
         start_time_ns=root.start,
     )
-    made = {root.id: started.span_id}
+    span_ids = {root.id: started.span_id}
     _add_events(started, root)
     for span in spans:
         begun = client.start_span(
             span.name,
             trace_id=started.trace_id,
-            parent_id=made[span.parent or root.id],
+            parent_id=span_ids[span.parent or root.id],
             span_type=span_type(span.kind),
             attributes=span.attributes,
             start_time_ns=span.start,
         )
-        made[span.id] = begun.span_id
+        span_ids[span.id] = begun.span_id
         _add_events(begun, span)
         client.end_span(
             started.trace_id,
@@ -183,7 +182,9 @@ def _add_events(live: Any, span: Span) -> None:
 
 def _spans_of(graph: ExecutionGraph) -> list[Span]:
     """The spans of a graph, with what MLflow shows under MLflow's own names."""
-    require_room(graph, (link for one in graph.operations.values() for link in chain(one.inputs, one.outputs)))
+    require_room(
+        graph, (link for operation in graph.operations.values() for link in chain(operation.inputs, operation.outputs))
+    )
     operations = {digest("operation", operation.id): operation for operation in graph.operations.values()}
     spans = spans_of(graph)
     for span in spans:
@@ -197,18 +198,18 @@ def _spans_of(graph: ExecutionGraph) -> list[Span]:
         span.name = encodable(span.name)
         span.error = encodable(span.error)
         span.attributes = encodable(span.attributes)
-        span.events = [Event(one.name, one.time, encodable(one.attributes)) for one in span.events]
+        span.events = [Event(event.name, event.time, encodable(event.attributes)) for event in span.events]
     return spans
 
 
-def encodable(shown: Any) -> Any:
+def encodable(facts: Any) -> Any:
     """`shown` with each half of a surrogate pair replaced: a store would drop the whole trace for one."""
-    text = json.dumps(shown, ensure_ascii=False)
+    text = json.dumps(facts, ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:
         return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    return shown
+    return facts
 
 
 def span_type(kind: str) -> str:
@@ -220,8 +221,10 @@ def token_usage(operation: Operation) -> dict[str, Any]:
     """The tokens of an operation that called a model, as MLflow counts them; empty for others."""
     if not operation.calls:
         return {}
-    sent, got = operation.prompt_tokens, operation.completion_tokens
-    return {"mlflow.chat.tokenUsage": {"input_tokens": sent, "output_tokens": got, "total_tokens": sent + got}}
+    sent, received = operation.prompt_tokens, operation.completion_tokens
+    return {
+        "mlflow.chat.tokenUsage": {"input_tokens": sent, "output_tokens": received, "total_tokens": sent + received}
+    }
 
 
 def values_by_role(graph: ExecutionGraph, links: Sequence[Link]) -> dict[str, Any]:
@@ -232,7 +235,7 @@ def values_by_role(graph: ExecutionGraph, links: Sequence[Link]) -> dict[str, An
     return {
         role: graph.variables[ids[0]].value
         if len(ids) == 1
-        else [{graph.variables[each].name: graph.variables[each].value} for each in ids]
+        else [{graph.variables[vid].name: graph.variables[vid].value} for vid in ids]
         for role, ids in by_role.items()
     }
 
@@ -249,7 +252,8 @@ def written_span(span: Span, trace: str) -> dict[str, Any]:
         "start_time_unix_nano": span.start,
         "end_time_unix_nano": span.end,
         "events": [
-            {"name": one.name, "time_unix_nano": one.time, "attributes": dict(one.attributes)} for one in span.events
+            {"name": event.name, "time_unix_nano": event.time, "attributes": dict(event.attributes)}
+            for event in span.events
         ],
         "status": {"code": code, "message": span.error or ""},
         "attributes": {name: json.dumps(value) for name, value in attributes.items()},
@@ -309,14 +313,14 @@ def _read_span(row: Mapping[str, Any], path: str, origin: dict[str, Any], troubl
     )
 
 
-def _hexadecimal(given: Any) -> str | None:
+def _hexadecimal(span_id: Any) -> str | None:
     """The id of a span: MLflow writes its bytes in base64, or hexadecimal digits after 0x."""
-    if not isinstance(given, str) or not given:
+    if not isinstance(span_id, str) or not span_id:
         return None
     try:
-        return base64.b64decode(given, validate=True).hex() if len(given) == 12 else given.removeprefix("0x")
+        return base64.b64decode(span_id, validate=True).hex() if len(span_id) == 12 else span_id.removeprefix("0x")
     except (binascii.Error, ValueError):
-        return given
+        return span_id
 
 
 def _parsed(value: Any) -> Any:

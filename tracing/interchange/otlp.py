@@ -14,7 +14,7 @@ from typing import Any
 
 from tracing.errors import TraceError
 from tracing.files.file_kinds import OTLP, likeness
-from tracing.files.garbage_collector import collector_paused
+from tracing.files.loading import collector_paused
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import (
     Imported,
@@ -28,8 +28,7 @@ from tracing.interchange.documents import (
     to_json,
     write_text,
 )
-from tracing.interchange.span_reading import graph_of_spans
-from tracing.interchange.span_writing import spans_of
+from tracing.interchange.span_graphs import graph_of_spans, spans_of
 from tracing.interchange.spans import Event, Span, trace_id_of
 
 __all__ = ["document_of", "load", "read", "write"]
@@ -84,8 +83,8 @@ def document_of(graph: ExecutionGraph) -> dict[str, Any]:
     Raises:
         TraceError: its values are too long for one document.
     """
-    asked = (one for one in graph.operations.values() if one.kind == "llm")
-    require_room(graph, (link for one in asked for link in chain(one.inputs, one.outputs)))
+    model_calls = (operation for operation in graph.operations.values() if operation.kind == "llm")
+    require_room(graph, (link for call in model_calls for link in chain(call.inputs, call.outputs)))
     spans = spans_of(graph)
     trace = trace_id_of(spans)
     scope = {"scope": {"name": "memtune"}, "spans": [_written(span, trace) for span in spans]}
@@ -107,8 +106,8 @@ def _written(span: Span, trace: str) -> dict[str, Any]:
         "endTimeUnixNano": str(span.end or 0),
         "attributes": _attributes(span.attributes),
         "events": [
-            {"timeUnixNano": str(one.time), "name": one.name, "attributes": _attributes(one.attributes)}
-            for one in span.events
+            {"timeUnixNano": str(event.time), "name": event.name, "attributes": _attributes(event.attributes)}
+            for event in span.events
         ],
         "status": status,
     }
@@ -212,8 +211,8 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     for key in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
-        if (found := _get(value, key)) is not None:
-            return found
+        if (scalar := _get(value, key)) is not None:
+            return scalar
     if (number := _get(value, "intValue")) is not None:
         try:
             return int(number) if isinstance(number, str) and len(number) < 32 else number
@@ -221,7 +220,7 @@ def _plain(value: Any) -> Any:
             return number
     if (listed := _get(value, "arrayValue")) is not None:
         rows = mapping(listed).get("values")
-        return [_plain(one) for one in rows] if isinstance(rows, list) else []
+        return [_plain(row) for row in rows] if isinstance(rows, list) else []
     if (keyed := _get(value, "kvlistValue")) is not None:
         return _facts(mapping(keyed).get("values"))
     return None

@@ -1,6 +1,6 @@
 """Spans, for the tools whose traces are trees of spans (OpenTelemetry, MLflow).
 
-`span_writing` makes the spans of an execution graph, `span_reading` the graph of spans. A span or event of ours carries
+`span_graphs` makes the spans of an execution graph, and the graph of spans. A span or event of ours carries
 its own record, so that reading it back loses nothing.
 """
 

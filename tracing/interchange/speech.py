@@ -66,8 +66,8 @@ _NOUNS = (
     (re.compile(r"video"), "videos"),
     (re.compile(r"blob|file|document|uri|pdf|binary|attachment"), "files"),
 )
-_OPENED = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_CLOSED = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_OPENING_TAG = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _LONGEST_KIND = 40
 
 
@@ -107,10 +107,10 @@ def speech_of(message: Any) -> Speech:
 
 def without_reasoning(reply: str) -> str:
     """A reply without the `<think>…</think>` or the like before it, even if one of the two tags is missing."""
-    opened, closed = _OPENED.match(reply), _CLOSED.search(reply)
-    if closed is not None and (opened is not None or f"<{closed[1]}>" not in reply[: closed.start()]):
+    opening, closed = _OPENING_TAG.match(reply), _CLOSING_TAG.search(reply)
+    if closed is not None and (opening is not None or f"<{closed[1]}>" not in reply[: closed.start()]):
         return reply[closed.end() :].strip()
-    return "" if opened is not None else reply.strip()
+    return "" if opening is not None else reply.strip()
 
 
 def unspoken(message: Mapping[str, Any]) -> str | None:
@@ -137,7 +137,7 @@ def name_of(message: Mapping[str, Any]) -> str:
     holders = (message, author if isinstance(author, Mapping) else {})
     named = [holder.get(key) for holder in holders for key in _NAMES]
     if isinstance(message.get("role"), str):
-        named += [one for key in _SPEAKING if str(one := message.get(key)).lower() not in (*SPEAKERS, *UNSPOKEN)]
+        named += [name for key in _SPEAKING if str(name := message.get(key)).lower() not in (*SPEAKERS, *UNSPOKEN)]
     return next((" ".join(name.split()) for name in named if isinstance(name, str) and name.strip()), "")
 
 
@@ -145,7 +145,7 @@ def unwrapped(message: Any) -> Any:
     """A message out of the object around it, as LangChain's dumps and the logs of agents have it."""
     if not isinstance(message, Mapping) or any(key in message for key in _CONTENTS):
         return message
-    inner = next((one for key in _AROUND if isinstance(one := message.get(key), Mapping)), None)
+    inner = next((inner_message for key in _AROUND if isinstance(inner_message := message.get(key), Mapping)), None)
     whole = {**message, **inner} if inner is not None and any(key in inner for key in _CONTENTS) else {}
     return whole if whole and (role_of(whole) or name_of(whole)) else message
 
@@ -187,9 +187,9 @@ def _kind(part: Mapping[str, Any]) -> str:
     """What a part is; one that does not say is a text if it has one, else what its first key names."""
     if part.get("thought") is True:
         return "thought"
-    told = part.get("type") or part.get("content_type") or part.get("part_kind")
-    if isinstance(told, str):
-        return told.lower()
+    part_kind = part.get("type") or part.get("content_type") or part.get("part_kind")
+    if isinstance(part_kind, str):
+        return part_kind.lower()
     return "text" if isinstance(part.get("text"), str) else str(next(iter(part), "")).lower()
 
 

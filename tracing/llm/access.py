@@ -20,7 +20,7 @@ from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.models import ChatModel, EmbeddingModel, SilentModel
-from tracing.llm.replies import PaidCalls, Replies
+from tracing.llm.reply_chain import PaidCalls, Replies
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight
@@ -101,10 +101,10 @@ class ModelAccess:
 
     def without_chat(self) -> ModelAccess:
         """The same models, except that chat models refuse every request with a `ModelError`; embeddings are made."""
-        made = ModelAccess(self._shared, ledger=self.ledger, repetition=self.repetition, dimension=self._dimension)
-        made.task = SilentModel(self._replies, *self._shared.chats["task"])
-        made.proposer = made.judge = made.task
-        return made
+        access = ModelAccess(self._shared, ledger=self.ledger, repetition=self.repetition, dimension=self._dimension)
+        access.task = SilentModel(self._replies, *self._shared.chats["task"])
+        access.proposer = access.judge = access.task
+        return access
 
     def going_on_as(self, embedding: str) -> ModelAccess:
         """The same models, except that the embedding model is the one a run began with, given by its identity.
@@ -160,9 +160,9 @@ class ModelAccess:
             ConfigError: the variable that a model's `api_key_env` names is not set.
             CallFailedError: an endpoint does not answer, or refuses the key or the model.
         """
-        asked = dict.fromkeys((endpoint, False) for endpoint, _ in self._shared.chats.values())
-        asked[self._shared.embedding[0], True] = None
-        real = [(endpoint, embedding) for endpoint, embedding in asked if not endpoint.settings.embedded]
+        endpoints = dict.fromkeys((endpoint, False) for endpoint, _ in self._shared.chats.values())
+        endpoints[self._shared.embedding[0], True] = None
+        real = [(endpoint, embedding) for endpoint, embedding in endpoints if not endpoint.settings.embedded]
         for endpoint, _ in real:
             endpoint.settings.require_named_key()
             if when_needed:
@@ -170,7 +170,7 @@ class ModelAccess:
         if when_needed:
             return
         # Even if fewer requests are allowed at once: no run has begun yet.
-        list(Threads(len(real)).map(lambda each: each[0].check(embedding=each[1]), real))
+        list(Threads(len(real)).map(lambda check: check[0].check(embedding=check[1]), real))
 
     def gateway(self) -> Gateway:
         """The server through which systems with their own client use these models.

@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.accounting.budget import Budget, Spending
-from tracing.llm.accounting.ledger import Paid
+from tracing.llm.accounting.ledger import LedgerEntry
 from tracing.llm.accounting.meter import Meter, Watch
-from tracing.llm.http.bodies import Embedded, Said
+from tracing.llm.http.bodies import ChatCompletion, Embeddings
 from tracing.llm.settings import ModelSettings
 from tracing.recording.recorder import current_operation, current_recorder
 
-Reply = TypeVar("Reply", Said, Embedded)
+Reply = TypeVar("Reply", ChatCompletion, Embeddings)
 
 NO_OPERATION = "(no operation)"
 """The meter's name for calls that no operation made."""
@@ -71,17 +71,17 @@ class Booking:
             if spent.calls:
                 self._book(call.settings.model, read, written, spent.money, self.budget.since(started))
 
-    def again(self, settings: ModelSettings, most: Spending, paid: Paid) -> None:
+    def again(self, settings: ModelSettings, most: Spending, entry: LedgerEntry) -> None:
         """Book a call that the run paid for before it was resumed, at the time in the run when it was made.
 
         Raises:
             BudgetExceededError: a budget no longer allows it.
         """
-        self.budget.go_to(paid.seconds)
-        spent = price(settings, paid.prompt_tokens, paid.completion_tokens)
+        self.budget.go_to(entry.seconds)
+        spent = price(settings, entry.prompt_tokens, entry.completion_tokens)
         self.budget.reserve(most)
         self.budget.settle(most, spent)
-        self._book(settings.model, paid.prompt_tokens, paid.completion_tokens, spent.money, paid.took)
+        self._book(settings.model, entry.prompt_tokens, entry.completion_tokens, spent.money, entry.took)
 
     def reuse(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
         """Book a reply from the cache."""
@@ -99,7 +99,9 @@ class Booking:
         self.meter.empty(_operation_name())
 
     def _book(self, model: str, read: int, written: int, cost: float, seconds: float) -> None:
-        self.meter.made(_operation_name(), prompt_tokens=read, completion_tokens=written, cost=cost, seconds=seconds)
+        self.meter.count_call(
+            _operation_name(), prompt_tokens=read, completion_tokens=written, cost=cost, seconds=seconds
+        )
         for watch in _watches.get():
             watch.count(calls=1, cached=0, prompt_tokens=read, completion_tokens=written)
         operation = current_operation()

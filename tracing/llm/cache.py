@@ -84,14 +84,14 @@ class ResponseCache:
 
     def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
         """The stored replies of `keys`, by key."""
-        found: dict[str, bytes] = {}
+        replies: dict[str, bytes] = {}
         with self._lock, self._tolerant("read"):
             for start in range(0, len(keys), 500):
                 part = keys[start : start + 500]
                 marks = ",".join("?" * len(part))
                 rows = self._db.execute(f"SELECT key, value FROM responses WHERE key IN ({marks})", part)  # noqa: S608
-                found.update(rows.fetchall())
-        return found
+                replies.update(rows.fetchall())
+        return replies
 
     def put(self, key: str, value: bytes) -> None:
         """Store a reply; the first one stored for a key stays."""

@@ -8,7 +8,7 @@ import threading
 
 from tracing.errors import MalformedReplyError
 from tracing.llm.cache import ResponseCache, request_key
-from tracing.llm.http.bodies import Embedded, unpacked
+from tracing.llm.http.bodies import Embeddings, unpacked
 
 _SUFFIX = re.compile(r" dimension=(\d+)")
 
@@ -43,13 +43,13 @@ class Dimension:
         vector = unpacked(entry)
         return vector if vector is not None and self._fits(len(vector)) else None
 
-    def check(self, made: Embedded) -> None:
+    def check(self, embeddings: Embeddings) -> None:
         """Check that new vectors are as long as earlier ones.
 
         Raises:
             MalformedReplyError: they are not.
         """
-        length = len(made.vectors[0])
+        length = len(embeddings.vectors[0])
         fits = self._fits(length)
         self._note(length)
         if not fits:

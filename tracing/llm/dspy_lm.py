@@ -81,12 +81,12 @@ class AccessEngine:
         config = request.config
         if request.tools:
             raise ConfigError(f"{self.model.settings.model}: tools are not offered; use dspy.Predict or ReAct in text")
-        wanted = config.response_format or {}
+        response_format = config.response_format or {}
         temperature = self.model.settings.temperature if config.temperature is None else config.temperature
         reply = self.ask(
             _messages(request),
             max_tokens=config.max_tokens or self._max_tokens,
-            schema=wanted.get("schema"),
+            schema=response_format.get("schema"),
             temperature=temperature,
             sample=self._sample(request) if temperature > 0 else 0,
             stop=config.stop,
@@ -117,8 +117,8 @@ def _messages(request: Request) -> list[dict[str, str]]:
     system = (
         request.system if isinstance(request.system, str) else "".join(_text(part) for part in request.system or ())
     )
-    said = [{"role": message.role, "content": "".join(map(_text, message.parts))} for message in request.messages]
-    return [{"role": "system", "content": system}, *said] if system else said
+    messages = [{"role": message.role, "content": "".join(map(_text, message.parts))} for message in request.messages]
+    return [{"role": "system", "content": system}, *messages] if system else messages
 
 
 def _text(part: Any) -> str:

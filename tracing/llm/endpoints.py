@@ -46,11 +46,11 @@ class Endpoints:
         if not settings.embedded:
             return self._endpoint(settings), f"{settings.base_url} {settings.model}"
         sha256, build = weights.digest(settings.model), runtime_build("xllamacpp")
-        known = self._served.setdefault(
+        model = self._served.setdefault(
             settings.model,
             EmbeddedModel(settings.model, lambda: weights.locate(settings.model), settings.context),
         )
-        if known.context != settings.context:
+        if model.context != settings.context:
             raise ConfigError(f"{settings.model}: one embedded model cannot have two values of context in one run")
         identity = f"sha256:{sha256} xllamacpp={build} serving={SERVING} context={settings.context}"
         return self._endpoint(settings), identity

@@ -11,9 +11,9 @@ from tracing.errors import ModelError, ReplyCutShortError
 from tracing.llm.booking import Call, failures_noted, price
 from tracing.llm.cache import request_key
 from tracing.llm.dimension import Dimension
-from tracing.llm.http.bodies import Embedded, Said, packed, unpacked
+from tracing.llm.http.bodies import ChatCompletion, Embeddings, packed, unpacked
 from tracing.llm.http.endpoint import Endpoint
-from tracing.llm.replies import Replies
+from tracing.llm.reply_chain import Replies
 
 DEFAULT_MAX_TOKENS = 1024
 """Maximum length of a reply if a program with its own client gives none: budgets must reserve the most."""
@@ -134,49 +134,49 @@ class ChatModel(_Model):
         key = request_key(kind="chat", model=self.identity, sample=sample, request=sent)
         text_size = sum(map(_size, messages)) + (len(str(tools)) if tools else 0)
         most = price(settings, _estimate(text_size, len(messages)), max_tokens)
-        call: Call[Said] = Call(
+        call: Call[ChatCompletion] = Call(
             settings,
             most,
             lambda: self._endpoint.chat({"model": settings.model, **sent}),
-            lambda said: {key: said.model_dump_json(exclude_none=True).encode()},
+            lambda completion: {key: completion.model_dump_json(exclude_none=True).encode()},
         )
         with failures_noted(settings.model):
-            found, cached = self._said(key, call)
-            if not found.text and not found.tool_calls:
-                self._replies.paid.note_empty()
-            if (whole or found.tool_calls) and found.finish_reason == "length":
+            completion, cached = self._completion(key, call)
+            if not completion.text and not completion.tool_calls:
+                self._replies.calls.note_empty()
+            if (whole or completion.tool_calls) and completion.finish_reason == "length":
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
                 )
             return ChatReply(
-                text=found.text,
-                finish_reason=found.finish_reason,
-                prompt_tokens=found.prompt_tokens,
-                completion_tokens=found.completion_tokens,
+                text=completion.text,
+                finish_reason=completion.finish_reason,
+                prompt_tokens=completion.prompt_tokens,
+                completion_tokens=completion.completion_tokens,
                 cached=cached,
                 model=settings.model,
-                first_token=found.first_token,
-                tool_calls=tuple(call.model_dump() for call in found.tool_calls or ()),
+                first_token=completion.first_token,
+                tool_calls=tuple(call.model_dump() for call in completion.tool_calls or ()),
             )
 
-    def _said(self, key: str, call: Call[Said]) -> tuple[Said, bool]:
+    def _completion(self, key: str, call: Call[ChatCompletion]) -> tuple[ChatCompletion, bool]:
         """The reply, and whether the cache had it."""
-        paid = self._replies.paid
-        paid.require_room()
+        calls = self._replies.calls
+        calls.require_room()
         with self._replies.alone(key):
-            found = self._replies.stored([key], Said.stored).get(key)
-            if found is None:
-                return Said.model_validate_json(self._replies.make(call)[key]), False
-            if paid.claim(call.settings, [key], lambda prompt_tokens: call.most):
-                return found, False
-            paid.reuse(call.settings.model, found.prompt_tokens, found.completion_tokens)
-            return found, True
+            completion = self._replies.stored([key], ChatCompletion.stored).get(key)
+            if completion is None:
+                return ChatCompletion.model_validate_json(self._replies.make(call)[key]), False
+            if calls.claim(call.settings, [key], lambda prompt_tokens: call.most):
+                return completion, False
+            calls.reuse(call.settings.model, completion.prompt_tokens, completion.completion_tokens)
+            return completion, True
 
 
 class SilentModel(ChatModel):
     """A chat model that refuses every request, so that a system can be run as far as it goes without one."""
 
-    def chat(self, messages: Sequence[Mapping[str, Any]], **given: Any) -> ChatReply:
+    def chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> ChatReply:
         """Raise a `ModelError`; nothing is sent or booked, and watches see the failure."""
         with failures_noted(self.settings.model):
             raise ModelError(f"{self.settings.model}: is not asked here")
@@ -208,28 +208,30 @@ class EmbeddingModel(_Model):
         extra = {"input_type": "query" if query else "passage"} if settings.embedded else {}
         keys = {text: request_key(kind="embedding", model=self.identity, text=text, **extra) for text in texts}
         with failures_noted(settings.model), self._replies.alone(*keys.values()):
-            paid = self._replies.paid
-            paid.require_room()
-            found = self._replies.stored(list(keys.values()), self._dimension.fitting)
-            missing = [text for text, key in keys.items() if key not in found]
-            claimed = paid.claim(settings, list(found), lambda prompt_tokens: price(settings, prompt_tokens, 0))
+            calls = self._replies.calls
+            calls.require_room()
+            vectors = self._replies.stored(list(keys.values()), self._dimension.fitting)
+            missing = [text for text, key in keys.items() if key not in vectors]
+            claimed = calls.claim(settings, list(vectors), lambda prompt_tokens: price(settings, prompt_tokens, 0))
             for start in range(0, len(missing), _TEXTS_A_REQUEST):
                 part = missing[start : start + _TEXTS_A_REQUEST]
-                found |= self._made({text: keys[text] for text in part}, extra)
+                vectors |= self._request_vectors({text: keys[text] for text in part}, extra)
             if texts and not missing and not claimed:
-                paid.reuse(settings.model, 0, 0)
-        return [found[keys[text]] for text in texts]
+                calls.reuse(settings.model, 0, 0)
+        return [vectors[keys[text]] for text in texts]
 
-    def _made(self, keys: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, list[float]]:
+    def _request_vectors(self, keys: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, list[float]]:
         """Vectors by key of texts that are not in the cache."""
         settings = self.settings
         most = price(settings, _estimate(sum(len(text.encode("utf-8", "replace")) for text in keys), len(keys)), 0)
         body = {"model": settings.model, "input": list(keys), "encoding_format": "float", **extra}
 
-        def entries(made: Embedded) -> dict[str, bytes]:
-            return {key: packed(vector) for key, vector in zip(keys.values(), made.vectors, strict=True)}
+        def entries(embeddings: Embeddings) -> dict[str, bytes]:
+            return {key: packed(vector) for key, vector in zip(keys.values(), embeddings.vectors, strict=True)}
 
-        call: Call[Embedded] = Call(settings, most, lambda: self._endpoint.embed(body, self._dimension.check), entries)
+        call: Call[Embeddings] = Call(
+            settings, most, lambda: self._endpoint.embed(body, self._dimension.check), entries
+        )
         return {key: unpacked(entry) or [] for key, entry in self._replies.make(call).items()}
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from tracing.errors import ConfigError
-from tracing.llm.context_length import DEFAULT_CONTEXT
+from tracing.llm import DEFAULT_CONTEXT
 from tracing.recording.credentials import REDACTED
 
 Role = Literal["task", "proposer", "judge", "embedding"]
@@ -74,13 +74,13 @@ class ModelSettings(BaseModel):
         """
         if self.api_key is None:
             return os.environ.get(self.api_key_env) or None
-        given = self.api_key.get_secret_value()
-        if given == REDACTED:
+        secret = self.api_key.get_secret_value()
+        if secret == REDACTED:
             raise ConfigError(
                 f"{self.model} at {self.base_url}: its api_key is not kept in a run's config.yaml; name the YAML file "
                 "that has it (memtune run FILE.yaml --resume RUN), or replace it there by the api_key_env of a variable"
             )
-        return given or None
+        return secret or None
 
     def require_named_key(self) -> None:
         """Check that the key is set if its variable was named explicitly.

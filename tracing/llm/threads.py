@@ -55,11 +55,11 @@ class Threads:
             self._close(batch)
             batch.end()
 
-    def _call_threads(self, batch: _Batch[Any, Any], wanted: int) -> None:
+    def _call_threads(self, batch: _Batch[Any, Any], count: int) -> None:
         with self._changed:
             self._open.append(batch)
-            self._changed.notify(wanted)
-            new = max(0, min(wanted - self._idle, self.count - self._threads))
+            self._changed.notify(count)
+            new = max(0, min(count - self._idle, self.count - self._threads))
             self._threads += new
         try:
             while new:
@@ -81,8 +81,8 @@ class Threads:
 
     def _work(self) -> None:
         """What a thread does: the oldest work first."""
-        while (found := self._next()) is not None:
-            batch, at = found
+        while (work := self._next()) is not None:
+            batch, at = work
             batch.do(at)
 
     def _next(self) -> tuple[_Batch[Any, Any], int] | None:
@@ -149,13 +149,13 @@ class _Batch(Generic[T, R]):
         """Do the work on one item, and keep its result or error."""
         error: BaseException | None = None
         try:
-            done = self._context.copy().run(self._work, self._items[at])
+            result = self._context.copy().run(self._work, self._items[at])
         except BaseException as raised:
             error = raised
         with self._changed:
             self._ended += 1
             if error is None:
-                self._done[at] = done
+                self._done[at] = result
             else:
                 self._errors[at] = error
             # Waking the caller for a later result would cost two changes of threads for nothing.
@@ -177,8 +177,8 @@ class _Batch(Generic[T, R]):
                     raise self._errors[at]
                 if at not in self._done:
                     raise GivenUp
-                done = self._done.pop(at)
-            yield done
+                result = self._done.pop(at)
+            yield result
 
     def end(self) -> None:
         """Begin nothing further, and return once no thread works on it."""

@@ -71,7 +71,7 @@ def redact(text: str) -> str:
         if first in text:
             for piece in pieces:
                 if piece in text:
-                    return _SECRET.sub(lambda found: (found["lead"] or found["basic"] or "") + REDACTED, text)
+                    return _SECRET.sub(lambda match: (match["lead"] or match["basic"] or "") + REDACTED, text)
     return text
 
 
@@ -92,11 +92,11 @@ def plain(name: str) -> str:
 def _without_settings(text: str) -> str:
     """`text` without what is set under the name of a secret."""
     parts: list[str] = []
-    done = 0
+    copied = 0
     unclosed: set[tuple[str, int]] = set()
     for sign in _SIGN.finditer(text):
         at = sign.start()
-        before = text[max(done, at - _LONGEST_NAME) : at].rstrip()
+        before = text[max(copied, at - _LONGEST_NAME) : at].rstrip()
         named = before.endswith(("'", '"'))
         if sign[0] == ":" and not named:
             continue  # speech
@@ -104,9 +104,9 @@ def _without_settings(text: str) -> str:
             continue
         start, end = _value_at(text, at + 1, sign[0], unclosed)
         if start < end:
-            parts += text[done:start], REDACTED
-            done = end
-    return "".join((*parts, text[done:]))
+            parts += text[copied:start], REDACTED
+            copied = end
+    return "".join((*parts, text[copied:]))
 
 
 def _value_at(text: str, at: int, sign: str, unclosed: set[tuple[str, int]]) -> tuple[int, int]:
@@ -166,29 +166,36 @@ def _without_beginnings(text: str, spelled: str) -> str:
     """`text` without `spelled`, also where only its beginning is there."""
     head = spelled[: max(_SHORTEST_PART, len(spelled) // 2)]
     parts: list[str] = []
-    done, at = 0, text.find(head)
+    copied, at = 0, text.find(head)
     while at >= 0:
         end = at + len(head)
         while end < len(text) and end - at < len(spelled) and text[end] == spelled[end - at]:
             end += 1
-        parts += text[done:at], REDACTED
-        done = end
+        parts += text[copied:at], REDACTED
+        copied = end
         at = text.find(head, end)
-    return "".join((*parts, text[done:]))
+    return "".join((*parts, text[copied:]))
 
 
 @functools.lru_cache(maxsize=32)
 def _spellings(secret: str) -> tuple[str, ...]:
     in_json = json.dumps(secret)[1:-1]
-    found = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), in_json, in_json.replace("/", "\\/")}
+    spellings = {
+        secret,
+        quote(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        in_json,
+        in_json.replace("/", "\\/"),
+    }
     raw = secret.encode("utf-8", "replace")
-    found |= {repr(secret)[1:-1], repr(raw)[2:-1]}
+    spellings |= {repr(secret)[1:-1], repr(raw)[2:-1]}
     for before in range(3):
         # What stands before the secret, such as a user's name, shifts it; the bits at both ends are shared with others.
         coded = base64.b64encode(b"\0" * before + raw).decode()
         core = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
-        found |= {core, core.replace("+", "-").replace("/", "_")}
-    return tuple(sorted(found, key=len, reverse=True))
+        spellings |= {core, core.replace("+", "-").replace("/", "_")}
+    return tuple(sorted(spellings, key=len, reverse=True))
 
 
 def without_credentials(uri: str) -> str:

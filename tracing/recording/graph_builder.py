@@ -35,20 +35,20 @@ class _Growing:
 
     Attributes:
         inputs, outputs: links that it has not been given yet.
-        known: ids of the variables it has links to, these included.
-        made: its outputs, likewise.
+        linked_ids: ids of the variables it has links to, these included.
+        output_links: its outputs, likewise.
         steps: names of the steps that it covers.
     """
 
-    __slots__ = ("inputs", "known", "made", "outputs", "record", "steps")
+    __slots__ = ("inputs", "linked_ids", "output_links", "outputs", "record", "steps")
 
     def __init__(self, record: Operation) -> None:
         self.record = record
         self.inputs: list[Link] = []
         self.outputs: list[Link] = []
-        self.made = set(record.outputs)
+        self.output_links = set(record.outputs)
         self.steps: list[str] = []
-        self.known = {vid for _, vid in (*record.inputs, *record.outputs)}
+        self.linked_ids = {vid for _, vid in (*record.inputs, *record.outputs)}
 
 
 class GraphBuilder:
@@ -107,12 +107,12 @@ class GraphBuilder:
         outer = noted.outer
         parent = outer.operation if outer is not None else None
         noted.folded = False
-        links = [(role, self.read(role, value, content, noted)) for role, value, content in noted.taken]
+        links = [(role, self.read(role, value, content, noted)) for role, value, content in noted.input_notes]
         if parent is not None and parent.folds:
             noted.record = self._fold(noted, parent, links)
         else:
             noted.record = self._add_operation(noted, parent, links)
-        noted.outer, noted.taken = None, ()
+        noted.outer, noted.input_notes = None, ()
 
     def _add_operation(
         self, noted: RunningOperation, parent: RunningOperation | None, links: list[tuple[str, Variable]]
@@ -138,8 +138,8 @@ class GraphBuilder:
         record = cast(Operation, whole.record)
         noted.folds, noted.folded = True, True
         growing = self._grow(record)
-        fresh = [(role, variable.id) for role, variable in links if variable.id not in growing.known]
-        growing.known.update(vid for _, vid in fresh)
+        fresh = [(role, variable.id) for role, variable in links if variable.id not in growing.linked_ids]
+        growing.linked_ids.update(vid for _, vid in fresh)
         growing.inputs += fresh
         growing.steps.append(self.redaction.text(noted.name))
         record.attributes["steps"] = growing.steps
@@ -158,7 +158,7 @@ class GraphBuilder:
 
     def _make(
         self,
-        made: Variable,
+        variable: Variable,
         scope: Scope,
         role: str | None,
         value: Any,
@@ -172,51 +172,53 @@ class GraphBuilder:
         if before is None and can_change:
             # An object that can change in place is a new version of itself; equal texts are no versions.
             before = self.recall(value)
-        self.add_variable(value, content, name, kind, before, attributes, scope, made)
+        self.add_variable(value, content, name, kind, before, attributes, scope, variable)
         if role is not None:
             record = cast(Operation, cast(RunningOperation, scope).record)
-            self._add_output(record, role, made)
+            self._add_output(record, role, variable)
             if can_change:
-                self._makers[made.id] = record.id
+                self._makers[variable.id] = record.id
 
     def _pass(self, noted: RunningOperation, role: str, value: Any, content: Any) -> None:
         """Record an output: a variable that an operation inside this one made, or else a new one."""
         record = cast(Operation, noted.record)
-        made = value if isinstance(value, Variable) else self.recall(value)
-        if made is not None:
-            is_it = made is value or (self.unchanged(value, content, made) and self._made_inside(record, made))
+        variable = value if isinstance(value, Variable) else self.recall(value)
+        if variable is not None:
+            is_it = variable is value or (
+                self.unchanged(value, content, variable) and self._is_output_of_inner(record, variable)
+            )
             if is_it:
-                if not self._has_output(record, (role, made.id)):
-                    self._add_output(record, role, made)
-                    self._makers[made.id] = record.id
+                if not self._has_output(record, (role, variable.id)):
+                    self._add_output(record, role, variable)
+                    self._makers[variable.id] = record.id
                 return
         can_change = not isinstance(value, UNCHANGING)
-        made = self.add_variable(value, content, role, "value", made if can_change else None, {}, noted)
-        self._add_output(record, role, made)
+        variable = self.add_variable(value, content, role, "value", variable if can_change else None, {}, noted)
+        self._add_output(record, role, variable)
         if can_change:
-            self._makers[made.id] = record.id
+            self._makers[variable.id] = record.id
 
-    def _add_output(self, record: Operation, role: str, made: Variable) -> None:
+    def _add_output(self, record: Operation, role: str, variable: Variable) -> None:
         if len(record.outputs) < _FEW and record.id not in self._growing:
-            self.graph.admit_links(record, (), ((role, made.id),))
+            self.graph.admit_links(record, (), ((role, variable.id),))
             return
         growing = self._grow(record)
-        growing.outputs.append((role, made.id))
-        growing.made.add((role, made.id))
-        growing.known.add(made.id)
-        self._makers[made.id] = record.id
+        growing.outputs.append((role, variable.id))
+        growing.output_links.add((role, variable.id))
+        growing.linked_ids.add(variable.id)
+        self._makers[variable.id] = record.id
 
     def _has_output(self, record: Operation, link: Link) -> bool:
         growing = self._growing.get(record.id)
-        return link in (record.outputs if growing is None else growing.made)
+        return link in (record.outputs if growing is None else growing.output_links)
 
     def add_links(self, record: Operation, inputs: tuple[Link, ...], outputs: tuple[Link, ...]) -> None:
         """Give an operation links that became known while it runs."""
         self.graph.add_links(record, inputs, outputs)
         growing = self._growing.get(record.id)
         if growing is not None:
-            growing.known.update(vid for _, vid in (*inputs, *outputs))
-            growing.made.update(outputs)
+            growing.linked_ids.update(vid for _, vid in (*inputs, *outputs))
+            growing.output_links.update(outputs)
 
     def _grow(self, record: Operation) -> _Growing:
         growing = self._growing.get(record.id)
@@ -229,9 +231,9 @@ class GraphBuilder:
             self.graph.admit_links(growing.record, tuple(growing.inputs), tuple(growing.outputs))
             growing.inputs, growing.outputs = [], []
 
-    def _made_inside(self, record: Operation, made: Variable) -> bool:
+    def _is_output_of_inner(self, record: Operation, variable: Variable) -> bool:
         operations = self.graph.operations
-        for maker in self._latest_makers(made):
+        for maker in self._latest_makers(variable):
             at = maker.parent
             while at is not None and at != record.id:
                 at = operations[at].parent if at in operations else None
@@ -239,12 +241,12 @@ class GraphBuilder:
                 return True
         return False
 
-    def _latest_makers(self, made: Variable) -> Iterator[Operation]:
+    def _latest_makers(self, variable: Variable) -> Iterator[Operation]:
         """The latest first: what is passed from one to the next was made by the one inside."""
-        if made.id in self._makers:
-            yield self.graph.operations[self._makers[made.id]]
+        if variable.id in self._makers:
+            yield self.graph.operations[self._makers[variable.id]]
         near = self.graph.neighbours
-        yield from map(near.operations.__getitem__, reversed(near.producers(made.id)))
+        yield from map(near.operations.__getitem__, reversed(near.producers(variable.id)))
 
     # --- variables -------------------------------------------------------------------------------------------------
 
@@ -252,12 +254,12 @@ class GraphBuilder:
         """The variable an input is: itself, that of the same object (a new version if it changed), or a new one."""
         if isinstance(value, Variable):
             return value
-        found = self.recall(value)
-        if found is None:
+        variable = self.recall(value)
+        if variable is None:
             return self.add_variable(value, content, role, "value", None, {}, scope)
-        if self.unchanged(value, content, found):
-            return found
-        return self.add_variable(value, content, found.name, found.kind, found, {}, scope)
+        if self.unchanged(value, content, variable):
+            return variable
+        return self.add_variable(value, content, variable.name, variable.kind, variable, {}, scope)
 
     def add_variable(
         self,
@@ -268,11 +270,11 @@ class GraphBuilder:
         before: Variable | None,
         attributes: Mapping[str, Any],
         scope: Scope,
-        made: Variable | None = None,
+        variable: Variable | None = None,
     ) -> Variable:
-        """Add a variable, and remember whose value it is. `made` is filled in where one was handed out already."""
-        made = made if made is not None else noted_variable(scope.recorder)
-        shown = self._name(name)
+        """Add a variable, and remember whose value it is. `variable` is filled in where one was handed out already."""
+        variable = variable if variable is not None else noted_variable(scope.recorder)
+        clean_name = self._name(name)
         if content and name in self._secret_names:
             content = REDACTED
         elif type(content) is str:
@@ -280,9 +282,9 @@ class GraphBuilder:
         else:
             content = self._clean(content)
         fill_in(
-            made,
+            variable,
             self.next_id("v"),
-            shown,
+            clean_name,
             kind,
             content,
             before.version + 1 if before is not None else 1,
@@ -290,16 +292,16 @@ class GraphBuilder:
             scope.session,
             {**scope.inherited, **self._facts(attributes)} if attributes or scope.inherited else _NO_FACTS,
         )
-        self.graph.admit_variable(made)
-        self.written(made)
+        self.graph.admit_variable(variable)
+        self.written(variable)
         if has_identity(value):
-            self._objects[id(value)] = (value, made)
-        return made
+            self._objects[id(value)] = (value, variable)
+        return variable
 
     def recall(self, value: Any) -> Variable | None:
         """The latest variable of this very object, never of an equal one."""
-        found = self._objects.get(id(value)) if has_identity(value) else None
-        return found[1] if found is not None else None
+        entry = self._objects.get(id(value)) if has_identity(value) else None
+        return entry[1] if entry is not None else None
 
     def unchanged(self, value: Any, content: Any, recorded: Variable) -> bool:
         """True where the object, whose snapshot is `content`, still is what was recorded of it; a secret always is."""
@@ -307,25 +309,25 @@ class GraphBuilder:
             return True
         return bool(self._clean(content) == recorded.value)
 
-    def known(self, given: Variable) -> Variable | None:
+    def own_variable(self, original: Variable) -> Variable | None:
         """The variable as this trace has it, taken over from another trace if need be; None if it was never recorded.
 
         Raises:
             TraceError: this trace uses the id for another variable.
         """
-        if not given.id:
+        if not original.id:
             return None
-        present = self.graph.variables.get(given.id)
-        if present is None or (present.is_reference and not given.is_reference):
+        present = self.graph.variables.get(original.id)
+        if present is None or (present.is_reference and not original.is_reference):
             # Its earlier versions and its session stayed in the trace it comes from.
-            present = replace(self.cleaned(given), previous=None, session=None)
-            self.skip_id(given.id)
+            present = replace(self.cleaned(original), previous=None, session=None)
+            self.skip_id(original.id)
             self.graph.add_variable(present)
             self.written(present)
-        elif present is not given and present != replace(
-            self.cleaned(given), previous=present.previous, session=present.session
+        elif present is not original and present != replace(
+            self.cleaned(original), previous=present.previous, session=present.session
         ):
-            self.graph.add_variable(given)
+            self.graph.add_variable(original)
         return present
 
     def referred(self, vid: str) -> Variable:
@@ -338,21 +340,21 @@ class GraphBuilder:
             self.written(present)
         return present
 
-    def cleaned(self, given: Variable) -> Variable:
+    def cleaned(self, original: Variable) -> Variable:
         """A variable that was recorded elsewhere, as it may be recorded here."""
-        name, facts = self.redaction.text(given.name), self._facts(given.attributes)
-        value = self.redaction.named(given.name, self._snapshot(given.value))
-        same = value == given.value and name == given.name and facts == given.attributes
-        return given if same else replace(given, value=value, name=name, attributes=facts)
+        name, facts = self.redaction.text(original.name), self._facts(original.attributes)
+        value = self.redaction.named(original.name, self._snapshot(original.value))
+        same = value == original.value and name == original.name and facts == original.attributes
+        return original if same else replace(original, value=value, name=name, attributes=facts)
 
     # --- the rest of the graph -------------------------------------------------------------------------------------
 
     def add_session(self, name: str, attributes: Mapping[str, Any]) -> Session:
         """Add a session."""
-        made = Session(self.next_id("s"), self.redaction.text(name), self._facts(attributes))
-        self.graph.add_session(made)
-        self.written(made)
-        return made
+        session = Session(self.next_id("s"), self.redaction.text(name), self._facts(attributes))
+        self.graph.add_session(session)
+        self.written(session)
+        return session
 
     def next_id(self, letter: str) -> str:
         """A fresh id."""
@@ -384,14 +386,14 @@ class GraphBuilder:
 
     def _name(self, name: str) -> str:
         """A name as it may be recorded; names repeat."""
-        known = self._names.get(name)
-        if known is None:
+        clean_name = self._names.get(name)
+        if clean_name is None:
             if len(self._names) > _MOST_NAMES:
                 self._names.clear()
-            known = self._names[name] = self.redaction.text(str(name))
+            clean_name = self._names[name] = self.redaction.text(str(name))
             if self.redaction.hides(str(name)):
                 self._secret_names.add(name)
-        return known
+        return clean_name
 
     def written(self, element: Element | dict[str, Any]) -> None:
         """Let the file have an element, or a record about the graph."""

@@ -1,11 +1,12 @@
-"""Operations while they run: the context manager `operation` and the decorator `traced`.
+"""Operations while they run: the context managers `operation` and `change`, the decorator `traced`, and `link`.
 
 What happens on the way is only noted here, as cheaply as can be; the recorder settles the notes when somebody looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import Token
 from math import isfinite
 from types import TracebackType
@@ -14,7 +15,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from tracing.errors import TraceError
 from tracing.graph.elements import Variable, noted_variable
 from tracing.graph.values import ATOMS
-from tracing.recording.scope import NOTHING, RecorderLike, RunningOperation, Scope, Taken, current, leave
+from tracing.recording.scope import NOTHING, InputNote, RecorderLike, RunningOperation, Scope, current, leave
 from tracing.recording.wrapping import wrapped_in
 
 P = ParamSpec("P")
@@ -37,13 +38,13 @@ class ActiveOperation(RunningOperation):
         scope = current.get()
         recorder = scope.recorder
         if recorder is not None:
-            taken: list[Taken] = []
-            for role, value in self._given:
+            input_notes: list[InputNote] = []
+            for role, value in self._inputs:
                 if type(value) in ATOMS:
-                    taken.append((role, value, value))
+                    input_notes.append((role, value, value))
                 else:
-                    recorder.take(taken, role, value, scope)
-            self.begin(recorder, scope, taken)
+                    recorder.take(input_notes, role, value, scope)
+            self.begin(recorder, scope, input_notes)
             self._token: Token[Scope] = current.set(self)
         return self
 
@@ -92,15 +93,15 @@ class ActiveOperation(RunningOperation):
             return Variable("", name or role, kind, value, attributes=attributes)
         if type(value) in ATOMS and previous is None and not attributes and not recorder.ended and self.ended is None:
             # What `make` does, for the most frequent case.
-            made = noted_variable(recorder)
-            recorder.note((made, self, role, value, value, name or role, kind, None, NOTHING))
-            return made
+            variable = noted_variable(recorder)
+            recorder.note((variable, self, role, value, value, name or role, kind, None, NOTHING))
+            return variable
         self._require_open(recorder)
         if isinstance(value, Variable):
-            known = recorder.known(value)
-            if known is not None:
-                recorder.add_output(self, role, known)
-                return known
+            own_variable = recorder.own_variable(value)
+            if own_variable is not None:
+                recorder.add_output(self, role, own_variable)
+                return own_variable
             value = value.value
         return recorder.make(self, role, value, name or role, kind, previous, attributes)
 
@@ -196,3 +197,51 @@ def traced(
         return wrapped
 
     return decorate
+
+
+@contextlib.contextmanager
+def change(
+    thing: Any, *, name: str = "state", kind: str = "value", by: str = "change", **attributes: Any
+) -> Iterator[ActiveOperation]:
+    """Record what happens to `thing` inside as one operation: its state before is the input, that after the output.
+
+        with change(store, name="store", kind="memory_entry", by="update_memory"):
+            store["city"] = "Oslo"
+
+    The output is a new version of the input, and the latest variable of the object from then on. Where nothing has
+    changed there is no output. An exception is recorded, with what had changed by then, and raised again.
+
+    Args:
+        thing: an object that can change in place.
+        name: of the variable, if the object was not recorded before.
+        kind: likewise.
+        by: name of the operation.
+        attributes: of the operation.
+    """
+    with operation(by, kind="change", **attributes) as op:
+        recorder = op.recorder
+        if recorder is None:
+            yield op
+            return
+        before = recorder.state(op, thing, name, kind)
+        op.use("before", before)
+        try:
+            yield op
+        finally:
+            if not recorder.ended:
+                after = recorder.state(op, thing, name, kind)
+                if after is not before:
+                    op.output("after", after)
+
+
+def link(source: Any, target: Any, name: str = "link", **attributes: Any) -> None:
+    """Record that `target` comes from `source`, where no recorded step shows it.
+
+    Args:
+        source, target: variables, or objects that were recorded as such; others become variables.
+        name: of the operation, of kind "link", between the two.
+        attributes: of that operation.
+    """
+    with operation(name, kind="link", inputs={"source": source}, **attributes) as op:
+        if op.recorder is not None:
+            op.output("target", op.recorder.state(op, target, "target", "value"))

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from tracing.errors import TraceError
-from tracing.files.lines import Record
 from tracing.files.records import RecordReader
-from tracing.files.saving import records_of
+from tracing.files.trace_file import records_of
+from tracing.files.trace_lines import Record
 from tracing.graph.elements import Element, Session, Variable, noted_variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, snapshot
 from tracing.recording.graph_builder import GraphBuilder
 from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import Redaction
-from tracing.recording.scope import NOTHING, SILENCE, RunningOperation, Scope, Taken, bind, current, within
-from tracing.recording.writer import TraceWriter
+from tracing.recording.scope import NOTHING, SILENCE, InputNote, RunningOperation, Scope, bind, current, within
+from tracing.recording.trace_writer import TraceWriter
 
 __all__ = [
     "ActiveOperation",
@@ -155,13 +155,13 @@ class Recorder:
 
     def _returned(self, record: Mapping[str, Any]) -> bool:
         """True for a variable of this trace that a recording of another process had taken over."""
-        known = self.builder.graph.variables.get(str(record.get("id")))
+        own_variable = self.builder.graph.variables.get(str(record.get("id")))
         return (
-            known is not None
+            own_variable is not None
             and record.get("type") == "variable"
             and record.get("previous") is None
             and record.get("session") is None
-            and record.get("value") == known.value
+            and record.get("value") == own_variable.value
         )
 
     def _cleaned(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -204,75 +204,78 @@ class Recorder:
             raise self.late()
         content = value if type(value) in ATOMS else snapshot(value)
         before = self._before(previous) if previous is not None else None
-        made = noted_variable(self)
+        noted = noted_variable(self)
         facts = snapshot(attributes) if attributes else NOTHING
-        self.note((made, scope, role, value, content, name, kind, before, facts))
+        self.note((noted, scope, role, value, content, name, kind, before, facts))
         if self.ended:
             raise self.late()
-        return made
+        return noted
 
     def take(
-        self, taken: list[Taken], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
+        self, notes: list[InputNote], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
     ) -> None:
         """Add the inputs of one role: one value, or each element of a list with variables in it.
 
         `whole` says that an empty list is a value too, `fresh` that a strict trace lets an object have changed.
         """
         if isinstance(value, Variable):
-            known = self.known(value) or self.make(
+            own_variable = self.own_variable(value) or self.make(
                 scope, None, value.value, value.name, value.kind, None, value.attributes
             )
-            taken.append((role, known, None))
-        elif isinstance(value, list | tuple) and any(isinstance(one, Variable) for one in value):
-            for one in value:
-                self.take(taken, role, one, scope, whole=True, fresh=fresh)
+            notes.append((role, own_variable, None))
+        elif isinstance(value, list | tuple) and any(isinstance(element, Variable) for element in value):
+            for element in value:
+                self.take(notes, role, element, scope, whole=True, fresh=fresh)
         elif whole or value or not isinstance(value, list | tuple):
             content = snapshot(value)
             if self.strict and not fresh and not isinstance(value, UNCHANGING):
                 self._refuse_change(role, value, content)
-            taken.append((role, value, content))
+            notes.append((role, value, content))
 
     def state(self, scope: Scope, thing: Any, name: str, kind: str) -> Variable:
         """The variable of this object as it is now: the latest one, a new version of that, or its first."""
         if isinstance(thing, Variable):
-            return self.known(thing) or self.make(scope, None, thing.value, name, kind, None, thing.attributes)
+            return self.own_variable(thing) or self.make(scope, None, thing.value, name, kind, None, thing.attributes)
         content = snapshot(thing)
         with self.lock:
             self.settle()
-            found = self.builder.recall(thing)
-            if found is None:
+            latest = self.builder.recall(thing)
+            if latest is None:
                 return self.builder.add_variable(thing, content, name, kind, None, {}, scope)
             return self.builder.read(name, thing, content, scope)
 
     def add_input(self, running: RunningOperation, role: str, value: Any) -> None:
         """Give an operation that runs a further input; `value` as one of `operation`'s inputs."""
-        taken: list[Taken] = []
-        self.take(taken, role, value, running)
+        notes: list[InputNote] = []
+        self.take(notes, role, value, running)
         with self.lock:
             self.settle()
             record = running.settled()
-            links = [(role, self.builder.read(role, one, content, running).id) for role, one, content in taken]
+            links = [
+                (role, self.builder.read(role, input_value, content, running).id)
+                for role, input_value, content in notes
+            ]
             if record is not None:
                 self.builder.add_links(record, tuple(links), ())
 
-    def add_output(self, running: RunningOperation, role: str, made: Variable) -> None:
+    def add_output(self, running: RunningOperation, role: str, output: Variable) -> None:
         """Give an operation that runs a variable of this trace as a further output."""
         with self.lock:
             record = running.settled()
             if record is not None:
-                self.builder.add_links(record, (), ((role, made.id),))
+                self.builder.add_links(record, (), ((role, output.id),))
 
     def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Attributes as they may be recorded."""
         return self.builder.facts(attributes)
 
-    def known(self, given: Variable) -> Variable | None:
-        """The variable as this trace has it; see `GraphBuilder.known`."""
-        if given.noted_by(self):
-            return given
+    def own_variable(self, original: Variable) -> Variable | None:
+        """The variable as this trace has it; see `GraphBuilder.own_variable`."""
+        if original.noted_by(self):
+            return original
         with self.lock:
             graph = self.graph
-            return given if graph.variables.get(given.id) is given else self.builder.known(given)
+            return original if graph.variables.get(original.id) is original else self.builder.own_variable(original)
 
     def referred(self, vid: str) -> Variable | None:
         """The variable with this id: this trace's, or a reference to one of another trace; None without an id.
@@ -291,19 +294,19 @@ class Recorder:
         return variable
 
     def _before(self, previous: Variable | str) -> Variable | None:
-        return self.known(previous) if isinstance(previous, Variable) else self.referred(previous)
+        return self.own_variable(previous) if isinstance(previous, Variable) else self.referred(previous)
 
     def _refuse_change(self, role: str, value: Any, content: Any) -> None:
         with self.lock:
             self.settle()
-            found = self.builder.recall(value)
-            if found is not None and not self.builder.unchanged(value, content, found):
-                from tracing.graph.comparison import value_diff
+            latest = self.builder.recall(value)
+            if latest is not None and not self.builder.unchanged(value, content, latest):
+                from tracing.graph.graph_comparison import value_diff
 
-                difference = value_diff(found.value, self.redaction.named(found.name, content), "recorded", "now")
+                difference = value_diff(latest.value, self.redaction.named(latest.name, content), "recorded", "now")
                 raise TraceError(
-                    f"input {role!r} is {found.name!r} ({found.id}), changed since it was recorded; record the change "
-                    f"with `change(…)` or as an output:\n{difference}"
+                    f"input {role!r} is {latest.name!r} ({latest.id}), changed since it was recorded; record the "
+                    f"change with `change(…)` or as an output:\n{difference}"
                 )
 
     def noticed(self) -> None:
@@ -400,14 +403,14 @@ def session(name: str, **attributes: Any) -> Iterator[Session]:
         raise recorder.late()
     with recorder.lock:
         recorder.settle()
-        made = recorder.builder.add_session(name, {**scope.inherited, **snapshot(attributes)})
+        new_session = recorder.builder.add_session(name, {**scope.inherited, **snapshot(attributes)})
     recorder.noticed()
-    with within(Scope(recorder, scope.operation, made.id, scope.inherited)):
-        yield made
+    with within(Scope(recorder, scope.operation, new_session.id, scope.inherited)):
+        yield new_session
 
 
 @contextlib.contextmanager
-def attributes(**given: Any) -> Iterator[None]:
+def attributes(**facts: Any) -> Iterator[None]:
     """Give attributes such as tenant, conversation or user to every session, operation and variable recorded inside.
 
     They are inherited across tasks and bound threads; inner ones, and an element's own, take precedence.
@@ -416,7 +419,7 @@ def attributes(**given: Any) -> Iterator[None]:
     if scope.recorder is None:
         yield
         return
-    inherited = {**scope.inherited, **scope.recorder.facts(given)}
+    inherited = {**scope.inherited, **scope.recorder.facts(facts)}
     with within(Scope(scope.recorder, scope.operation, scope.session, inherited)):
         yield
 

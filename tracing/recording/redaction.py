@@ -83,8 +83,8 @@ class Redaction:
             return self.text(value)
         if kind is dict:
             items = list(value.items())
-            kept = {self.text(key): self.named(key, item) for key, item in items[: self.most_items]}
-            return kept if len(items) <= self.most_items else {**kept, "…": f"{len(items) - self.most_items} more"}
+            fields = {self.text(key): self.named(key, item) for key, item in items[: self.most_items]}
+            return fields if len(items) <= self.most_items else {**fields, "…": f"{len(items) - self.most_items} more"}
         if kind is list:
             first = [self.value(item) for item in value[: self.most_items]]
             return first if len(first) == len(value) else [*first, f"… [{len(value) - len(first)} more]"]

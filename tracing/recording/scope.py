@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-Taken = tuple[str, Any, Any]
+InputNote = tuple[str, Any, Any]
 """A role, the value that plays it, and its snapshot."""
 
 
@@ -40,9 +40,9 @@ class RecorderLike(Protocol):
     def graph(self) -> ExecutionGraph: ...
     def settle(self) -> None: ...
     def late(self) -> TraceError: ...
-    def known(self, given: Variable) -> Variable | None: ...
+    def own_variable(self, original: Variable) -> Variable | None: ...
     def take(
-        self, taken: list[Taken], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
+        self, notes: list[InputNote], role: str, value: Any, scope: Scope, *, whole: bool = False, fresh: bool = False
     ) -> None: ...
     def make(
         self,
@@ -56,7 +56,7 @@ class RecorderLike(Protocol):
     ) -> Variable: ...
     def state(self, scope: Scope, thing: Any, name: str, kind: str) -> Variable: ...
     def add_input(self, running: RunningOperation, role: str, value: Any) -> None: ...
-    def add_output(self, running: RunningOperation, role: str, made: Variable) -> None: ...
+    def add_output(self, running: RunningOperation, role: str, output: Variable) -> None: ...
     def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
@@ -87,18 +87,18 @@ class RunningOperation(Scope):
     """
 
     __slots__ = (
-        *("_given", "_token", "attributes", "ended", "error", "folded", "folds", "kind", "name"),
-        *("outer", "overtaken", "record", "started", "taken"),
+        *("_inputs", "_token", "attributes", "ended", "error", "folded", "folds", "kind", "name"),
+        *("outer", "overtaken", "record", "input_notes", "started"),
     )
     folded: bool
 
     def __init__(
-        self, name: str, kind: str, given: Iterable[tuple[str, Any]], attributes: Mapping[str, Any], folds: bool
+        self, name: str, kind: str, inputs: Iterable[tuple[str, Any]], attributes: Mapping[str, Any], folds: bool
     ) -> None:
         # As little as possible: one is made for every execution, recorded or not.
         self.name = name
         self.kind = kind
-        self._given = given
+        self._inputs = inputs
         self.attributes = attributes
         self.folds = folds
         self.recorder: RecorderLike | None = None
@@ -122,7 +122,7 @@ class RunningOperation(Scope):
             self.recorder.settle()
         return self.record
 
-    def begin(self, recorder: RecorderLike, scope: Scope, taken: Iterable[Taken]) -> None:
+    def begin(self, recorder: RecorderLike, scope: Scope, input_notes: Iterable[InputNote]) -> None:
         """Start here, with inputs that are recorded already, and without becoming the current operation."""
         if self.recorder is not None:
             raise TraceError(f"operation {self.name} is entered a second time; call operation(…) for each execution")
@@ -130,7 +130,7 @@ class RunningOperation(Scope):
         self.outer: Scope | None = scope
         self.session = scope.session
         self.inherited = scope.inherited
-        self.taken = taken
+        self.input_notes = input_notes
         if self.attributes:
             self.attributes = snapshot(self.attributes)
         if recorder.ended:
@@ -161,10 +161,10 @@ class RunningOperation(Scope):
         if type(value) in ATOMS:
             recorder.note((self, role, value, value))
             return
-        taken: list[Taken] = []
-        recorder.take(taken, role, value, self, whole=True, fresh=True)
-        for _, one, content in taken:
-            recorder.note((self, role, one, content))
+        notes: list[InputNote] = []
+        recorder.take(notes, role, value, self, whole=True, fresh=True)
+        for _, element, content in notes:
+            recorder.note((self, role, element, content))
 
 
 def _in_words(error: BaseException) -> str:
@@ -190,14 +190,14 @@ def leave(scope: Scope, token: Token[Scope]) -> None:
     operation open, and in a foreign context (an async generator closed elsewhere), which has none before it.
     An operation that was left from inside another one, as such a generator leaves it, is not returned to.
     """
-    left = current.get()
-    if left.recorder is scope.recorder:
+    innermost = current.get()
+    if innermost.recorder is scope.recorder:
         try:
             current.reset(token)
         except ValueError:
             return
         before = current.get()
-        if left is not scope and isinstance(scope, RunningOperation):
+        if innermost is not scope and isinstance(scope, RunningOperation):
             scope.overtaken = before
         while isinstance(before, RunningOperation) and before.ended is not None and before.overtaken is not None:
             before = before.overtaken

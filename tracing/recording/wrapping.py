@@ -10,7 +10,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from tracing.graph.values import ATOMS
-from tracing.recording.scope import SILENCE, RunningOperation, Scope, Taken, current, leave, within
+from tracing.recording.scope import SILENCE, InputNote, RunningOperation, Scope, current, leave, within
 
 
 def wrapped_in(
@@ -29,26 +29,26 @@ def wrapped_in(
     title: str = name if isinstance(name, str) else getattr(named, "__name__", type(named).__name__)
     arguments = _Arguments(function)
 
-    def begun(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RunningOperation | None:
+    def begun(call_scope: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RunningOperation | None:
         scope = current.get()
-        if made.recorder is not None and made.recorder is not scope.recorder:
-            if scope.recorder is None or made.recorder.ended:
+        if call_scope.recorder is not None and call_scope.recorder is not scope.recorder:
+            if scope.recorder is None or call_scope.recorder.ended:
                 return operation(title, kind, (), attributes, fold)  # without a recorder it is silent
-            scope = made
+            scope = call_scope
         recorder = scope.recorder
         if recorder is None:
             return None
-        given = arguments.pairs(args, kwargs)
-        if given is None:
+        arguments_by_name = arguments.pairs(args, kwargs)
+        if arguments_by_name is None:
             return None  # the call itself will raise it, with the usual message
-        taken: list[Taken] = []
-        for role, value in given:
+        input_notes: list[InputNote] = []
+        for role, value in arguments_by_name:
             if type(value) in ATOMS:
-                taken.append((role, value, value))
+                input_notes.append((role, value, value))
             else:
-                recorder.take(taken, role, value, scope, whole=True)
+                recorder.take(input_notes, role, value, scope, whole=True)
         active = operation(title, kind, (), attributes, fold)
-        active.begin(recorder, scope, taken)
+        active.begin(recorder, scope, input_notes)
         return active
 
     return _wrapper(function, begun)
@@ -59,13 +59,13 @@ def _wrapper(function: Any, begun: Callable[..., RunningOperation | None]) -> An
 
     @functools.wraps(function)
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        made = scope()
-        if made.recorder is None or (active := begun(made, args, kwargs)) is None:
+        call_scope = scope()
+        if call_scope.recorder is None or (active := begun(call_scope, args, kwargs)) is None:
             return function(*args, **kwargs)
         token = current.set(active)
         try:
             result = function(*args, **kwargs)
-            if type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _given(result, args, kwargs):
+            if type(result) in _UNBEGUN and _UNBEGUN[type(result)](result) and not _is_argument(result, args, kwargs):
                 leave(active, token)
                 return _followed(active, result)
             active.finish(result)
@@ -78,14 +78,14 @@ def _wrapper(function: Any, begun: Callable[..., RunningOperation | None]) -> An
         return result
 
     @functools.wraps(function)
-    def items(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Generator[Any, Any, Any]:
-        active = begun(made, args, kwargs)
+    def items(call_scope: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Generator[Any, Any, Any]:
+        active = begun(call_scope, args, kwargs)
         inner = function(*args, **kwargs)
         return (yield from (inner if active is None else _items(active, inner)))
 
     @functools.wraps(function)
-    async def awaited(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        active = begun(made, args, kwargs)
+    async def awaited(call_scope: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        active = begun(call_scope, args, kwargs)
         inner = function(*args, **kwargs)
         return await (inner if active is None else _awaited(active, inner))
 
@@ -109,16 +109,16 @@ def _deferred(function: Any, run: Callable[..., Any], flag: int) -> Any:
 
 
 _UNBEGUN: Mapping[type, Callable[[Any], bool]] = {
-    CoroutineType: lambda made: inspect.getcoroutinestate(made) == inspect.CORO_CREATED,
-    GeneratorType: lambda made: inspect.getgeneratorstate(made) == inspect.GEN_CREATED,
-    AsyncGeneratorType: lambda made: made.ag_frame is not None and not made.ag_running,
+    CoroutineType: lambda coroutine: inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED,
+    GeneratorType: lambda generator: inspect.getgeneratorstate(generator) == inspect.GEN_CREATED,
+    AsyncGeneratorType: lambda generator: generator.ag_frame is not None and not generator.ag_running,
 }
 """What a plain function may return to be run later → whether it still is to be."""
 
 
-def _given(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def _is_argument(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     # What came from elsewhere may be held there still, and must not be closed with what would follow it.
-    return any(result is one for one in (*args, *kwargs.values()))
+    return any(result is argument for argument in (*args, *kwargs.values()))
 
 
 def _followed(active: RunningOperation, result: Any) -> Any:
@@ -127,7 +127,7 @@ def _followed(active: RunningOperation, result: Any) -> Any:
         return _items(active, result)
     if type(result) is CoroutineType:
         return _awaited(active, result)
-    return _async_items(lambda: result, lambda made, args, kwargs: active)(None, (), {})
+    return _async_items(lambda: result, lambda scope, args, kwargs: active)(None, (), {})
 
 
 async def _awaited(active: RunningOperation, inner: Awaitable[Any]) -> Any:
@@ -149,8 +149,10 @@ def _async_items(
     function: Callable[..., AsyncGenerator[Any, Any]], begun: Callable[..., RunningOperation | None]
 ) -> Any:
     @functools.wraps(function)
-    async def items_async(made: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[Any, Any]:
-        active = begun(made, args, kwargs)
+    async def items_async(
+        call_scope: Scope, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> AsyncGenerator[Any, Any]:
+        active = begun(call_scope, args, kwargs)
         inner = function(*args, **kwargs)
         # `yield from` does not exist for these: items and exceptions are handed through one by one.
         step, problem = inner.asend(None), None
@@ -232,10 +234,10 @@ class _Arguments:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._signature = inspect.signature(function)
         parameters = list(self._signature.parameters.values())
-        self._simple = all(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
+        self._simple = all(parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
         self._own = bool(parameters) and parameters[0].name in ("self", "cls")
-        self._names = [one.name for one in parameters[self._own :]]
-        self._required = sum(one.default is inspect.Parameter.empty for one in parameters)
+        self._names = [parameter.name for parameter in parameters[self._own :]]
+        self._required = sum(parameter.default is inspect.Parameter.empty for parameter in parameters)
         self._most = len(parameters)
 
     def pairs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterable[tuple[str, Any]] | None:
@@ -252,7 +254,7 @@ class _Arguments:
             if how is inspect.Parameter.VAR_KEYWORD:
                 pairs += value.items()
             elif how is inspect.Parameter.VAR_POSITIONAL:
-                pairs += [(name, one) for one in value]
+                pairs += [(name, argument) for argument in value]
             else:
                 pairs.append((name, value))
         return pairs

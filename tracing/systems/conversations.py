@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tracing.errors import DataError
-from tracing.validation import unknown_key
+from tracing.suggestions import unknown_key
 
 Split = Literal["train", "validation", "test", "sealed"]
 

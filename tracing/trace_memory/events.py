@@ -99,25 +99,25 @@ def moment(time: Time | None, what: str = "time") -> float | None:
     return float(time)
 
 
-def check_type(kind: object, known: Sequence[str] = TYPES) -> None:
+def check_type(kind: object, types: Sequence[str] = TYPES) -> None:
     """Return if this is an event type.
 
     Raises:
         DataError: it is none.
     """
-    if kind not in known:
+    if kind not in types:
         raise DataError(f"type: {kind!r} is not an event type; choose one of {', '.join(TYPES)}")
 
 
-def check_arguments(given: Mapping[str, Any], known: type, what: str) -> None:
+def check_arguments(arguments: Mapping[str, Any], shape: type, what: str) -> None:
     """Return if a TypedDict `known` has all these keys: at run time Python itself accepts any.
 
     Raises:
         DataError: it does not; the message names the unknown `what` and those that there are.
     """
-    for name in given:
-        if name not in known.__annotations__:
-            raise DataError(f"{name}: unknown {what}; choose {', '.join(known.__annotations__)}")
+    for name in arguments:
+        if name not in shape.__annotations__:
+            raise DataError(f"{name}: unknown {what}; choose {', '.join(shape.__annotations__)}")
 
 
 def checked_name(what: str, name: object, *, empty: bool = False) -> str:
@@ -164,7 +164,7 @@ def structured(value: Any) -> Any:
 def plain(value: Any) -> str:
     """A JSON value as a model reads it with few tokens: `price: 812, parts: [HX-20, HX-21]`."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_inner(one)}" for key, one in value.items())
+        return ", ".join(f"{key}: {_inner(part)}" for key, part in value.items())
     return _inner(value)
 
 

@@ -40,10 +40,10 @@ def graph_in(path: Path) -> ExecutionGraph:
 
 def events_of_graph(graph: ExecutionGraph) -> list[Event]:
     """The events of a graph in the order of their times; an operation that is still open is left out."""
-    return sorted([*_said(graph), *_done(graph)], key=lambda event: event.time)
+    return sorted([*_message_events(graph), *_operation_events(graph)], key=lambda event: event.time)
 
 
-def _done(graph: ExecutionGraph) -> Iterable[Event]:
+def _operation_events(graph: ExecutionGraph) -> Iterable[Event]:
     for operation in graph.operations.values():
         if operation.status == "open":
             continue
@@ -56,12 +56,12 @@ def _done(graph: ExecutionGraph) -> Iterable[Event]:
         agent = _first(operation.attributes, _AGENT)
         if agent is not None:
             facts["agent"] = str(agent)
-        value = operation.error if operation.status == "error" else _made(graph, operation)
+        value = operation.error if operation.status == "error" else _operation_value(graph, operation)
         kind, key = "step", operation.name
         if operation.kind == "tool":
             kind, key = "tool_call", str(_first(operation.attributes, _TOOL_NAMES) or operation.name)
-            given = structured(_first(operation.attributes, _ARGUMENTS))
-            facts["arguments"] = given if isinstance(given, Mapping) else _values(graph, operation.inputs)
+            arguments = structured(_first(operation.attributes, _ARGUMENTS))
+            facts["arguments"] = arguments if isinstance(arguments, Mapping) else _values(graph, operation.inputs)
         elif operation.kind == "decision":
             kind = "decision"
             facts |= {
@@ -70,11 +70,11 @@ def _done(graph: ExecutionGraph) -> Iterable[Event]:
         yield Event(event, kind, key, value, facts, started, session=session)
 
 
-def _made(graph: ExecutionGraph, operation: Operation) -> Any:
+def _operation_value(graph: ExecutionGraph, operation: Operation) -> Any:
     """What an operation made, without messages, which are events of their own."""
-    told = structured(_first(operation.attributes, _RESULT)) if operation.kind == "tool" else None
-    if told is not None:
-        return told
+    result = structured(_first(operation.attributes, _RESULT)) if operation.kind == "tool" else None
+    if result is not None:
+        return result
     if operation.kind in _MODEL_CALLS:
         return None
     values = _values(graph, operation.outputs)
@@ -85,27 +85,27 @@ def _made(graph: ExecutionGraph, operation: Operation) -> Any:
 
 def _values(graph: ExecutionGraph, links: Iterable[Link]) -> dict[str, Any]:
     """Values by role; those of a role that repeats are a list."""
-    found: dict[str, list[Any]] = {}
+    by_role: dict[str, list[Any]] = {}
     for role, vid in links:
         variable = graph.variables[vid]
         if variable.kind not in ("message", "prompt"):
-            found.setdefault(role, []).append(variable.value)
-    return {role: each[0] if len(each) == 1 else each for role, each in found.items()}
+            by_role.setdefault(role, []).append(variable.value)
+    return {role: role_values[0] if len(role_values) == 1 else role_values for role, role_values in by_role.items()}
 
 
-def _said(graph: ExecutionGraph) -> Iterable[Event]:
+def _message_events(graph: ExecutionGraph) -> Iterable[Event]:
     times: dict[str, float] = {}
     for operation in graph.operations.values():
         for _, vid in (*operation.inputs, *operation.outputs):
             times.setdefault(vid, operation.started or 0.0)
-    seen: set[str] = set()
+    ids: set[str] = set()
     for variable in graph.variables.values():
         if variable.kind != "message" or not isinstance(variable.value, str) or not variable.value:
             continue
         session = _session_name(graph, variable.session)
         event = digest("message", session, variable.name, variable.value)
-        if event not in seen:
-            seen.add(event)
+        if event not in ids:
+            ids.add(event)
             yield Event(
                 event, "message", variable.name, variable.value, {}, times.get(variable.id, 0.0), session=session
             )

@@ -10,25 +10,42 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 from tracing.errors import ConfigError, DataError
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory import semantic, upkeep
+from tracing.trace_memory.event_filters import FilterArguments, filter_of, newest
+from tracing.trace_memory.event_writer import Writer
 from tracing.trace_memory.events import Event, EventType, Time, check_arguments, moment
-from tracing.trace_memory.filters import Wanted, filter_of, newest
-from tracing.trace_memory.rows import Place, row_of
-from tracing.trace_memory.stores.opening import open_storage
-from tracing.trace_memory.stores.storage import StoreError, Tenant
+from tracing.trace_memory.stores import open_storage
+from tracing.trace_memory.stores.storage import StoreError, Tenant, event_of, row_of
 from tracing.trace_memory.tools import with_calls_recorded
-from tracing.trace_memory.upkeep import Problem, event_of
-from tracing.trace_memory.writer import Writer
+from tracing.trace_memory.upkeep import Problem
 
 if TYPE_CHECKING:
     from tracing.graph.execution_graph import ExecutionGraph
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Place(TypedDict, total=False):
+    """Where an event belongs, if not where the memory says.
+
+    Attributes:
+        id: of the event. An id that this process has used already adds nothing.
+        time: when it began; by default now.
+        project, session, shared: as in `TraceMemory`.
+        sync: whether to return only once it is durable.
+    """
+
+    id: str
+    time: Time
+    project: str
+    session: str
+    shared: bool
+    sync: bool
 
 
 class TraceMemory:
@@ -197,19 +214,19 @@ class TraceMemory:
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def recall(self, *, limit: int | None = 100, **wanted: Unpack[Wanted]) -> list[Event]:
-        """The newest events that pass the filters (`Wanted`), oldest first.
+    def recall(self, *, limit: int | None = 100, **arguments: Unpack[FilterArguments]) -> list[Event]:
+        """The newest events that pass the filters (`FilterArguments`), oldest first.
 
         Raises:
             StoreError: the store cannot be read, or an event is damaged.
             DataError: a filter is malformed.
         """
         self.flush()
-        condition = filter_of(wanted, project=self.project, session=self.session)
+        condition = filter_of(arguments, project=self.project, session=self.session)
         query, values = newest(condition, _checked_limit(limit), self._storage.like)
         return [event_of(row) for row in reversed(self._storage.read(query, values))]
 
-    def search(self, text: str, *, limit: int = 10, **wanted: Unpack[Wanted]) -> list[Event]:
+    def search(self, text: str, *, limit: int = 10, **arguments: Unpack[FilterArguments]) -> list[Event]:
         """The events whose content is nearest to `text` in meaning, nearest first, among those that pass the filters.
 
         Events that have no vector yet get one first. Every vector that the filters admit is compared.
@@ -221,7 +238,7 @@ class TraceMemory:
         if self._embedding is None:
             raise ConfigError("this trace memory has no embedding; give it one: TraceMemory(…, embedding=…)")
         self.flush()
-        condition = filter_of(wanted, project=self.project, session=self.session)
+        condition = filter_of(arguments, project=self.project, session=self.session)
         semantic.index(self._storage, self._embedding, condition, event_of)
         limit = _checked_limit(limit) or 0
         return [event_of(row) for row in semantic.nearest(self._storage, self._embedding, text, condition, limit)]
@@ -289,7 +306,7 @@ class TraceMemory:
             type=kind,
             key=key,
             value=value,
-            metadata={name: one for name, one in facts.items() if one is not None},
+            metadata={name: fact for name, fact in facts.items() if fact is not None},
             time=self._clock() if at is None else at,
             project=place.get("project", self.project),
             session=place.get("session", self.session),

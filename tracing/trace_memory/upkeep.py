@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracing.trace_memory.event_filters import SELECTED
 from tracing.trace_memory.events import DAMAGED, TYPES, Event, as_json
-from tracing.trace_memory.filters import SELECTED
 from tracing.trace_memory.stores.storage import Row, Storage, StoreError
 
 _FLOAT_BYTES = 4
@@ -28,7 +27,7 @@ def check(storage: Storage, read: Callable[[Row], Event]) -> list[Problem]:
     """What is wrong with the store and with the events that its tenant sees."""
     return [
         *(Problem(fault) for fault in storage.faults()),
-        *(Problem(said, str(row[1])) for row, said in _damaged(storage, read)),
+        *(Problem(fault, str(row[1])) for row, fault in _damaged(storage, read)),
         *(Problem("its vector is broken", str(event)) for _, event in _broken_vectors(storage)),
     ]
 
@@ -42,7 +41,7 @@ def repair(storage: Storage, tenant_process: str, read: Callable[[Row], Event]) 
     Raises:
         StoreError: the store itself cannot be repaired.
     """
-    found = check(storage, read)
+    problems = check(storage, read)
     storage.repair()
     for row, _ in _damaged(storage, read):
         number, process, kind, value, metadata = row[0], row[3], row[7], row[9], row[10]
@@ -50,21 +49,21 @@ def repair(storage: Storage, tenant_process: str, read: Callable[[Row], Event]) 
             raw = {"type": kind, "value": value, "metadata": metadata}
             storage.replace_content(number, DAMAGED, as_json("value", raw), "{}")
     storage.add_vectors([(number, "", b"") for number, _ in _broken_vectors(storage)])
-    return found
+    return problems
 
 
 def _damaged(storage: Storage, read: Callable[[Row], Event]) -> list[tuple[Row, str]]:
-    found = []
+    damaged = []
     for rows in storage.stream(f"SELECT {SELECTED} FROM events e ORDER BY e.number"):
         for row in rows:
             try:
                 event = read(row)
             except StoreError as error:
-                found.append((row, str(error)))
+                damaged.append((row, str(error)))
                 continue
             if event.type not in (*TYPES, DAMAGED):
-                found.append((row, f"has the unknown type {event.type!r}"))
-    return found
+                damaged.append((row, f"has the unknown type {event.type!r}"))
+    return damaged
 
 
 def _broken_vectors(storage: Storage) -> list[tuple[int, str]]:
@@ -83,31 +82,3 @@ def _broken_vectors(storage: Storage) -> list[tuple[int, str]]:
             )
             broken += [(int(number), str(event)) for number, event in storage.read(query, (model, length)) if model]
     return broken
-
-
-def event_of(row: Row) -> Event:
-    """The event of a row.
-
-    Raises:
-        StoreError: its content cannot be read.
-    """
-    _, event, entity, process, project, session, shared, kind, key, value, metadata, time = row
-    try:
-        facts = json.loads(metadata)
-        if not isinstance(facts, dict):
-            raise ValueError("its metadata is not a mapping")
-        return Event(
-            str(event),
-            kind,
-            key,
-            json.loads(value),
-            facts,
-            float(time),
-            entity,
-            process,
-            project,
-            session,
-            bool(shared),
-        )
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"event {event!r} cannot be read ({error}); call repair()") from None

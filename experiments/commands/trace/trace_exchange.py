@@ -13,7 +13,7 @@ from experiments.commands.choice import SuggestingChoice
 from experiments.display.terminal import one_line, say, shortened
 from tracing.errors import TraceError
 from tracing.files.loading import load_trace
-from tracing.files.saving import save_trace
+from tracing.files.trace_file import save_trace
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import FORMATS, format_named
 

@@ -258,8 +258,8 @@ def slice_(
     """
     from experiments.views.trace_tree import tree_lines
     from tracing.errors import TraceError
-    from tracing.files.saving import records_of, save_trace
-    from tracing.graph.filters import Filter
+    from tracing.files.trace_file import records_of, save_trace
+    from tracing.graph.operation_filter import Filter
 
     graph = _loaded(file)
     start = _full_id(start, {**graph.variables, **graph.operations})
@@ -300,7 +300,7 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
     Exits with 1 where they differ, as diff does.
     """
     from experiments.views.trace_difference import difference_lines, difference_record
-    from tracing.graph.comparison import compare
+    from tracing.graph.graph_comparison import compare
 
     first_graph, second_graph = _loaded(first), _loaded(second)
     comparison = compare(first_graph, second_graph)

@@ -13,8 +13,8 @@ from pydantic.fields import FieldInfo
 
 from experiments.data.reading import Reading
 from tracing.errors import DataError
+from tracing.suggestions import unknown_key
 from tracing.systems.conversations import problems_of
-from tracing.validation import unknown_key
 
 SEPARATOR = "|"
 """Between several values in one cell of a CSV file."""

@@ -30,7 +30,7 @@ from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import TraceError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.any_trace import read_graph
+from tracing.interchange import read_graph
 from tracing.interchange.speech import ASSISTANT, USER
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tracing.trace_memory.event_filters import FilterArguments
 from tracing.trace_memory.events import Event
-from tracing.trace_memory.filters import Wanted
 
 FEWEST = 3
 """Events recalled at least: where a filter admits fewer, the nearest of the others follow, since words may mislead."""
@@ -46,10 +46,10 @@ class Known:
         return cls(frozenset(e.process for e in acts), frozenset(e.key for e in acts), tuple(years))
 
 
-def filters_of(question: str, known: Known) -> list[Wanted]:
+def filters_of(question: str, known: Known) -> list[FilterArguments]:
     """Filters to try one after the other, the strictest first and none at last, until one admits an event."""
     words = _words(question)
-    strict: Wanted = {}
+    strict: FilterArguments = {}
     named = [one for one in sorted(known.processes) if (said := _words(one)) and said <= words]
     if len(named) == 1:
         strict["process"] = named[0]
@@ -59,7 +59,7 @@ def filters_of(question: str, known: Known) -> list[Wanted]:
     if day is not None:
         strict["since"], strict["until"] = day.timestamp(), day.timestamp() + _SECONDS_A_DAY
     keys = [key for key in sorted(known.keys) if (said := _words(key) - _STOP) and said <= words]
-    tried: list[Wanted] = []
+    tried: list[FilterArguments] = []
     if keys:
         tried.append({**strict, "key": keys})
         tried.append({"key": keys})

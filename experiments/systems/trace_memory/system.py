@@ -27,8 +27,8 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.session_times import moment_of
 from tracing.systems.texts import Text, noted, noted_again
+from tracing.trace_memory.event_filters import FilterArguments
 from tracing.trace_memory.events import Event, moment
-from tracing.trace_memory.filters import Wanted
 from tracing.trace_memory.memory import TraceMemory
 
 _ENTITY = "conversation"
@@ -160,7 +160,7 @@ class TraceMemorySystem:
         else:
             answer_again(parts, candidate["answer"], access.task)
 
-    def _filtered(self, question: str, events: Sequence[Event]) -> tuple[Wanted, set[str]]:
+    def _filtered(self, question: str, events: Sequence[Event]) -> tuple[FilterArguments, set[str]]:
         """The strictest filter of a question that admits an event, and the ids of those that it admits."""
         everything = {event.id for event in events}
         if not self.filtered or not events:

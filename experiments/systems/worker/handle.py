@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from experiments.systems.worker.fingerprint import fingerprint
 from tracing.errors import ConfigError, MemorySystemError, WorkerDiedError
-from tracing.llm.forwarding.answering import unmade
+from tracing.llm.forwarding.forwarded_calls import unmade
 from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import redact
 from tracing.systems.protocol import Memory

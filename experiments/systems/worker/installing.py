@@ -22,7 +22,7 @@ from experiments.systems.worker.handle import Worker
 from experiments.systems.worker.messages import CHECK
 from experiments.systems.worker.pythons import python_for
 from tracing.errors import ConfigError, InstallError, MemorySystemError
-from tracing.llm.forwarding.errors import read
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.serving.child_process import start_child
 from tracing.recording.redaction import excerpt
 from tracing.version import memtune_version

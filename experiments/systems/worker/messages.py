@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tracing.errors import MemorySystemError
-from tracing.files.lines import record_of
+from tracing.files.trace_lines import record_of
 from tracing.graph.elements import Variable
 from tracing.recording.recorder import Recorder
 from tracing.systems.conversations import Conversation, Question

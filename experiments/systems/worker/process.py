@@ -25,8 +25,8 @@ from experiments.systems.worker.fingerprint import fingerprint
 from experiments.systems.worker.interventions import ForwardedIntervention
 from experiments.systems.worker.messages import CHECK, METHODS, read, result_written, take_in
 from tracing.errors import MemorySystemError, MemtuneError, in_one_line
-from tracing.llm.forwarding.errors import written as error_written
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
+from tracing.llm.forwarding.forwarded_errors import written as error_written
 from tracing.llm.threads import GivenUp
 from tracing.plugins import look_in
 from tracing.recording.processes import take_over

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.systems.worker.environment import Environment
 from tracing.errors import RunError
-from tracing.llm.forwarding.errors import read
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.recording.redaction import excerpt
 
 _WITHIN_S = 600.0

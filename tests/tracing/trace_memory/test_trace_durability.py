@@ -19,9 +19,9 @@ from word_vectors import WordVectors
 
 from tracing.conformance import require
 from tracing.trace_memory import StoreError, TraceMemory
+from tracing.trace_memory.event_writer import MOST_WAITING, Writer
 from tracing.trace_memory.stores import sqlite_storage
 from tracing.trace_memory.stores.storage import Row
-from tracing.trace_memory.writer import MOST_WAITING, Writer
 
 AGENT = Path(__file__).with_name("writing_agent.py")
 ROOT = Path(__file__).resolve().parents[3]

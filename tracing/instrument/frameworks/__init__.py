@@ -34,10 +34,10 @@ def langchain(*, answers: Collection[str] = ANSWERS) -> Instrumentation:
     from tracing.instrument.frameworks.langchain_runs import follow_runs
     from tracing.instrument.frameworks.langchain_vectors import record_vectors
 
-    made = Instrumentation()
-    follow_runs(made, answers)
-    record_vectors(made)
-    return made
+    instrumentation = Instrumentation()
+    follow_runs(instrumentation, answers)
+    record_vectors(instrumentation)
+    return instrumentation
 
 
 def langgraph(*, answers: Collection[str] = ANSWERS) -> Instrumentation:
@@ -59,9 +59,9 @@ def langgraph(*, answers: Collection[str] = ANSWERS) -> Instrumentation:
     _require("langgraph", "LangGraph", "langgraph")
     from tracing.instrument.frameworks.langgraph_stores import record_stores
 
-    made = langchain(answers=answers)
-    record_stores(made)
-    return made
+    instrumentation = langchain(answers=answers)
+    record_stores(instrumentation)
+    return instrumentation
 
 
 def langmem(manager: Any) -> Instrumentation:
@@ -82,10 +82,10 @@ def langmem(manager: Any) -> Instrumentation:
     _require("langmem", "LangMem", "langmem")
     from tracing.instrument.frameworks.langchain_runs import managing
 
-    made = langgraph()
+    instrumentation = langgraph()
     for name in ("invoke", "ainvoke"):
-        made.replace(manager, name, recorded(managing))
-    return made
+        instrumentation.replace(manager, name, recorded(managing))
+    return instrumentation
 
 
 def llama_index() -> Instrumentation:
@@ -106,10 +106,10 @@ def llama_index() -> Instrumentation:
     from tracing.instrument.frameworks.llama_index_memory import record_memory
     from tracing.instrument.frameworks.llama_index_runs import follow_spans
 
-    made = Instrumentation()
-    follow_spans(made)
-    record_memory(made)
-    return made
+    instrumentation = Instrumentation()
+    follow_spans(instrumentation)
+    record_memory(instrumentation)
+    return instrumentation
 
 
 def _require(module: str, name: str, package: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -25,28 +25,28 @@ from tracing.instrument.frameworks.langchain_values import (
 )
 from tracing.instrument.frameworks.langchain_vectors import found_document
 from tracing.instrument.library_calls import ModelCall
-from tracing.instrument.memories import Search
-from tracing.instrument.patches import Instrumentation
-from tracing.instrument.steps import Step, begun, known_in, opened, opened_step, running, step_here
+from tracing.instrument.library_memories import Search
+from tracing.instrument.patches import Instrumentation, ResultHandler
+from tracing.instrument.program_steps import Step, begun, opened_step, registry_of, running, step_here, step_scope
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder, variable
 from tracing.recording.scope import current
 
 
-def follow_runs(made: Instrumentation, answers: Collection[str]) -> None:
-    """Let every run be recorded until `made` is undone; does nothing where they are already."""
+def follow_runs(instrumentation: Instrumentation, answers: Collection[str]) -> None:
+    """Let every run be recorded until the instrumentation is undone; does nothing where they are already."""
     if any(isinstance(hook[0].get(), _Runs) for hook in hooks._configure_hooks):
         return
     runs = _Runs(answers)
     # The default is what every thread and task sees that has set nothing, which is all of them.
-    seen: ContextVar[Any] = ContextVar("memtune_langchain_runs", default=runs)
-    hooks.register_configure_hook(seen, True)
+    hook_variable: ContextVar[Any] = ContextVar("memtune_langchain_runs", default=runs)
+    hooks.register_configure_hook(hook_variable, True)
 
     def forget() -> None:
-        hooks._configure_hooks[:] = [hook for hook in hooks._configure_hooks if hook[0] is not seen]
+        hooks._configure_hooks[:] = [hook for hook in hooks._configure_hooks if hook[0] is not hook_variable]
 
-    made.also(forget)
-    made.also(running(runs.here))
+    instrumentation.also(forget)
+    instrumentation.also(running(runs.here))
 
 
 class _Run(Step):
@@ -91,23 +91,23 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
             self._runs[run_id] = outer
             return
         run = self._runs[run_id] = _Run(name, run_id, metadata, outer)
-        run.said, run.given = state_links(known_in(run.recorder), inputs, run.channels, run.thread)
+        run.messages, run.arguments = state_links(registry_of(run.recorder), inputs, run.channels, run.thread)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **facts: Any) -> None:
-        run = self._left(run_id)
+        run = self._take_step(run_id)
         if run is None:
             return
         for key, value in updates_of(outputs):
             answer = self._answer(run, key, value)
             if answer is not None:
-                op = run.operation() if run.replies else run.read([*run.said, *run.held()])
+                op = run.operation() if run.replies else run.read([*run.messages, *run.inputs()])
                 op.output("prediction", answer, name="prediction", kind="prediction")
             elif run.place is not None and value is not None and not any(map(is_message, items_of(value))):
                 self._write(run, key, value)
         run.end()
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **facts: Any) -> None:
-        run = self._left(run_id)
+        run = self._take_step(run_id)
         if run is not None:
             failed = all(kind.__name__ != "GraphBubbleUp" for kind in type(error).__mro__)  # which is an interrupt
             if failed and run.place is not None:
@@ -122,28 +122,28 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
         name = facts.get("name") or (serialized or {}).get("name") or "tool"
         run = _Run(name, run_id, facts.get("metadata") or {}, self._runs.get(parent_run_id))
         self._runs[run_id] = run
-        asked = known_in(run.recorder).by_key.get(("call", facts.get("tool_call_id")))
+        request = registry_of(run.recorder).by_key.get(("call", facts.get("tool_call_id")))
         arguments = facts.get("inputs") or input_str
-        run.given = [("call", asked or variable(arguments, name=name, kind="request"))]
-        run.read(run.given, "tool")
+        run.arguments = [("call", request or variable(arguments, name=name, kind="request"))]
+        run.read(run.arguments, "tool")
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **facts: Any) -> None:
-        run = self._left(run_id)
+        run = self._take_step(run_id)
         if run is None:
             return
-        known, call = known_in(run.recorder), getattr(output, "tool_call_id", None)
-        shown = text_of(output) if isinstance(output, ToolMessage) else output
-        kind = "context" if run.found else "value"
-        made = run.read(run.held(), "tool").output("result", shown, name=run.name, kind=kind)
+        registry, call = registry_of(run.recorder), getattr(output, "tool_call_id", None)
+        result = text_of(output) if isinstance(output, ToolMessage) else output
+        kind = "context" if run.contexts else "value"
+        result_variable = run.read(run.inputs(), "tool").output("result", result, name=run.name, kind=kind)
         if call:
-            known.keep(made, key=("result", call))
-        if run.found:
-            known.shows[id(made)] = list(run.found)
+            registry.keep(result_variable, key=("result", call))
+        if run.contexts:
+            registry.shows[id(result_variable)] = list(run.contexts)
         run.end()
 
     on_tool_error = on_chain_error
 
-    def _left(self, run_id: UUID) -> _Run | None:
+    def _take_step(self, run_id: UUID) -> _Run | None:
         """The step that began with this run, if it did and can still be recorded."""
         run = self._runs.pop(run_id, None)
         return run if run is not None and run.run == run_id and not run.recorder.ended else None
@@ -156,8 +156,8 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
             return None
         last = items_of(value)[-1]
         if isinstance(last, AIMessage):
-            seen = known_in(run.recorder).by_key.get(message_key(last, run.thread))
-            old = seen is not None and all(seen is not reply for _, reply in run.replies)
+            message = registry_of(run.recorder).by_key.get(message_key(last, run.thread))
+            old = message is not None and all(message is not reply for _, reply in run.replies)
             return None if old or last.tool_calls else text_of(last) or None
         if isinstance(last, Mapping) and last.get("role") in ("assistant", "ai"):
             return str(last.get("content"))
@@ -165,15 +165,15 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
 
     def _write(self, run: _Run, key: str, value: Any) -> None:
         """A node gives a value to the nodes after it."""
-        if not run.replies and not run.held():
+        if not run.replies and not run.inputs():
             return  # made of nothing that is known
-        kind = "fact" if run.replies else "context" if run.found else "value"
-        op = run.operation() if run.replies else run.read(run.held())
-        made = op.output(key, value, name=key, kind=kind)
+        kind = "fact" if run.replies else "context" if run.contexts else "value"
+        op = run.operation() if run.replies else run.read(run.inputs())
+        output = op.output(key, value, name=key, kind=kind)
         if run.caller is not None and key == "output":
-            run.caller.given.append((run.name, made))
+            run.caller.arguments.append((run.name, output))
         else:
-            run.channels.setdefault(key, []).append((value, made))
+            run.channels.setdefault(key, []).append((value, output))
 
     # --- models ----------------------------------------------------------------------------------------------------
 
@@ -185,11 +185,11 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
             return
         run = self._runs.get(parent_run_id)
         step, thread = step_here(run), run.thread if run is not None else ""
-        links = request_links(known_in(recorder), messages[0], step.name if step is not None else "chat", thread)
-        asked = (facts.get("invocation_params") or {}).get("model") or (facts.get("metadata") or {}).get(
+        links = request_links(registry_of(recorder), messages[0], step.name if step is not None else "chat", thread)
+        model = (facts.get("invocation_params") or {}).get("model") or (facts.get("metadata") or {}).get(
             "ls_model_name"
         )
-        self._calls[run_id] = ModelCall(step, links, str(asked or "")), thread
+        self._calls[run_id] = ModelCall(step, links, str(model or "")), thread
 
     def on_llm_start(self, serialized: Any, prompts: list[str], *, run_id: UUID, **facts: Any) -> None:
         self.on_chat_model_start(serialized, [[HumanMessage(prompts[0])]], run_id=run_id, **facts)
@@ -200,22 +200,25 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
             return
         generation = response.generations[0][0]
         message = getattr(generation, "message", None)
-        usage, told = getattr(message, "usage_metadata", None) or {}, getattr(message, "response_metadata", None) or {}
+        usage, metadata = (
+            getattr(message, "usage_metadata", None) or {},
+            getattr(message, "response_metadata", None) or {},
+        )
         tools = getattr(message, "tool_calls", None) or []
         text = text_of(message) if message is not None else generation.text
-        asked_for = [{"name": one["name"], "arguments": one["args"]} for one in tools]
+        tool_requests = [{"name": tool_call["name"], "arguments": tool_call["args"]} for tool_call in tools]
         reply = call.answered(
             text,
-            {"content": text, "tool_calls": asked_for} if tools else text,
-            model=str(told.get("model_name") or ""),
+            {"content": text, "tool_calls": tool_requests} if tools else text,
+            model=str(metadata.get("model_name") or ""),
             read=int(usage.get("input_tokens") or 0),
             written=int(usage.get("output_tokens") or 0),
         )
         if reply is not None and message is not None:
-            known = known_in(call.recorder)
-            known.keep(reply, key=message_key(message, thread), thing=message)
-            for one in tools:
-                known.keep(reply, key=("call", one["id"]))
+            registry = registry_of(call.recorder)
+            registry.keep(reply, key=message_key(message, thread), thing=message)
+            for tool_call in tools:
+                registry.keep(reply, key=("call", tool_call["id"]))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **facts: Any) -> None:
         call, _ = self._calls.pop(run_id, (None, ""))
@@ -231,8 +234,10 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
         if recorder is None or recorder.ended:
             return
         step = step_here(self._runs.get(parent_run_id))
-        asked = variable(query, name="query", kind="query")
-        op = begun("retrieve", "retrieval", step.scope if step is not None else current.get(), [("query", asked)])
+        query_variable = variable(query, name="query", kind="query")
+        op = begun(
+            "retrieve", "retrieval", step.scope if step is not None else current.get(), [("query", query_variable)]
+        )
         self._searches[run_id] = op, Search(recorder, op, step)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **facts: Any) -> None:
@@ -250,11 +255,11 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
 
 
 @contextmanager
-def managing(recorder: Recorder, given: Any, *args: Any, **kwargs: Any) -> Iterator[Callable[[Any], None]]:
+def managing(recorder: Recorder, state: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
     """One step, around a call of a LangMem manager."""
     step = Step("manage_memory", outer=step_here())
-    step.said, step.given = state_links(known_in(recorder), given, {}, "")
-    with opened(step):
+    step.messages, step.arguments = state_links(registry_of(recorder), state, {}, "")
+    with step_scope(step):
         yield lambda _: None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from tracing.graph.elements import Variable
-from tracing.instrument.steps import Known, Link
+from tracing.instrument.program_steps import Link, VariableRegistry
 from tracing.recording.recorder import variable
 
 Channels = dict[str, list[tuple[object, Variable]]]
@@ -30,68 +30,81 @@ def message_key(message: BaseMessage, thread: str) -> Hashable:
     return ("message", thread, message.id) if message.id else None
 
 
-def known_message(known: Known, message: BaseMessage, thread: str) -> Variable | None:
+def recorded_message(registry: VariableRegistry, message: BaseMessage, thread: str) -> Variable | None:
     """The variable of a message that was seen before: by its id or, without one, as an object; by its tool call."""
     key = message_key(message, thread)
-    found = known.of(message) if key is None else known.by_key.get(key)
-    if found is None and isinstance(message, ToolMessage):
-        return known.by_key.get(("result", message.tool_call_id))
-    return found
+    message_variable = registry.of(message) if key is None else registry.by_key.get(key)
+    if message_variable is None and isinstance(message, ToolMessage):
+        return registry.by_key.get(("result", message.tool_call_id))
+    return message_variable
 
 
-def said_message(known: Known, message: Any, thread: str) -> Variable | None:
+def conversation_message(registry: VariableRegistry, message: Any, thread: str) -> Variable | None:
     """The variable of what user or assistant said, with the message's id as its name; None for other messages.
 
     A message that has another text than before under the same id is a new version.
     """
     if isinstance(message, Mapping):
         text, key, name = message["content"], None, str(message.get("id") or message["role"])
-        found, facts = known.of(text), {"role": message["role"]}
-        said = isinstance(text, str) and message["role"] in ("user", "human", "assistant", "ai")
+        previous, facts = registry.of(text), {"role": message["role"]}
+        is_conversation = isinstance(text, str) and message["role"] in ("user", "human", "assistant", "ai")
     else:
         text, key, name = text_of(message), message_key(message, thread), message.id or message.type
-        found, facts = known_message(known, message, thread), {"role": message.type}
+        previous, facts = recorded_message(registry, message, thread), {"role": message.type}
         facts |= {"speaker": message.name} if message.name else {}
-        said = isinstance(message, HumanMessage | AIMessage)
-    if not said or not text or (found is not None and (found.kind != "message" or found.value == text)):
-        return found
-    made = variable(text, name=name, kind="message", previous=found, **facts)
-    known.keep(made, thing=text)
-    return known.keep(made, key=key, thing=message)
+        is_conversation = isinstance(message, HumanMessage | AIMessage)
+    if (
+        not is_conversation
+        or not text
+        or (previous is not None and (previous.kind != "message" or previous.value == text))
+    ):
+        return previous
+    message_variable = variable(text, name=name, kind="message", previous=previous, **facts)
+    registry.keep(message_variable, thing=text)
+    return registry.keep(message_variable, key=key, thing=message)
 
 
-def state_links(known: Known, state: Any, channels: Channels, thread: str) -> tuple[list[Link], list[Link]]:
+def state_links(
+    registry: VariableRegistry, state: Any, channels: Channels, thread: str
+) -> tuple[list[Link], list[Link]]:
     """What a step was handed: the messages of the conversation, and whatever else is known or is a text."""
-    said: list[Link] = []
+    messages: list[Link] = []
     others: list[Link] = []
     for role, value in fields_of(state):
         items = items_of(value)
         if any(map(is_message, items)):
-            made = (said_message(known, one, thread) for one in items if is_message(one))
-            said += [(role, one) for one in made if one is not None]
+            variables = (conversation_message(registry, element, thread) for element in items if is_message(element))
+            messages += [(role, message) for message in variables if message is not None]
         elif role in channels:
             writes = channels[role]
             writes = writes[-1:] if writes[-1][0] is value else writes  # else a reducer has made it of all
-            others += [(role, one) for _, one in writes]
+            others += [(role, written) for _, written in writes]
         elif isinstance(value, str) and value:
             kind = "query" if role in _QUESTIONS else "value"
-            others.append((role, known.of(value) or known.keep(variable(value, name=role, kind=kind), thing=value)))
+            others.append(
+                (role, registry.of(value) or registry.keep(variable(value, name=role, kind=kind), thing=value))
+            )
         else:
-            others += [(role, one) for one in map(known.of, items) if one is not None]
-    return said, others
+            others += [
+                (role, element_variable) for element_variable in map(registry.of, items) if element_variable is not None
+            ]
+    return messages, others
 
 
-def request_links(known: Known, messages: Sequence[BaseMessage], step: str, thread: str) -> list[Link]:
+def request_links(registry: VariableRegistry, messages: Sequence[BaseMessage], step: str, thread: str) -> list[Link]:
     """What a request is made of: the messages that are known, system messages as prompts, and the rest as it is."""
     links: list[Link] = []
     for message in messages:
-        found, text = known_message(known, message, thread), text_of(message)
-        if found is not None:
-            links += [("messages", found), *(("context", one) for one in known.shows.get(id(found), ()))]
+        recorded, text = recorded_message(registry, message, thread), text_of(message)
+        if recorded is not None:
+            links += [
+                ("messages", recorded),
+                *(("context", context) for context in registry.shows.get(id(recorded), ())),
+            ]
         elif isinstance(message, SystemMessage):
             key = ("prompt", step, text)
-            made = known.by_key.get(key) or known.keep(variable(text, name=step, kind="prompt"), key=key)
-            links.append(("prompt", made))
+            prompt = registry.by_key.get(key) or registry.keep(variable(text, name=step, kind="prompt"), key=key)
+            links.append(("prompt", prompt))
         elif text:
             links.append(("request", variable(text, name=message.type, kind="request")))
     return links
@@ -102,8 +115,8 @@ def updates_of(returned: Any) -> Iterator[tuple[str, Any]]:
     if hasattr(returned, "goto") and hasattr(returned, "update"):
         yield from updates_of(returned.update)
     elif isinstance(returned, list | tuple) and not any(map(is_message, returned)):
-        for one in returned:
-            yield from updates_of(one)
+        for update in returned:
+            yield from updates_of(update)
     elif returned is not None:
         yield from ((key if key != "input" else "output", value) for key, value in fields_of(returned))
 

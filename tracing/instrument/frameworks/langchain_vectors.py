@@ -9,79 +9,76 @@ from typing import Any
 from langchain_core.vectorstores import VectorStore
 
 from tracing.graph.elements import Variable
-from tracing.instrument.memories import Search, deleted, is_at_work, searching, writing, written
-from tracing.instrument.patches import Instrumentation, recorded, with_subclasses
-from tracing.instrument.steps import known_in, step_here
+from tracing.instrument.library_memories import Search, deleted, is_at_work, searching, writing, written
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded, with_subclasses
+from tracing.instrument.program_steps import registry_of, step_here
 from tracing.recording.recorder import Recorder
 
-Done = Callable[[Any], None]
-"""Takes what the store returned."""
 
-
-def record_vectors(made: Instrumentation) -> None:
-    """Record every vector store whose class is imported by now, until `made` is undone."""
+def record_vectors(instrumentation: Instrumentation) -> None:
+    """Record every vector store whose class is imported by now, until the instrumentation is undone."""
     for owner in with_subclasses(VectorStore):
         for name, around in _AROUND.items():
             for method in {name, f"a{name}"} & vars(owner).keys():
-                made.replace(owner, method, recorded(_outermost(around)))
+                instrumentation.replace(owner, method, recorded(_outermost(around)))
 
 
 def found_document(search: Search, document: Any, score: float | None = None) -> Variable:
     """A document that a search has found; without an id nobody can tell which entry it is."""
     if document.id is None:
-        made = search.shown("document", document.page_content)
+        context = search.add_context("document", document.page_content)
     else:
-        made = search.found(("document", document.id), document.id, document.page_content, score=score)
-    return known_in(search.recorder).keep(made, thing=document)
+        context = search.add_result(("document", document.id), document.id, document.page_content, score=score)
+    return registry_of(search.recorder).keep(context, thing=document)
 
 
 def _outermost(around: Callable[..., Any]) -> Callable[..., Any]:
     """Leaves out what a store does inside one of its own methods, or for a retriever."""
 
     @contextmanager
-    def outer(recorder: Recorder, *args: Any, **kwargs: Any) -> Iterator[Done]:
+    def outer(recorder: Recorder, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
         if is_at_work():
             yield lambda _: None
             return
-        with around(recorder, *args, **kwargs) as done:
-            yield done
+        with around(recorder, *args, **kwargs) as on_result:
+            yield on_result
 
     return outer
 
 
 @contextmanager
-def _add(recorder: Recorder, store: Any, documents: Any, *args: Any, **kwargs: Any) -> Iterator[Done]:
-    texts = [getattr(one, "page_content", one) for one in documents]
+def _add(recorder: Recorder, store: Any, documents: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
+    texts = [getattr(document, "page_content", document) for document in documents]
     with writing(recorder, step_here(), texts) as op:
 
-        def done(ids: Sequence[str]) -> None:
+        def on_result(ids: Sequence[str]) -> None:
             for key, text in zip(ids, texts, strict=False):
                 written(recorder, op, ("document", key), key, text)
 
-        yield done
+        yield on_result
 
 
 @contextmanager
-def _delete(recorder: Recorder, store: Any, ids: Any = None, **kwargs: Any) -> Iterator[Done]:
+def _delete(recorder: Recorder, store: Any, ids: Any = None, **kwargs: Any) -> Iterator[ResultHandler]:
     with writing(recorder, step_here(), None) as op:
 
-        def done(_: Any) -> None:
+        def on_result(_: Any) -> None:
             for key in [ids] if isinstance(ids, str) else ids or ():
                 deleted(recorder, op, ("document", key), key)
 
-        yield done
+        yield on_result
 
 
 @contextmanager
-def _search(recorder: Recorder, store: Any, query: str, *args: Any, **kwargs: Any) -> Iterator[Done]:
+def _search(recorder: Recorder, store: Any, query: str, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
     with searching(recorder, step_here(), query) as search:
 
-        def done(documents: Any) -> None:
-            for one in documents:
-                document, score = one if isinstance(one, tuple) else (one, None)
+        def on_result(documents: Any) -> None:
+            for match in documents:
+                document, score = match if isinstance(match, tuple) else (match, None)
                 found_document(search, document, score)
 
-        yield done
+        yield on_result
 
 
 _AROUND: dict[str, Callable[..., Any]] = {

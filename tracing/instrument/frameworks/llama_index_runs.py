@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import BoundArguments
 from typing import Any
@@ -27,18 +27,18 @@ from llama_index.core.workflow import StopEvent, Workflow
 from pydantic import PrivateAttr
 
 from tracing.instrument.library_calls import ModelCall
-from tracing.instrument.memories import Search
-from tracing.instrument.patches import Instrumentation, recorded, with_subclasses
-from tracing.instrument.steps import (
+from tracing.instrument.library_memories import Search
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded, with_subclasses
+from tracing.instrument.program_steps import (
     Link,
     Step,
     begun,
     ending,
-    known_in,
-    opened,
     recalled,
+    registry_of,
     running,
     step_here,
+    step_scope,
     within_step,
 )
 from tracing.recording.operations import ActiveOperation
@@ -48,22 +48,22 @@ from tracing.recording.scope import current
 _ENGINES: tuple[tuple[type, tuple[str, ...]], ...] = ((BaseQueryEngine, ("query", "aquery")), (Workflow, ("run",)))
 
 
-def follow_spans(made: Instrumentation) -> None:
-    """Let every run be recorded until `made` is undone; does nothing where they are already."""
+def follow_spans(instrumentation: Instrumentation) -> None:
+    """Let every run be recorded until the instrumentation is undone; does nothing where they are already."""
     root = get_dispatcher()
-    if any(isinstance(one, _Spans) for one in root.span_handlers):
+    if any(isinstance(handler, _Spans) for handler in root.span_handlers):
         return
     spans = _Spans()
     events = _Events(spans)
     root.add_span_handler(spans)
     root.add_event_handler(events)
-    made.also(lambda: root.span_handlers.remove(spans))
-    made.also(lambda: root.event_handlers.remove(events))
-    made.also(running(spans.here))
+    instrumentation.also(lambda: root.span_handlers.remove(spans))
+    instrumentation.also(lambda: root.event_handlers.remove(events))
+    instrumentation.also(running(spans.here))
     for engine in with_subclasses(BaseChatEngine):
         for name in ("chat", "achat"):
             if name in vars(engine):
-                made.replace(engine, name, recorded(_chatting))
+                instrumentation.replace(engine, name, recorded(_chatting))
 
 
 class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
@@ -100,7 +100,7 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
             self._steps[id_] = outer
         elif any(isinstance(instance, kind) and method in names for kind, names in _ENGINES):
             root = Step("query" if isinstance(instance, BaseQueryEngine) else type(instance).__name__)
-            root.given = _asked(bound_args)
+            root.arguments = _question_links(bound_args)
             self._steps[id_] = self._roots[id_] = root
         if parent_span_id in self._searches:
             self._searches[id_] = None  # part of that search
@@ -116,9 +116,9 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
         op, search = self._searches.pop(id_, None) or (None, None)
         if op is not None and search is not None and not search.recorder.ended:
             for node in result or []:
-                search.found(("node", node.node_id), node.node_id, node.get_content(), score=node.score)
+                search.add_result(("node", node.node_id), node.node_id, node.get_content(), score=node.score)
             op.end()
-        root = self._left(id_)
+        root = self._take_step(id_)
         if root is not None:
             _answered(root, result)
 
@@ -130,11 +130,11 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
         if op is not None:
             op.end(error)
         self.failed(id_, error)
-        root = self._left(id_)
+        root = self._take_step(id_)
         if root is not None:
             root.end(error)
 
-    def _left(self, span: str) -> Step | None:
+    def _take_step(self, span: str) -> Step | None:
         """The step that began with this span."""
         self._steps.pop(span, None)
         self._inside.discard(span)
@@ -142,7 +142,7 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
 
     # --- models ----------------------------------------------------------------------------------------------------
 
-    def asked(self, span: str, messages: Sequence[ChatMessage], model: str) -> None:
+    def requested(self, span: str, messages: Sequence[ChatMessage], model: str) -> None:
         """A request is sent to a model in this span."""
         recorder = current_recorder()
         if recorder is None or recorder.ended or span in self._inside:
@@ -158,16 +158,18 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
             return
         usage = _part(raw, "usage")
         tools = (message.additional_kwargs.get("tool_calls") if message is not None else None) or []
-        called = [{"name": one.function.name, "arguments": one.function.arguments} for one in tools]
+        tool_requests = [
+            {"name": tool_call.function.name, "arguments": tool_call.function.arguments} for tool_call in tools
+        ]
         reply = call.answered(
             text,
-            {"content": text, "tool_calls": called} if called else None,
+            {"content": text, "tool_calls": tool_requests} if tool_requests else None,
             model=str(_part(raw, "model") or ""),
             read=int(_part(usage, "prompt_tokens") or _part(usage, "input_tokens") or 0),
             written=int(_part(usage, "completion_tokens") or _part(usage, "output_tokens") or 0),
         )
         if reply is not None and message is not None:
-            known_in(call.recorder).keep(reply, thing=message)
+            registry_of(call.recorder).keep(reply, thing=message)
 
     def failed(self, span: str, error: BaseException) -> None:
         """It failed."""
@@ -188,10 +190,10 @@ class _Events(BaseEventHandler):  # type: ignore[misc]
     def handle(self, event: Any, **_: Any) -> None:
         span = str(event.span_id)
         if isinstance(event, LLMChatStartEvent):
-            self._spans.asked(span, event.messages, str(event.model_dict.get("model") or ""))
+            self._spans.requested(span, event.messages, str(event.model_dict.get("model") or ""))
         elif isinstance(event, LLMCompletionStartEvent):
-            asked = ChatMessage(role="user", content=event.prompt)
-            self._spans.asked(span, [asked], str(event.model_dict.get("model") or ""))
+            question = ChatMessage(role="user", content=event.prompt)
+            self._spans.requested(span, [question], str(event.model_dict.get("model") or ""))
         elif isinstance(event, LLMChatEndEvent):
             message = event.response.message if event.response is not None else None
             raw = event.response.raw if event.response is not None else None
@@ -209,13 +211,11 @@ def text_of(message: ChatMessage) -> str:
 
 
 @contextmanager
-def _chatting(
-    recorder: Recorder, engine: Any, message: Any, *args: Any, **kwargs: Any
-) -> Iterator[Callable[[Any], None]]:
+def _chatting(recorder: Recorder, engine: Any, message: Any, *args: Any, **kwargs: Any) -> Iterator[ResultHandler]:
     """One step, around the question to a chat engine."""
     step = Step("chat", outer=step_here())
-    step.given = _question(message)
-    with opened(step):
+    step.arguments = _question(message)
+    with step_scope(step):
         yield lambda result: _answered(step, result)
 
 
@@ -230,10 +230,10 @@ def _answered(step: Step, result: Any) -> None:
         )
         return
     result = result.result if isinstance(result, StopEvent) else result
-    said = getattr(result, "response", result)
-    text = text_of(said) if isinstance(said, ChatMessage) else said
-    if isinstance(text, str) and (step.begun or step.given):
-        op = step.operation() if step.replies else step.read(step.held())
+    response = getattr(result, "response", result)
+    text = text_of(response) if isinstance(response, ChatMessage) else response
+    if isinstance(text, str) and (step.begun or step.arguments):
+        op = step.operation() if step.replies else step.read(step.inputs())
         op.output("prediction", text, name="prediction", kind="prediction")
     step.end()
 
@@ -262,37 +262,37 @@ async def _reading_async(step: Step, pieces: Any) -> AsyncIterator[Any]:
 
 
 def _request(recorder: Recorder, messages: Sequence[ChatMessage], step: str) -> list[Link]:
-    known, links = known_in(recorder), []
+    registry, links = registry_of(recorder), []
     for message in messages:
         text = text_of(message)
-        found = known.of(message) or recalled(recorder, text)
-        if found is not None:
-            links.append(("messages", found))
+        earlier = registry.of(message) or recalled(recorder, text)
+        if earlier is not None:
+            links.append(("messages", earlier))
         elif text and message.role == "system":
             key = ("prompt", step, text)
             links.append(
-                ("prompt", known.by_key.get(key) or known.keep(variable(text, name=step, kind="prompt"), key=key))
+                ("prompt", registry.by_key.get(key) or registry.keep(variable(text, name=step, kind="prompt"), key=key))
             )
         elif text:
             links.append(("request", variable(text, name=str(message.role.value), kind="request")))
     return links
 
 
-def _asked(given: BoundArguments) -> list[Link]:
+def _question_links(bound_arguments: BoundArguments) -> list[Link]:
     """The question that a run was given."""
     names = ("str_or_query_bundle", "user_msg", "message", "query", "input")
-    arguments = {**given.arguments, **given.arguments.get("kwargs", {})}
+    arguments = {**bound_arguments.arguments, **bound_arguments.arguments.get("kwargs", {})}
     return next((_question(arguments[name]) for name in names if arguments.get(name)), [])
 
 
-def _question(asked: Any) -> list[Link]:
-    text = text_of(asked) if isinstance(asked, ChatMessage) else getattr(asked, "query_str", asked)
+def _question(question: Any) -> list[Link]:
+    text = text_of(question) if isinstance(question, ChatMessage) else getattr(question, "query_str", question)
     return [("query", variable(text, name="query", kind="query"))] if isinstance(text, str) else []
 
 
-def _query_text(given: BoundArguments) -> str:
-    asked = given.arguments.get("str_or_query_bundle")
-    return str(getattr(asked, "query_str", asked))
+def _query_text(bound_arguments: BoundArguments) -> str:
+    question = bound_arguments.arguments.get("str_or_query_bundle")
+    return str(getattr(question, "query_str", question))
 
 
 def _part(thing: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The edges of a smartcomment document: one from each input of an operation to each of its outputs."""
+"""The edges of a smartcomment document, read by operation, and written: from each input to each output."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
+from msgspec import UNSET
+
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import mapping
+from tracing.interchange.smartcomment.document_rows import rows_in, sound_row
 from tracing.interchange.smartcomment.file_format import (
     EDGE_PLACES,
     EDGES,
@@ -23,6 +26,40 @@ from tracing.interchange.smartcomment.file_format import (
     is_link,
     local_time,
 )
+
+Edge = tuple[int, str, str]
+"""An edge: its position in the file, its source and its target."""
+
+
+def grouped(edges: list[Any], trouble: Callable[[str, str], None]) -> tuple[dict[str, list[Edge]], list[list[Edge]]]:
+    """The edges by operation, and each of those without one; `trouble` is told what is no edge, and where."""
+    groups: dict[str, list[Edge]] = {}
+    loose: list[list[Edge]] = []
+    sound = sound_row("edges")
+    for place, row in enumerate(rows_in("edges", edges)):
+        if type(row) is not sound and not _is_edge(row):
+            trouble(
+                "is not an object with op_id, source_full_node_id and target_full_node_id and was left out",
+                f"data.edges[{place}]",
+            )
+            continue
+        oid, edge = row.op_id, (place, row.source_full_node_id, row.target_full_node_id)
+        if oid in groups:
+            groups[oid].append(edge)
+        elif not oid or oid == NO_OPERATION:
+            loose.append([edge])
+        else:
+            groups[oid] = [edge]
+    return groups, loose
+
+
+def _is_edge(row: Any) -> bool:
+    """Whether an odd row has what an edge needs; its ends may be any values that a dict can have as keys."""
+    if row is None or UNSET in (row.op_id, row.source_full_node_id, row.target_full_node_id):
+        return False
+    ends = (row.source_full_node_id, row.target_full_node_id)
+    return isinstance(row.op_id, str | None) and not any(isinstance(end, list | dict) for end in ends)
+
 
 _Raw = dict[str, Any]
 MOST_EDGES = 1_000_000
@@ -54,7 +91,10 @@ class Edges:
         Raises:
             TraceError: more than a file may have.
         """
-        counts = {one.id: len(self._again(one)) + self._pairs(one) for one in self._graph.operations.values()}
+        counts = {
+            operation.id: len(self._again(operation)) + self._pairs(operation)
+            for operation in self._graph.operations.values()
+        }
         total = sum(counts.values())
         if total > MOST_EDGES:
             widest = self._graph.operations[max(counts, key=counts.__getitem__)]
@@ -69,7 +109,7 @@ class Edges:
     def rows(self) -> Iterator[_Raw]:
         """All edges; if a file does not list them by operation, its edges keep their positions."""
         operations = self._graph.operations.values()
-        if not any(EDGE_PLACES in one.attributes for one in operations):
+        if not any(EDGE_PLACES in operation.attributes for operation in operations):
             for operation in operations:
                 yield from (self._edge_again(raw, operation) for _, raw in self._again(operation))
                 yield from self._new_edges(operation)
@@ -121,9 +161,9 @@ class Edges:
         """Edges from each input to each output, unless one was read."""
         inputs, outputs = self._sides(operation)
         created_at = local_time(operation.started)
-        for source, known in inputs.items():
+        for source, earlier in inputs.items():
             for target, known_too in outputs.items():
-                if not (known and known_too):
+                if not (earlier and known_too):
                     yield {
                         "created_at": created_at,
                         **HERE,

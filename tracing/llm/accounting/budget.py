@@ -30,7 +30,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Holdback:
     """What is kept of a budget for what comes later."""
 
     seconds: float = 0.0
@@ -55,7 +55,7 @@ class _Part:
     money: float | None = None
     until: float | None = None
 
-    def left(self, name: str, spent: Spending) -> float | None:
+    def remaining(self, name: str, spent: Spending) -> float | None:
         allowed = getattr(self, name)
         return None if allowed is None else max(0.0, allowed - getattr(spent - self.before, name))
 
@@ -86,7 +86,7 @@ class Budget:
         self._spent = Spending()
         self._reserved = Spending()
         self._parts: list[_Part] = []
-        self._kept: Callable[[], Kept] = Kept
+        self._holdback: Callable[[], Holdback] = Holdback
         self._timed = True
 
     @property
@@ -117,8 +117,8 @@ class Budget:
         """Seconds until calls are refused, not below 0; None without a limit."""
         whole, share = self.remaining_time()
         if whole is not None:
-            whole = max(0.0, whole - self._kept().seconds)
-        return min((each for each in (whole, share) if each is not None), default=None)
+            whole = max(0.0, whole - self._holdback().seconds)
+        return min((seconds for seconds in (whole, share) if seconds is not None), default=None)
 
     def remaining_time(self) -> tuple[float | None, float | None]:
         """Seconds left of the whole time budget, and of the share that is being spent; None without a limit.
@@ -133,15 +133,15 @@ class Budget:
     def remaining_calls(self) -> tuple[float | None, float | None]:
         """Calls left of the whole budget, and of the parts that are being spent; None without a limit."""
         with self._lock:
-            return self._left_of_whole("calls"), self._left_of_parts("calls")
+            return self._remaining_of_whole("calls"), self._remaining_of_parts("calls")
 
-    def _left_of_whole(self, name: str) -> float | None:
+    def _remaining_of_whole(self, name: str) -> float | None:
         limit = getattr(self.limits, name)
         return None if limit is None else max(0, limit - getattr(self._spent, name))
 
-    def _left_of_parts(self, name: str) -> float | None:
-        left = [part.left(name, self._spent) for part in self._parts]
-        return min((each for each in left if each is not None), default=None)
+    def _remaining_of_parts(self, name: str) -> float | None:
+        remaining = [part.remaining(name, self._spent) for part in self._parts]
+        return min((amount for amount in remaining if amount is not None), default=None)
 
     def check_time(self) -> None:
         """Refuse once the time is up.
@@ -152,23 +152,23 @@ class Budget:
         whole, share = self.remaining_time()
         if whole == 0.0 and self.limits.seconds is not None:
             raise _exceeded("seconds", self.limits.seconds, round(self.seconds))
-        if whole is not None and whole <= self._kept().seconds:
+        if whole is not None and whole <= self._holdback().seconds:
             raise kept_back("time")
         if share == 0.0:
             raise ShareSpentError("its share of the time is over")
 
     @contextmanager
-    def keeping(self, kept: Callable[[], Kept]) -> Iterator[None]:
+    def keeping(self, holdback: Callable[[], Holdback]) -> Iterator[None]:
         """Inside, refuse calls that would take of what is kept, which is asked for each time.
 
         Raises:
             BudgetExceededError: from `reserve` and `check_time`.
         """
-        self._kept = kept
+        self._holdback = holdback
         try:
             yield
         finally:
-            self._kept = Kept
+            self._holdback = Holdback
 
     @contextmanager
     def untimed(self) -> Iterator[None]:
@@ -187,12 +187,12 @@ class Budget:
         """
         self.check_time()
         with self._lock:
-            total, kept = self._spent + self._reserved + most, self._kept().spending
+            total, held_back = self._spent + self._reserved + most, self._holdback().spending
             for name in COUNTED:
                 limit = getattr(self.limits, name)
                 if limit is not None and getattr(total, name) > limit:
                     raise _exceeded(name, limit, getattr(self._spent, name), getattr(self._reserved, name))
-                if limit is not None and getattr(total + kept, name) > limit:
+                if limit is not None and getattr(total + held_back, name) > limit:
                     raise kept_back(name)
             for part in self._parts:
                 part.check(total)
@@ -218,12 +218,12 @@ class Budget:
         """
         with self._lock:
             allowed: dict[str, float | None] = {}
-            kept = self._kept().spending
+            held_back = self._holdback().spending
             for name in COUNTED:
-                whole = self._left_of_whole(name)
-                unkept = None if whole is None else max(0.0, whole - getattr(kept, name))
-                left = [each for each in (unkept, self._left_of_parts(name)) if each is not None]
-                allowed[name] = fraction * min(left) if left else None
+                whole = self._remaining_of_whole(name)
+                unkept = None if whole is None else max(0.0, whole - getattr(held_back, name))
+                limits = [limit for limit in (unkept, self._remaining_of_parts(name)) if limit is not None]
+                allowed[name] = fraction * min(limits) if limits else None
             time_left = self.remaining_seconds()
             until = None if time_left is None else self.seconds + fraction * time_left
             part = _Part(None, self._spent, **allowed, until=until)

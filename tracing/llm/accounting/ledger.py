@@ -1,4 +1,4 @@
-"""The calls a run has paid for, on disk: a resumed run books them as its own calls, not as cache hits."""
+"""The calls a run has paid for, on disk, with room reserved for them: a resumed run books them as its own calls."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import errno
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,11 +17,10 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
-from tracing.llm.accounting.spare_room import SpareRoom
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class LedgerEntry:
     """One paid call.
 
     Attributes:
@@ -41,7 +42,7 @@ class _MemoryLine:
     memory: str
 
 
-_LINE: TypeAdapter[_MemoryLine | Paid] = TypeAdapter(_MemoryLine | Paid)
+_LINE: TypeAdapter[_MemoryLine | LedgerEntry] = TypeAdapter(_MemoryLine | LedgerEntry)
 
 
 class Ledger:
@@ -68,7 +69,7 @@ class Ledger:
         self._path = path
         self._lock = threading.Lock()
         self._failed: str | None = None
-        self._unclaimed: dict[str, Paid] = {}
+        self._unclaimed: dict[str, LedgerEntry] = {}
         self._memories: set[str] = set()
         try:
             if path.exists():
@@ -93,13 +94,13 @@ class Ledger:
                     f"{path}:{number}: is damaged; delete the line: the call it records is then counted as a cache hit"
                 ) from None
 
-    def _take(self, line: _MemoryLine | Paid) -> None:
-        if isinstance(line, Paid):
+    def _take(self, line: _MemoryLine | LedgerEntry) -> None:
+        if isinstance(line, LedgerEntry):
             self._unclaimed.update(dict.fromkeys(line.keys, line))
         else:
             self._memories.add(line.memory)
 
-    def paid(
+    def record_call(
         self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float, took: float = 0.0
     ) -> None:
         """Record a call whose reply has arrived.
@@ -123,16 +124,16 @@ class Ledger:
             }
         )
 
-    def claim(self, keys: Sequence[str]) -> list[Paid]:
+    def claim(self, keys: Sequence[str]) -> list[LedgerEntry]:
         """The calls made before the run was resumed that returned the replies for `keys`, each given once."""
         if not self._has_unclaimed(keys):
             return []
         with self._lock:
-            found = {self._unclaimed[key] for key in keys if key in self._unclaimed}
-            for call in found:
+            calls = {self._unclaimed[key] for key in keys if key in self._unclaimed}
+            for call in calls:
                 for key in call.keys:
                     self._unclaimed.pop(key, None)
-        return sorted(found, key=lambda call: call.seconds)
+        return sorted(calls, key=lambda call: call.seconds)
 
     def _has_unclaimed(self, keys: Sequence[str]) -> bool:
         """Whether calls for `keys` may be claimed; without the lock, since what can be claimed only becomes less."""
@@ -142,7 +143,7 @@ class Ledger:
         """Record that the run is about to save a memory.
 
         Raises:
-            RunError: as for `paid`.
+            RunError: as for `record_call`.
         """
         self._append({"memory": key})
 
@@ -151,9 +152,9 @@ class Ledger:
         if key not in self._memories:
             return False
         with self._lock:
-            known = key in self._memories
+            is_new = key in self._memories
             self._memories.discard(key)
-            return known
+            return is_new
 
     def use_spare_room(self) -> None:
         """Release the reserved room, since something already paid cannot be stored without it."""
@@ -200,3 +201,43 @@ class Ledger:
         with self._lock:
             self._file.close()
             self._spare.close()
+
+
+SIZE = 2 << 20
+"""Bytes reserved in each folder: enough for many replies and their entries, and a run's summary and report."""
+
+
+class SpareRoom:
+    """Reserves room in folders until it is released. Its files have no name, so no process leaves one behind.
+
+    Attributes:
+        released: whether the room was released.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        """Reserve the room.
+
+        Raises:
+            OSError: a folder has none.
+        """
+        self.released = False
+        self._held = ExitStack()
+        try:
+            for folder in folders:
+                file = self._held.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
+                # Zeros would take no room on a disk that compresses.
+                file.write(os.urandom(SIZE))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            self.close()
+            raise
+
+    def release(self) -> None:
+        """Release the room for good."""
+        self.released = True
+        self.close()
+
+    def close(self) -> None:
+        """Close the files; closing twice does no harm."""
+        self._held.close()

@@ -29,7 +29,9 @@ class Meter:
         self._lock = threading.Lock()
         self._usage: dict[str, Usage] = {}
 
-    def made(self, operation: str, *, prompt_tokens: int, completion_tokens: int, cost: float, seconds: float) -> None:
+    def count_call(
+        self, operation: str, *, prompt_tokens: int, completion_tokens: int, cost: float, seconds: float
+    ) -> None:
         """Count one call that reached a model, whether or not it succeeded."""
         with self._lock:
             usage = self._usage.setdefault(operation, Usage())

@@ -17,8 +17,8 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.meter import Meter
 from tracing.llm.booking import book_elsewhere, failures_noted, running_operation
-from tracing.llm.forwarding.answering import CHATS
-from tracing.llm.forwarding.errors import read
+from tracing.llm.forwarding.forwarded_calls import CHATS
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -82,11 +82,11 @@ class _Asking:
 
     def __call__(self, model: str, request: Mapping[str, Any]) -> Any:
         with failures_noted(model):
-            said = json.loads(self._ask(json.dumps({**request, "operation": running_operation()})))
-            book_elsewhere(said["watched"], said.get("recorded"))
-            if "error" in said:
-                raise read(said["error"])
-            return said["reply"]
+            answer = json.loads(self._ask(json.dumps({**request, "operation": running_operation()})))
+            book_elsewhere(answer["watched"], answer.get("recorded"))
+            if "error" in answer:
+                raise read(answer["error"])
+            return answer["reply"]
 
 
 class ForwardedChatModel(ChatModel):
@@ -124,8 +124,8 @@ class ForwardedChatModel(ChatModel):
             "tools": None if tools is None else dict(tools),
         }
         sent = [dict(message) for message in messages]
-        asked = {"role": self._role, "messages": sent, "options": options}
-        reply = self._asking(self.settings.model, asked)
+        request = {"role": self._role, "messages": sent, "options": options}
+        reply = self._asking(self.settings.model, request)
         return ChatReply(**{**reply, "tool_calls": tuple(reply["tool_calls"])})
 
 
@@ -138,6 +138,6 @@ class ForwardedEmbeddingModel(EmbeddingModel):
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """See `EmbeddingModel.embed`."""
-        asked = {"role": "embedding", "texts": list(texts), "query": query}
-        said = self._asking(self.settings.model, asked)
-        return [array("f", base64.b64decode(vector)).tolist() for vector in said]
+        request = {"role": "embedding", "texts": list(texts), "query": query}
+        vectors = self._asking(self.settings.model, request)
+        return [array("f", base64.b64decode(vector)).tolist() for vector in vectors]

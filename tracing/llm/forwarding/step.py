@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 
 from tracing.errors import MemtuneError, in_one_line
-from tracing.llm.forwarding.answering import unmade
+from tracing.llm.forwarding.forwarded_calls import unmade
 
 DEATHS = 3
 """Workers that may die during one step before it counts as failed."""
@@ -40,8 +40,8 @@ class RepeatableStep:
     def answer(self, *request: str) -> str:
         """The answer to a request."""
         with self._lock:
-            known = self._before[request]
-            answer = known.popleft() if known else None
+            earlier = self._before[request]
+            answer = earlier.popleft() if earlier else None
             mine: Future[str] = answer or Future()
             self._asked[request].append(mine)
         if answer is None:

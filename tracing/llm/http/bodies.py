@@ -42,7 +42,7 @@ class ToolCall(_Strict):
     function: _Function
 
 
-class Said(_Strict):
+class ChatCompletion(_Strict):
     """A chat reply; its JSON form is what the cache keeps.
 
     Attributes:
@@ -61,7 +61,7 @@ class Said(_Strict):
     tool_calls: list[ToolCall] | None = None
 
     @classmethod
-    def stored(cls, entry: bytes) -> Said | None:
+    def stored(cls, entry: bytes) -> ChatCompletion | None:
         """The reply that `model_dump_json` wrote; None if the entry is not a valid reply."""
         try:
             return cls.model_validate_json(entry)
@@ -70,7 +70,7 @@ class Said(_Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class Embeddings:
     """Vectors of one length, in the order of the texts, and what they cost."""
 
     vectors: Sequence[Sequence[float]]
@@ -129,7 +129,7 @@ class _VectorsBody(_Strict):
     usage: _Usage | None = None
 
 
-def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool = False) -> Said:
+def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool = False) -> ChatCompletion:
     """The reply in the body of an answer to a chat request that allowed so many tokens.
 
     Args:
@@ -145,17 +145,17 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool 
     calls = choice.message.tool_calls or None if tools else None
     if not content and not calls and choice.finish_reason in ("tool_calls", "function_call"):
         raise MalformedReplyError("it calls a tool, but none was " + ("named" if tools else "offered"))
-    said = (
+    text = (
         content
         if isinstance(content, str)
         else "".join(part.text or "" for part in content or () if part.type == "text")
     )
-    length = len(said) + sum(len(call.function.arguments) for call in calls or ())
+    length = len(text) + sum(len(call.function.arguments) for call in calls or ())
     if length > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
         raise MalformedReplyError(f"it has {length:,} characters, but {most_tokens} tokens were requested")
     first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
-    return Said(
-        text=said,
+    return ChatCompletion(
+        text=text,
         finish_reason=choice.finish_reason or "stop",
         prompt_tokens=usage.prompt_tokens or 0,
         completion_tokens=usage.completion_tokens or 0,
@@ -166,10 +166,10 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool 
 
 def _first_token(logprobs: Any) -> dict[str, float] | None:
     steps = _checked(_Logprobs, logprobs, "choices.0.logprobs").content
-    return {each.token: each.logprob for each in steps[0].top_logprobs or ()} if steps else None
+    return {alternative.token: alternative.logprob for alternative in steps[0].top_logprobs or ()} if steps else None
 
 
-def read_vectors(body: bytes, count: int) -> Embedded:
+def read_vectors(body: bytes, count: int) -> Embeddings:
     """The vectors in the body of an answer to a request to embed so many texts.
 
     Raises:
@@ -185,7 +185,7 @@ def read_vectors(body: bytes, count: int) -> Embedded:
     if len(lengths) > 1:
         raise MalformedReplyError(f"data.embedding: one has {lengths[0]} numbers and another {lengths[-1]}")
     usage = read.usage or _Usage()
-    return Embedded([rows[index] for index in range(count)], usage.prompt_tokens or 0)
+    return Embeddings([rows[index] for index in range(count)], usage.prompt_tokens or 0)
 
 
 def packed(vector: Sequence[float]) -> bytes:
@@ -257,13 +257,13 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return _SURROGATES.sub(_whole, value)
     if isinstance(value, list):
-        return [_encodable(one) for one in value]
+        return [_encodable(element) for element in value]
     if isinstance(value, dict):
-        return {_encodable(name): _encodable(one) for name, one in value.items()}
+        return {_encodable(name): _encodable(element) for name, element in value.items()}
     return value
 
 
-def _whole(found: re.Match[str]) -> str:
-    if len(found[0]) == 1:
+def _whole(match: re.Match[str]) -> str:
+    if len(match[0]) == 1:
         return "\ufffd"
-    return found[0] if len(found[0]) == _PAIR else r"\ufffd"
+    return match[0] if len(match[0]) == _PAIR else r"\ufffd"

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
-from tracing.llm.http.bodies import Embedded, Said, error_in, read_chat, read_vectors
+from tracing.llm.http.bodies import ChatCompletion, Embeddings, error_in, read_chat, read_vectors
 from tracing.llm.http.event_loop import EventLoop
 from tracing.llm.http.posting import (
     HttpAnswer,
@@ -57,17 +57,17 @@ _AFTER_THE_END_S = 0.05
 Address = Callable[[], tuple[str, str]]
 """Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
 
-_Reply = TypeVar("_Reply", Said, Embedded)
+_Reply = TypeVar("_Reply", ChatCompletion, Embeddings)
 
 
 class _RefusedError(Exception):
     """The endpoint answered with an error status."""
 
     def __init__(self, answer: HttpAnswer) -> None:
-        said, self.code = error_in(answer.body)
-        super().__init__(f"HTTP {answer.status} {said}".rstrip())
+        message, self.code = error_in(answer.body)
+        super().__init__(f"HTTP {answer.status} {message}".rstrip())
         self.status = answer.status
-        self.asked = _retry_after(answer.headers)
+        self.retry_after = _retry_after(answer.headers)
         self.remedy = _REMEDIES.get(answer.status, "")
         if 300 <= answer.status < 400:
             self.remedy = f"it redirects to {answer.headers.get('location')}; give that address as base_url"
@@ -75,7 +75,7 @@ class _RefusedError(Exception):
     @property
     def may_pass(self) -> bool:
         passing = self.status in _PASSING_STATUS or self.status >= 500
-        return passing and self.code != "insufficient_quota" and (self.asked or 0) <= LONGEST_ASKED_WAIT_S
+        return passing and self.code != "insufficient_quota" and (self.retry_after or 0) <= LONGEST_ASKED_WAIT_S
 
 
 class Endpoint:
@@ -96,7 +96,7 @@ class Endpoint:
         self._unchecked = False
         self._checking = threading.Lock()
 
-    def chat(self, body: Mapping[str, Any]) -> Said:
+    def chat(self, body: Mapping[str, Any]) -> ChatCompletion:
         """Post a chat request.
 
         Raises:
@@ -106,12 +106,12 @@ class Endpoint:
         """
         most, alternatives, tools = body["max_tokens"], bool(body.get("logprobs")), bool(body.get("tools"))
 
-        def read(raw: bytes) -> Said:
+        def read(raw: bytes) -> ChatCompletion:
             return self._without_key(read_chat(raw, most_tokens=most, alternatives=alternatives, tools=tools))
 
         return self._send("/chat/completions", body, read)
 
-    def embed(self, body: Mapping[str, Any], check: Callable[[Embedded], None]) -> Embedded:
+    def embed(self, body: Mapping[str, Any], check: Callable[[Embeddings], None]) -> Embeddings:
         """Post an embedding request; the vectors are in the order of the texts.
 
         Args:
@@ -121,10 +121,10 @@ class Endpoint:
             CallFailedError, BudgetExceededError, RunError: as `chat`.
         """
 
-        def read(raw: bytes) -> Embedded:
-            made = read_vectors(raw, len(body["input"]))
-            check(made)
-            return made
+        def read(raw: bytes) -> Embeddings:
+            embeddings = read_vectors(raw, len(body["input"]))
+            check(embeddings)
+            return embeddings
 
         return self._send("/embeddings", body, read)
 
@@ -138,8 +138,8 @@ class Endpoint:
         """
         path = "/embeddings" if embedding else "/chat/completions"
         small: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
-        asked = {"input": ["hello"], "encoding_format": "float"} if embedding else small
-        data = json.dumps({"model": self.settings.model, **asked}).encode()
+        request = {"input": ["hello"], "encoding_format": "float"} if embedding else small
+        data = json.dumps({"model": self.settings.model, **request}).encode()
         try:
             answer = self._connect().post(path, data, lambda: CHECK_S)
         except (NobodyThereError, ImpossibleRequestError) as error:
@@ -178,18 +178,18 @@ class Endpoint:
         for attempt in itertools.count(1):
             tried_enough = attempt > self.settings.retries
             may_pass, outage, remedy = True, False, ""
-            asked: float | None = None
+            retry_after: float | None = None
             try:
-                found = read(self._answer(poster, path, data))
+                reply = read(self._answer(poster, path, data))
                 self._has_answered = True
-                if not (needs_text and self._is_silent(found)) or asked_once_more or tried_enough:
-                    return found
+                if not (needs_text and self._is_silent(reply)) or asked_once_more or tried_enough:
+                    return reply
                 asked_once_more = True
                 _log.warning("%s replied nothing where JSON is needed; it is asked once more", self.settings.model)
                 self._wait(attempt, None)
                 continue
             except _RefusedError as error:
-                reason, remedy, asked, may_pass = str(error), error.remedy, error.asked, error.may_pass
+                reason, remedy, retry_after, may_pass = str(error), error.remedy, error.retry_after, error.may_pass
                 outage = error.status in _OUTAGE_STATUS
             except MalformedReplyError as error:
                 reason = f"the reply is malformed: {error}"
@@ -202,7 +202,7 @@ class Endpoint:
                 outage = isinstance(error, UnreachableError)
             if not may_pass or (tried_enough and not (outage and self._waits_for_outage(started))):
                 raise self._failed(reason, remedy, attempt)
-            self._wait(attempt, asked)
+            self._wait(attempt, retry_after)
         raise AssertionError("the last attempt returns or raises")
 
     def _check_if_due(self, *, embedding: bool) -> None:
@@ -231,7 +231,7 @@ class Endpoint:
         thread to wake up.
         """
         try:
-            async with asyncio.timeout(self._left()):
+            async with asyncio.timeout(self._remaining()):
                 await self._gate.acquire()
         except TimeoutError:
             raise TooSlowError("its turn did not come") from None
@@ -244,27 +244,27 @@ class Endpoint:
         """How long a reply may take from now."""
         self._budget.check_time()
         most = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
-        left = self._left()
-        return most if left is None else min(most, left)
+        remaining = self._remaining()
+        return most if remaining is None else min(most, remaining)
 
-    def _left(self) -> float | None:
+    def _remaining(self) -> float | None:
         """Seconds until the time budget is certainly over; None without a limit."""
-        left = self._budget.remaining_seconds()
-        return None if left is None else left + _AFTER_THE_END_S
+        remaining = self._budget.remaining_seconds()
+        return None if remaining is None else remaining + _AFTER_THE_END_S
 
     def _waits_for_outage(self, started: float) -> bool:
         """Whether to keep trying to reach an endpoint; the address of one that never answered is probably wrong."""
         patient = self._has_answered and self.settings.retries > 0
         return patient and time.monotonic() - started < OUTAGE_S
 
-    def _is_silent(self, found: Said | Embedded) -> bool:
+    def _is_silent(self, reply: ChatCompletion | Embeddings) -> bool:
         """Whether a chat reply is empty, as overloaded endpoints send them.
 
         A model that used up its limit by reasoning would do so again.
         """
-        if not isinstance(found, Said) or self.settings.embedded:
+        if not isinstance(reply, ChatCompletion) or self.settings.embedded:
             return False
-        return not found.text and not found.tool_calls and found.finish_reason != "length"
+        return not reply.text and not reply.tool_calls and reply.finish_reason != "length"
 
     def _connect(self) -> Poster:
         with self._lock:
@@ -280,30 +280,30 @@ class Endpoint:
                 self._poster = Poster(base_url, headers, self._loop)
             return self._poster
 
-    def _wait(self, attempt: int, asked: float | None) -> None:
+    def _wait(self, attempt: int, retry_after: float | None) -> None:
         backoff = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * random.uniform(0.5, 1)  # noqa: S311 - jitter
-        wait = max(backoff, asked or 0.0)
-        left = self._budget.remaining_seconds()
-        if left is not None and wait >= left:
-            time.sleep(left)
+        wait = max(backoff, retry_after or 0.0)
+        remaining = self._budget.remaining_seconds()
+        if remaining is not None and wait >= remaining:
+            time.sleep(remaining)
             self._budget.check_time()
         time.sleep(wait)
 
     def _failed(self, reason: str, remedy: str, attempts: int) -> CallFailedError:
         where = self.settings.base_url or "embedded server"
-        told = excerpt(reason, _LONGEST_REASON, self._key)
+        message = excerpt(reason, _LONGEST_REASON, self._key)
         if remedy and not self.settings.embedded:
-            told += f"; {excerpt(remedy, _LONGEST_REASON, self._key)}"
+            message += f"; {excerpt(remedy, _LONGEST_REASON, self._key)}"
         tried = f" after {attempts} attempts" if attempts > 1 else ""
-        return CallFailedError(f"{self.settings.model} at {where}: {told}{tried}")
+        return CallFailedError(f"{self.settings.model} at {where}: {message}{tried}")
 
-    def _without_key(self, said: Said) -> Said:
+    def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
         if self._key is None or len(self._key) < _SHORTEST_KEY:
-            return said
-        if said.tool_calls is None:
-            return said.model_copy(update={"text": without(said.text, self._key)})
-        return Said.model_validate_json(without(said.model_dump_json(), self._key))
+            return completion
+        if completion.tool_calls is None:
+            return completion.model_copy(update={"text": without(completion.text, self._key)})
+        return ChatCompletion.model_validate_json(without(completion.model_dump_json(), self._key))
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -42,25 +42,25 @@ def last_object(text: str) -> dict[str, Any] | None:
     A model's reasoning before it may contain braces, and even an object that the model then rejects.
     """
     decoder = json.JSONDecoder(parse_constant=_refuse)
-    found: dict[str, Any] | None = None
-    left = _MOST_STRAY_BRACES
+    last: dict[str, Any] | None = None
+    attempts_left = _MOST_STRAY_BRACES
     at = text.find("{")
     while at >= 0:
         try:
-            said, end = decoder.raw_decode(text, at)
-            _check_depth(said)
+            value, end = decoder.raw_decode(text, at)
+            _check_depth(value)
         except (RecursionError, MalformedReplyError):
             # The braces that follow are nested as deep.
             return None
         except ValueError:
-            left -= 1
-            if not left:
+            attempts_left -= 1
+            if not attempts_left:
                 return None
             end = at + 1
         else:
-            found = said
+            last = value
         at = text.find("{", end)
-    return found
+    return last
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -16,10 +16,10 @@ from typing import Any
 
 from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.cores import FreeCores
-from tracing.llm.serving.groups import Groups
 from tracing.llm.serving.loopback import LoopbackServer
-from tracing.llm.serving.slots import BATCH, SLOTS, TOGETHER, Slots
-from tracing.llm.serving.turns import Turns
+from tracing.llm.serving.process_turns import Turns
+from tracing.llm.serving.prompt_slots import BATCH, SLOTS, TOGETHER, Slots
+from tracing.llm.serving.request_groups import Groups
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.serving.weights import Weights
 from tracing.llm.settings import EMBEDDED_EMBEDDING
@@ -184,11 +184,11 @@ _CHAT_FIELDS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed"
 
 
 def _schema_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    wanted = body.get("response_format") or {}
-    if wanted.get("type") == "json_schema":
-        schema: Mapping[str, Any] = wanted["json_schema"]["schema"]
+    response_format = body.get("response_format") or {}
+    if response_format.get("type") == "json_schema":
+        schema: Mapping[str, Any] = response_format["json_schema"]["schema"]
         return schema
-    return {"type": "object"} if wanted.get("type") == "json_object" else None
+    return {"type": "object"} if response_format.get("type") == "json_object" else None
 
 
 def compact_grammar(schema: Mapping[str, Any]) -> str:
@@ -224,7 +224,7 @@ def runtime_build(package: str) -> str:
     """
     version = runtime_version(package)
     files = metadata.files(package) or ()
-    compiled = sorted(each.hash.value for each in files if each.hash is not None and each.suffix in _COMPILED)
+    compiled = sorted(file.hash.value for file in files if file.hash is not None and file.suffix in _COMPILED)
     return f"{version}+{''.join(compiled)[:12]}" if compiled else version
 
 

@@ -164,35 +164,39 @@ class Gateway:
 
     def _chat(self, request: Request) -> dict[str, Any] | Events:
         body, attached = request.body, self._attachment(request)
-        given = [name for name in _NOT_OFFERED if body.get(name)] + (["n"] if body.get("n", 1) not in (1, None) else [])
-        if given:
-            raise RefusalError(400, f"{given[0]}: not offered by this gateway; send the request without it", _NO_RETRY)
-        known = self._chat_models()
-        if body["model"] not in known:
-            raise RefusalError(404, f"model {body['model']!r} is not served here; known: {', '.join(known)}")
-        model = known[body["model"]]
-        messages = [_message(one) for one in body["messages"]]
+        unsupported = [name for name in _NOT_OFFERED if body.get(name)] + (
+            ["n"] if body.get("n", 1) not in (1, None) else []
+        )
+        if unsupported:
+            raise RefusalError(
+                400, f"{unsupported[0]}: not offered by this gateway; send the request without it", _NO_RETRY
+            )
+        models = self._chat_models()
+        if body["model"] not in models:
+            raise RefusalError(404, f"model {body['model']!r} is not served here; known: {', '.join(models)}")
+        model = models[body["model"]]
+        messages = [_message(message) for message in body["messages"]]
         tools = {name: body[name] for name in _ABOUT_TOOLS if body.get(name) is not None} if body.get("tools") else None
         most = int(body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS)
         if most < 1:
             raise RefusalError(400, f"max_tokens: {most} allows no reply; give 1 or more", _NO_RETRY)
-        wanted = body.get("response_format") or {"type": "text"}
-        schema = wanted["json_schema"]["schema"] if wanted["type"] == "json_schema" else None
-        replaced = wanted["type"] == "json_object" and attached._schema is not None
+        response_format = body.get("response_format") or {"type": "text"}
+        schema = response_format["json_schema"]["schema"] if response_format["type"] == "json_schema" else None
+        replaced = response_format["type"] == "json_object" and attached._schema is not None
         options: dict[str, Any] = {
             "max_tokens": most,
             "schema": attached._schema if replaced else schema,
-            "json_object": wanted["type"] == "json_object" and not replaced,
+            "json_object": response_format["type"] == "json_object" and not replaced,
             "temperature": body.get("temperature"),
             "sample": int(body.get("seed") or 0),
             "stop": [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ()),
-            "whole": wanted["type"] != "text",
+            "whole": response_format["type"] != "text",
             "tools": tools,
         }
-        asked = {"messages": messages, **({"tools": tools["tools"]} if tools else {})}
+        inputs = {"messages": messages, **({"tools": tools["tools"]} if tools else {})}
 
         def call() -> ChatReply:
-            with _own_operation("chat", asked) as record:
+            with _own_operation("chat", inputs) as record:
                 running = current_operation()
                 if replaced and running is not None:
                     running.annotate(reply_schema=dict(options["schema"]))
@@ -254,11 +258,11 @@ def _own_operation(name: str, inputs: Mapping[str, Any]) -> Iterator[Callable[[A
         yield lambda result: op.finish(result)
 
 
-def _message(given: Mapping[str, Any]) -> dict[str, Any]:
-    further = {name: given[name] for name in _OF_MESSAGES if given.get(name)}
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    further = {name: message[name] for name in _OF_MESSAGES if message.get(name)}
     # An assistant that only calls tools says nothing, which is not the same as an empty text to every endpoint.
-    content = None if "tool_calls" in further and not given.get("content") else _text_of(given.get("content"))
-    return {"role": str(given["role"]), "content": content, **further}
+    content = None if "tool_calls" in further and not message.get("content") else _text_of(message.get("content"))
+    return {"role": str(message["role"]), "content": content, **further}
 
 
 def _text_of(content: Any) -> str:
@@ -274,7 +278,7 @@ def _usage(reply: ChatReply) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _said(reply: ChatReply, *, numbered: bool = False) -> dict[str, Any]:
+def _reply_fields(reply: ChatReply, *, numbered: bool = False) -> dict[str, Any]:
     """What a reply says and calls, as fields of a message, or of a stream's delta, where calls are numbered."""
     if not reply.tool_calls:
         return {"content": reply.text}
@@ -283,7 +287,7 @@ def _said(reply: ChatReply, *, numbered: bool = False) -> dict[str, Any]:
 
 
 def _as_completion(reply: ChatReply) -> dict[str, Any]:
-    message = {"role": "assistant", **_said(reply)}
+    message = {"role": "assistant", **_reply_fields(reply)}
     choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
     base = {"id": f"{_CHATTED}-memtune", "object": _CHATTED, "created": 0, "model": reply.model}
     return {**base, "choices": [choice], "usage": _usage(reply)}
@@ -292,9 +296,13 @@ def _as_completion(reply: ChatReply) -> dict[str, Any]:
 def _as_events(reply: ChatReply, *, usage: bool) -> Events:
     """The reply as the chunks of a stream; it comes in one piece, since whole replies are cached and metered."""
     base = {"id": f"{_CHATTED}-memtune", "object": f"{_CHATTED}.chunk", "created": 0, "model": reply.model}
-    said = {"index": 0, "delta": {"role": "assistant", **_said(reply, numbered=True)}, "finish_reason": None}
-    done = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
-    chunks = [{**base, "choices": [said]}, {**base, "choices": [done]}]
+    content_chunk = {
+        "index": 0,
+        "delta": {"role": "assistant", **_reply_fields(reply, numbered=True)},
+        "finish_reason": None,
+    }
+    last_chunk = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
+    chunks = [{**base, "choices": [content_chunk]}, {**base, "choices": [last_chunk]}]
     return Events([*chunks, {**base, "choices": [], "usage": _usage(reply)}] if usage else chunks)
 
 

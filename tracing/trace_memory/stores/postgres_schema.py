@@ -126,7 +126,7 @@ _SEALS = (
 )
 
 
-def prepare_schema(connection: psycopg.Connection[Any], shown: str) -> None:
+def prepare_schema(connection: psycopg.Connection[Any], address: str) -> None:
     """Make schema and roles where they are missing, and bring those of version 1 up to date.
 
     Args:
@@ -153,16 +153,16 @@ def prepare_schema(connection: psycopg.Connection[Any], shown: str) -> None:
         except psycopg.errors.InsufficientPrivilege as error:
             reason = excerpt(" ".join(str(error).split("\n")[0].split()), 200)
             raise StoreError(
-                f"{shown}: the trace memory's schema is missing, and this role may not make it ({reason}); "
+                f"{address}: the trace memory's schema is missing, and this role may not make it ({reason}); "
                 f"open it once with a role that may create schemas and roles, then GRANT {ROLE} TO this role"
                 if version is None
-                else f"{shown}: the trace memory's schema is of version 1, in which a pooler mixes up tenants, and "
+                else f"{address}: the trace memory's schema is of version 1, in which a pooler mixes up tenants, and "
                 f"this role may not change it ({reason}); open it once with the role that made it, or a superuser"
             ) from None
         version = _version(connection)
     if version != VERSION:
         raise StoreError(
-            f"{shown}: its schema `memtune` is of {excerpt(str(version), 80)!r}, and this memtune reads "
+            f"{address}: its schema `memtune` is of {excerpt(str(version), 80)!r}, and this memtune reads "
             f"{VERSION!r}; use the memtune that made it, or another database"
         )
 

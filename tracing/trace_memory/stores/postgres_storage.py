@@ -170,32 +170,32 @@ class PostgresStorage:
         )
 
     @contextmanager
-    def _connection(self, done: str) -> Iterator[psycopg.Connection[Any]]:
+    def _connection(self, action: str) -> Iterator[psycopg.Connection[Any]]:
         """The connection, for one thread at a time; errors as StoreError."""
-        with self._lock, self._errors(done):
+        with self._lock, self._errors(action):
             if self._open is None or self._open.closed:
                 self._open = self._checked()
             yield self._open
 
     @contextmanager
-    def _errors(self, done: str) -> Iterator[None]:
+    def _errors(self, action: str) -> Iterator[None]:
         """Errors as StoreError, in one line."""
         import psycopg
 
         try:
             yield
         except psycopg.Error as error:
-            said = excerpt(_first_line(error), 200, self._password)
-            if "statement pooling" in said:  # PgBouncer gives all its errors the same code
+            message = excerpt(_first_line(error), 200, self._password)
+            if "statement pooling" in message:  # PgBouncer gives all its errors the same code
                 raise StoreError(
                     f"{self._shown}: a pooler with pool_mode = statement gives each statement another connection, and "
-                    f"no transaction says for whom it is ({said}); set pool_mode = transaction, or session"
+                    f"no transaction says for whom it is ({message}); set pool_mode = transaction, or session"
                 ) from None
             away = isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57")
             raise StoreError(
-                f"{self._shown}: Postgres cannot be reached ({said}); start it, or check address, user and password"
+                f"{self._shown}: Postgres cannot be reached ({message}); start it, or check address, user and password"
                 if away
-                else f"{self._shown}: the trace memory cannot be {done} ({said})"
+                else f"{self._shown}: the trace memory cannot be {action} ({message})"
             ) from None
 
     def _connected(self) -> psycopg.Connection[Any]:

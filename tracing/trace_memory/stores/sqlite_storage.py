@@ -100,14 +100,14 @@ class SqliteStorage:
         self.path, self.tenant = path, tenant
         self._lock = threading.RLock()
         self._door = f"door_{secrets.token_hex(16)}_"
-        with self._told("opened"):
+        with self._store_errors("opened"):
             if path != IN_MEMORY:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False, cached_statements=256
             )
         try:
-            with self._told("opened"):
+            with self._store_errors("opened"):
                 self._set_up()
         except BaseException:
             self._connection.close()
@@ -145,15 +145,15 @@ class SqliteStorage:
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""
-        with self._told("read"), self._lock:
+        with self._store_errors("read"), self._lock:
             return self._connection.execute(query, values).fetchall()
 
     def stream(self, query: str, values: Sequence[Any] = (), size: int = 4096) -> Iterator[list[Row]]:
         """The rows of a query, at most `size` at a time."""
-        with self._told("read"), self._lock:
+        with self._store_errors("read"), self._lock:
             cursor = self._connection.execute(query, values)
         while True:
-            with self._told("read"), self._lock:
+            with self._store_errors("read"), self._lock:
                 rows = cursor.fetchmany(size)
             if not rows:
                 return
@@ -161,7 +161,7 @@ class SqliteStorage:
 
     def add_events(self, rows: Sequence[Row]) -> None:
         """Add events in one transaction; those whose id is used already are left out."""
-        with self._told("written"), self._transaction():
+        with self._store_errors("written"), self._transaction():
             self._connection.executemany(
                 "INSERT INTO events (id, project, session, shared, type, key, value, metadata, time) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -170,30 +170,30 @@ class SqliteStorage:
 
     def add_vectors(self, rows: Sequence[Row]) -> None:
         """Set the vectors of events in one transaction."""
-        with self._told("written"), self._transaction():
+        with self._store_errors("written"), self._transaction():
             self._connection.executemany("INSERT INTO vectors (event, model, vector) VALUES (?, ?, ?)", rows)
 
     def replace_content(self, number: int, kind: str, value: str, metadata: str) -> None:
         """Replace type, value and metadata of an event of this process."""
-        with self._told("written"), self._transaction():
+        with self._store_errors("written"), self._transaction():
             self._connection.execute(
                 "UPDATE events SET type = ?, value = ?, metadata = ? WHERE number = ?", (kind, value, metadata, number)
             )
 
     def faults(self) -> list[str]:
         """What SQLite's own check finds, and vectors of events that are gone."""
-        found = [str(row[0]) for row in self._unguarded("PRAGMA integrity_check")]
+        faults = [str(row[0]) for row in self._unguarded("PRAGMA integrity_check")]
         ((strays,),) = self._unguarded(f"SELECT count(*) FROM {_STRAY}")
-        return [*(one for one in found if one != "ok"), *([f"{strays} vectors of no event"] if strays else [])]
+        return [*(fault for fault in faults if fault != "ok"), *([f"{strays} vectors of no event"] if strays else [])]
 
     def repair(self) -> None:
         """Make the indexes again and delete vectors of events that are gone."""
         self._unguarded(f"DELETE FROM {_STRAY}")
         self._unguarded("REINDEX event_rows")
-        left = self.faults()
-        if left:
+        faults = self.faults()
+        if faults:
             raise StoreError(
-                f"{self.path}: is damaged beyond its indexes ({left[0]}); restore a copy, or save what is readable "
+                f"{self.path}: is damaged beyond its indexes ({faults[0]}); restore a copy, or save what is readable "
                 "with `sqlite3 FILE .recover`"
             )
 
@@ -204,7 +204,7 @@ class SqliteStorage:
 
     def _unguarded(self, statement: str) -> list[Row]:
         """Run a statement of upkeep, which reads no content; the lock keeps other threads out meanwhile."""
-        with self._told("checked"), self._lock:
+        with self._store_errors("checked"), self._lock:
             self._connection.set_authorizer(None)
             try:
                 return self._connection.execute(statement).fetchall()
@@ -237,23 +237,23 @@ class SqliteStorage:
                 raise
 
     @contextmanager
-    def _told(self, done: str) -> Iterator[None]:
+    def _store_errors(self, action: str) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{self.path}: the trace memory cannot be {done} ({error}); {_remedy(error)}") from error
+            raise StoreError(f"{self.path}: the trace memory cannot be {action} ({error}); {_remedy(error)}") from error
 
 
 def _remedy(error: Exception) -> str:
-    said = str(error)
-    if "prohibited" in said or "not authorized" in said:
+    message = str(error)
+    if "prohibited" in message or "not authorized" in message:
         return "a statement reads or writes nothing but its tenant's events and vectors"
-    if "not a database" in said:
+    if "not a database" in message:
         return "give another file"
-    if "malformed" in said:
+    if "malformed" in message:
         return "call repair(), or restore a copy of the file"
-    if "full" in said:
+    if "full" in message:
         return "make room on the disk, then flush() again"
-    if "locked" in said:
+    if "locked" in message:
         return "another program holds it; end that one, or try again"
     return "check that the folder exists and may be written"

@@ -6,12 +6,14 @@ processes of the entity shared. It enforces this below its SQL: no statement tha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tracing.errors import MemtuneError
-from tracing.trace_memory.events import checked_name
+from tracing.recording.redaction import Redaction
+from tracing.trace_memory.events import Event, as_json, check_type, checked_name, moment
 
 Row = tuple[Any, ...]
 
@@ -75,3 +77,58 @@ class Storage(Protocol):
     def close(self) -> None:
         """End the use of the store."""
         ...
+
+
+def row_of(event: Event, redaction: Redaction | None) -> Row:
+    """An event as a row, without what `redaction` takes out.
+
+    Raises:
+        DataError: its type is unknown, or no store can hold it.
+    """
+    if redaction is not None:
+        event = replace(
+            event,
+            key=redaction.text(event.key),
+            value=redaction.value(event.value),
+            metadata=redaction.value(dict(event.metadata)),
+        )
+    check_type(event.type)
+    return (
+        checked_name("id", event.id),
+        checked_name("project", event.project, empty=True),
+        checked_name("session", event.session, empty=True),
+        int(event.shared),
+        event.type,
+        checked_name("key", event.key),
+        as_json("value", event.value),
+        as_json("metadata", dict(event.metadata)),
+        moment(event.time),
+    )
+
+
+def event_of(row: Row) -> Event:
+    """The event of a row.
+
+    Raises:
+        StoreError: its content cannot be read.
+    """
+    _, event, entity, process, project, session, shared, kind, key, value, metadata, time = row
+    try:
+        facts = json.loads(metadata)
+        if not isinstance(facts, dict):
+            raise ValueError("its metadata is not a mapping")
+        return Event(
+            str(event),
+            kind,
+            key,
+            json.loads(value),
+            facts,
+            float(time),
+            entity,
+            process,
+            project,
+            session,
+            bool(shared),
+        )
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"event {event!r} cannot be read ({error}); call repair()") from None

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
+from tracing.graph.contents import outer_operations
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.nesting import outer_operations
 
 Parting = Literal["outputs", "inputs", "only in the first", "only in the second"]
 
@@ -36,9 +36,9 @@ class OperationDifference:
     @property
     def operation(self) -> Operation:
         """The operation, of the first graph where it is there."""
-        found = self.first or self.second
-        assert found is not None  # noqa: S101 (one of them is always given)
-        return found
+        operation = self.first or self.second
+        assert operation is not None  # noqa: S101 (one of them is always given)
+        return operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,22 @@ def compare(first: ExecutionGraph, second: ExecutionGraph) -> Comparison:
     """
     sides = _Side(first), _Side(second)
     pairs = _aligned(sides)
-    found = [difference for pair in pairs if (difference := _difference(*pair, sides)) is not None]
+    differences = [difference for pair in pairs if (difference := _difference(*pair, sides)) is not None]
     order = {oid: place for place, oid in enumerate(first.operations)}
     after = {oid: len(order) + place for place, oid in enumerate(second.operations)}
-    found.sort(key=lambda one: order[one.first.id] if one.first else after[one.operation.id])
-    cause = _cause(found, sides[0])
+    differences.sort(
+        key=lambda difference: order[difference.first.id] if difference.first else after[difference.operation.id]
+    )
+    cause = _cause(differences, sides[0])
     if cause is None:
         return Comparison(None, (), (), len(pairs))
     behind = _behind(cause, sides)
-    rest = [one for one in found if one is not cause]
+    rest = [difference for difference in differences if difference is not cause]
     return Comparison(
         cause,
-        tuple(one for one in rest if one.operation.id in behind[one.first is None]),
-        tuple(one for one in rest if one.operation.id not in behind[one.first is None]),
-        sum(left is not None and right is not None for left, right in pairs),
+        tuple(difference for difference in rest if difference.operation.id in behind[difference.first is None]),
+        tuple(difference for difference in rest if difference.operation.id not in behind[difference.first is None]),
+        sum(before is not None and right is not None for before, right in pairs),
     )
 
 
@@ -102,7 +104,7 @@ def version_diff(graph: ExecutionGraph, earlier: str, later: str) -> str:
         TraceError: the graph has no such variable.
     """
     versions = [graph.variable(earlier), graph.variable(later)]
-    before, after = (f"{one.name}@{one.version} ({one.id})" for one in versions)
+    before, after = (f"{version.name}@{version.version} ({version.id})" for version in versions)
     return value_diff(versions[0].value, versions[1].value, before, after)
 
 
@@ -111,8 +113,8 @@ def value_diff(before: Any, after: Any, before_name: str, after_name: str) -> st
     import difflib
 
     old, new = (
-        (one if isinstance(one, str) else json.dumps(one, ensure_ascii=False, indent=2)).splitlines()
-        for one in (before, after)
+        (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)).splitlines()
+        for value in (before, after)
     )
     return "\n".join(difflib.unified_diff(old, new, before_name, after_name, lineterm=""))
 
@@ -128,10 +130,10 @@ class _Side:
     def value(self, vid: str) -> bytes:
         """Equal where values are."""
         value = self.graph.variables[vid].value
-        known = self._digests.get(id(value))
-        if known is None:
-            known = self._digests[id(value)] = sha256(json.dumps(value, sort_keys=True).encode()).digest()
-        return known
+        digest = self._digests.get(id(value))
+        if digest is None:
+            digest = self._digests[id(value)] = sha256(json.dumps(value, sort_keys=True).encode()).digest()
+        return digest
 
     def around(self, oid: str) -> Iterator[str]:
         """The operations around one, from within to without."""
@@ -172,20 +174,20 @@ def _aligned(sides: _Sides) -> list[tuple[Operation | None, Operation | None]]:
         for step, operation in side.steps(numbers):
             groups[step][number].append(operation)
     pairs: list[tuple[Operation | None, Operation | None]] = []
-    for left, right in groups.values():
+    for before, after in groups.values():
         waiting: dict[_Content, list[Operation]] = defaultdict(list)
-        for operation in reversed(right):
+        for operation in reversed(after):
             waiting[_content(operation.inputs, sides[1])].append(operation)
-        unpaired, taken = [], set()
-        for operation in left:
+        unpaired, paired = [], set()
+        for operation in before:
             same = waiting[_content(operation.inputs, sides[0])]
             if same:
                 partner = same.pop()
-                taken.add(partner.id)
+                paired.add(partner.id)
                 pairs.append((operation, partner))
             else:
                 unpaired.append(operation)
-        others = [operation for operation in right if operation.id not in taken]
+        others = [operation for operation in after if operation.id not in paired]
         pairs.extend(zip(unpaired, others, strict=False))
         pairs.extend((operation, None) for operation in unpaired[len(others) :])
         pairs.extend((None, operation) for operation in others[len(unpaired) :])
@@ -196,40 +198,40 @@ def _content(links: Iterable[Link], side: _Side) -> _Content:
     return tuple([(role, side.value(vid)) for role, vid in links])
 
 
-def _difference(left: Operation | None, right: Operation | None, sides: _Sides) -> OperationDifference | None:
-    if left is None or right is None:
-        return OperationDifference("only in the second" if left is None else "only in the first", left, right)
-    inputs, outputs = _roles(left.inputs, right.inputs, sides), _roles(left.outputs, right.outputs, sides)
+def _difference(before: Operation | None, after: Operation | None, sides: _Sides) -> OperationDifference | None:
+    if before is None or after is None:
+        return OperationDifference("only in the second" if before is None else "only in the first", before, after)
+    inputs, outputs = _roles(before.inputs, after.inputs, sides), _roles(before.outputs, after.outputs, sides)
     if inputs:
-        return OperationDifference("inputs", left, right, inputs, outputs)
-    if outputs or (left.status, left.error) != (right.status, right.error):
-        return OperationDifference("outputs", left, right, (), outputs)
+        return OperationDifference("inputs", before, after, inputs, outputs)
+    if outputs or (before.status, before.error) != (after.status, after.error):
+        return OperationDifference("outputs", before, after, (), outputs)
     return None
 
 
-def _roles(left: Sequence[Link], right: Sequence[Link], sides: _Sides) -> tuple[str, ...]:
+def _roles(before: Sequence[Link], after: Sequence[Link], sides: _Sides) -> tuple[str, ...]:
     values: dict[str, tuple[list[bytes], list[bytes]]] = {}
-    for number, links in enumerate((left, right)):
+    for number, links in enumerate((before, after)):
         for role, vid in links:
             values.setdefault(role, ([], []))[number].append(sides[number].value(vid))
-    return tuple(role for role, (one, other) in values.items() if one != other)
+    return tuple(role for role, (first_values, second_values) in values.items() if first_values != second_values)
 
 
-def _cause(found: Sequence[OperationDifference], first: _Side) -> OperationDifference | None:
-    made_otherwise = [one for one in found if one.parting == "outputs" and one.first]
+def _cause(differences: Sequence[OperationDifference], first: _Side) -> OperationDifference | None:
+    changed = [difference for difference in differences if difference.parting == "outputs" and difference.first]
     around: set[str] = set()
-    for one in made_otherwise:
-        for outer in first.around(one.operation.id):
+    for difference in changed:
+        for outer in first.around(difference.operation.id):
             if outer in around:
                 break  # and so are those further out
             around.add(outer)
-    for one in made_otherwise:
-        if one.operation.id not in around:
-            return one
-    for one in found:
-        if one.parting != "inputs":
-            return one
-    return found[0] if found else None
+    for difference in changed:
+        if difference.operation.id not in around:
+            return difference
+    for difference in differences:
+        if difference.parting != "inputs":
+            return difference
+    return differences[0] if differences else None
 
 
 def _behind(cause: OperationDifference, sides: _Sides) -> tuple[set[str], set[str]]:

@@ -56,13 +56,13 @@ class _Slot:
 
     Attributes:
         tokens: of the prompt that was computed in it.
-        taken: how many of them it took over itself, if that was a good part.
-        taken_at, used_at: when that was, and when it was used last, in prompts.
+        reused: how many of them it took over itself, if that was a good part.
+        reused_at, used_at: when that was, and when it was used last, in prompts.
     """
 
     tokens: Sequence[int] = ()
-    taken: int = 0
-    taken_at: int = 0
+    reused: int = 0
+    reused_at: int = 0
     used_at: int = 0
 
 
@@ -131,12 +131,12 @@ class Slots:
         for prompt in prompts:
             self._prompts += 1
             shared = {number: self._shared(number, prompt) for number in free}
-            oldest = sorted(free, key=lambda number: (self._slots[number].taken_at, self._slots[number].used_at))
+            oldest = sorted(free, key=lambda number: (self._slots[number].reused_at, self._slots[number].used_at))
             place = max(oldest, key=shared.__getitem__)
             free.remove(place)
             slot = self._slots[place]
-            slot.taken, slot.used_at = shared[place], self._prompts
-            slot.taken_at = self._prompts if slot.taken else 0
+            slot.reused, slot.used_at = shared[place], self._prompts
+            slot.reused_at = self._prompts if slot.reused else 0
             yield place
 
     def _shared(self, number: int, prompt: Sequence[int]) -> int:
@@ -144,7 +144,7 @@ class Slots:
         slot = self._slots[number]
         shared = _takeable(slot.tokens, prompt)
         # All prompts begin alike; for that alone, a long common start must not be given up.
-        return shared if 4 * shared >= len(prompt) and 2 * shared >= slot.taken else 0
+        return shared if 4 * shared >= len(prompt) and 2 * shared >= slot.reused else 0
 
     def _read(self, number: int, tokens: Sequence[int]) -> bool:
         """Have a slot hold a prompt up to its last token; False if that is not possible."""
@@ -154,19 +154,19 @@ class Slots:
             slot.tokens = ()
             return False
         self._copy_better(number, tokens)
-        held, slot.tokens = slot.tokens, ()
-        taken = _takeable(held, tokens)
-        if taken == end:
+        previous, slot.tokens = slot.tokens, ()
+        reused = _takeable(previous, tokens)
+        if reused == end:
             slot.tokens = tokens
             return True
-        if taken and held[taken] == tokens[taken]:
+        if reused and previous[reused] == tokens[reused]:
             # Make the slot forget what follows, by a prompt that goes on otherwise.
-            self._complete(number, [*tokens[:taken], 0 if tokens[taken] else 1], reuse=True)
+            self._complete(number, [*tokens[:reused], 0 if tokens[reused] else 1], reuse=True)
         stops = [end]
-        if 0 < (end - taken) % BATCH < FEW <= end - taken:
+        if 0 < (end - reused) % BATCH < FEW <= end - reused:
             # The last batch would be a small one.
             stops.insert(0, end - FEW)
-        if not all(self._complete(number, tokens[:stop], reuse=taken > 0 or stop != stops[0]) for stop in stops):
+        if not all(self._complete(number, tokens[:stop], reuse=reused > 0 or stop != stops[0]) for stop in stops):
             return False
         slot.tokens = tokens
         return True
@@ -208,27 +208,27 @@ class Slots:
         """
         try:
             prompt = self._post("/apply-template", {"messages": request.get("messages")})["prompt"]
-            found = self._post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True})["tokens"]
+            tokens = self._post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True})["tokens"]
         except (urllib.error.HTTPError, KeyError, ValueError):
             return []
-        return [int(token) for token in found]
+        return [int(token) for token in tokens]
 
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         # The address is the runtime's own, on loopback.
-        asked = urllib.request.Request(  # noqa: S310
+        request = urllib.request.Request(  # noqa: S310
             f"{self.runtime.listening_address}{path}", json.dumps(body).encode(), headers
         )
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked, timeout=60) as reply:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as reply:
             return dict(json.load(reply))
 
 
-def _takeable(held: Sequence[int], tokens: Sequence[int]) -> int:
+def _takeable(computed: Sequence[int], tokens: Sequence[int]) -> int:
     """How many tokens of a prompt that was computed may be taken over, so that no small batch of the other remains."""
-    if min(len(held), len(tokens)) <= FEW:
+    if min(len(computed), len(tokens)) <= FEW:
         return 0
     # The last token of either is computed in a small batch.
-    pairs = zip(held[:-1], tokens[:-1], strict=False)
+    pairs = zip(computed[:-1], tokens[:-1], strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     end = len(tokens) - 1
     return common if common == end else min(common, end - FEW)

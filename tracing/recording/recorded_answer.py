@@ -27,12 +27,12 @@ def answered(
         attributes: of the operation.
     """
     recorder = current_recorder()
-    query, found = None, [*context] if context is not None else []
+    query, contexts = None, [*context] if context is not None else []
     if recorder is not None and context is None:
-        query, found = _search_for(recorder, question)
+        query, contexts = _search_for(recorder, question)
     query = query or variable(question, name=name, kind="query")
     with operation("answer", inputs={"query": query}, **attributes) as op:
-        for item in found:
+        for item in contexts:
             op.use("context", item)
         return op.output("prediction", reply, kind="prediction")
 
@@ -40,12 +40,15 @@ def answered(
 def _search_for(recorder: Recorder, question: str) -> tuple[Variable | None, list[Any]]:
     """The query of the latest search for a question, and what it found."""
     with recorder.lock:
-        graph, shown = recorder.graph, recorder.redaction.text(question)
+        graph, question_text = recorder.graph, recorder.redaction.text(question)
         for operation_ in reversed(graph.operations.values()):
-            asked = [graph.variables[vid] for vid in operation_.input_ids()]
-            query = next((one for one in asked if one.kind == "query" and one.value == shown), None)
-            made = [graph.variables[vid] for vid in operation_.output_ids()]
-            context = [one for one in made if one.kind == "context"]
+            inputs = [graph.variables[vid] for vid in operation_.input_ids()]
+            query = next(
+                (candidate for candidate in inputs if candidate.kind == "query" and candidate.value == question_text),
+                None,
+            )
+            outputs = [graph.variables[vid] for vid in operation_.output_ids()]
+            context = [output for output in outputs if output.kind == "context"]
             if query is not None and (context or operation_.kind == "retrieval"):
                 return query, context
     return None, []

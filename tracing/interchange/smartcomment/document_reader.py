@@ -19,6 +19,8 @@ from tracing.interchange.documents import (
     text_or_none,
 )
 from tracing.interchange.literals import decoded
+from tracing.interchange.smartcomment.document_rows import AsRead, nodes_in, rows_in, sound_row
+from tracing.interchange.smartcomment.edges import Edge, grouped
 from tracing.interchange.smartcomment.file_format import (
     DELETED,
     KEY,
@@ -30,8 +32,6 @@ from tracing.interchange.smartcomment.file_format import (
     full_node_id,
     kind_of,
 )
-from tracing.interchange.smartcomment.groups import Edge, grouped
-from tracing.interchange.smartcomment.rows import AsRead, nodes_in, rows_in, sound_row
 
 
 class RowReader:
@@ -74,8 +74,8 @@ class RowReader:
         self._graph.admit_variables(self._variables(rows, edges, early, read))
         if early:
             self._add_early(early)
-            listed = {id(one.attributes): vid for vid, one in self._graph.variables.items()}
-            self._graph.attributes[ORDER] = [listed[id(one)] for one in read]
+            listed = {id(variable.attributes): vid for vid, variable in self._graph.variables.items()}
+            self._graph.attributes[ORDER] = [listed[id(row)] for row in read]
 
     def _variables(
         self, rows: list[Any], edges: list[Any], early: list[Variable], read: list[AsRead]
@@ -140,19 +140,19 @@ class RowReader:
                 source, target = row.source_full_node_id, row.target_full_node_id
                 if isinstance(source, str) and isinstance(target, str):
                     self._sources.setdefault(target, {})[source] = None
-        known = (self._graph.variables.get(source) for source in self._sources.get(marker, ()))
-        entries = [one.id for one in known if one is not None and one.kind == "memory_entry"]
+        sources = (self._graph.variables.get(source) for source in self._sources.get(marker, ()))
+        entries = [variable.id for variable in sources if variable is not None and variable.kind == "memory_entry"]
         return entries[0] if len(entries) == 1 else None
 
     def _add_early(self, early: list[Variable]) -> None:
         """Add the variables listed before their previous version, or whose previous version is not in the file."""
         latest: dict[tuple[str | None, str], Variable] = {}
-        wanted = {_lineage(variable) for variable in early}
+        lineages = {_lineage(variable) for variable in early}
         for variable in self._graph.variables.values():
             key = _lineage(variable)
-            if key in wanted and (key not in latest or latest[key].version < variable.version):
+            if key in lineages and (key not in latest or latest[key].version < variable.version):
                 latest[key] = variable
-        for variable in sorted(early, key=lambda one: one.version):
+        for variable in sorted(early, key=lambda candidate: candidate.version):
             last = latest.get(_lineage(variable))
             previous = last.id if last is not None and last.version < variable.version else None
             vid = self._free(self._graph.variables, variable.id, f"version {variable.version} of {variable.name!r}")
@@ -181,7 +181,7 @@ class RowReader:
             if type(sid) is not str or sid not in sessions:
                 sid = self._session(sid, f"data.operations[{place}]")
             inputs, outputs = self._links(own)
-            made = Operation(
+            operation = Operation(
                 oid,
                 name if type(name) is str and name else "operation",
                 category if type(category) is str and category != "operation" else "function",
@@ -191,9 +191,9 @@ class RowReader:
                 started=self._epoch(row.created_at),
                 status="ok",
             )
-            self._graph.admit_operation(made)
-            added.append((made, raw, own))
-        for oid, own in (*groups.items(), *((f"{NO_OPERATION}#{one[0][0]}", one) for one in loose)):
+            self._graph.admit_operation(operation)
+            added.append((operation, raw, own))
+        for oid, own in (*groups.items(), *((f"{NO_OPERATION}#{group[0][0]}", group) for group in loose)):
             implied = self._implied(oid, own, edges)
             if implied is not None:
                 added.append((implied, None, own))
@@ -212,7 +212,7 @@ class RowReader:
         if not link:
             self._trouble("is the operation of edges but not in the file, and was added", f"op_id {oid!r}")
         (edge,) = rows_in("edges", [edges[own[0][0]]])
-        made = Operation(
+        operation = Operation(
             id=self._free(self._graph.operations, oid, f"op_id {oid!r}"),
             name="link" if link else text_or_none(edge.category) or "operation",
             kind="link" if link else "function",
@@ -222,8 +222,8 @@ class RowReader:
             started=self._epoch(edge.created_at),
             status="ok",
         )
-        self._graph.admit_operation(made)
-        return made
+        self._graph.admit_operation(operation)
+        return operation
 
     def _links(self, own: list[Edge]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
         """The inputs and outputs of an operation with these edges; edges that lead to nothing known are taken out."""
@@ -233,16 +233,16 @@ class RowReader:
             sources.pop(NO_NODE, None)
             targets.pop(NO_NODE, None)
         if not sources.keys().isdisjoint(targets):
-            made = {target for _, source, target in own if target != source}
-            sources = {source: None for source in sources if source not in made}
+            outputs = {target for _, source, target in own if target != source}
+            sources = {source: None for source in sources if source not in outputs}
         if self._renamed:
             sources = {self._renamed.get(source, source): None for source in sources}
             targets = {self._renamed.get(target, target): None for target in targets}
         find = self._graph.variables.__getitem__
         try:
             return (
-                tuple([(one.kind, one.id) for one in map(find, sources)]),
-                tuple([(one.kind, one.id) for one in map(find, targets)]),
+                tuple([(variable.kind, variable.id) for variable in map(find, sources)]),
+                tuple([(variable.kind, variable.id) for variable in map(find, targets)]),
             )
         except KeyError:
             own[:] = [edge for edge in own if self._leads(edge)]
@@ -287,16 +287,16 @@ class RowReader:
         self._renamed[full_node_id(row.class_name, row.name, row.version)] = row.metadata[NATIVE]["id"]
         return True
 
-    def _id(self, given: Any, key: str, default: str, path: str) -> str:
-        if given is not None and not text_or_none(given):
+    def _id(self, raw_id: Any, key: str, default: str, path: str) -> str:
+        if raw_id is not None and not text_or_none(raw_id):
             self._trouble(f"is not text, {key} was made up", f"{path}.{key}")
-        return text_or_none(given) or default
+        return text_or_none(raw_id) or default
 
-    def _free(self, taken: Mapping[str, Any], wanted: str, path: str) -> str:
+    def _free(self, used: Mapping[str, Any], wish: str, path: str) -> str:
         """`wanted`, or with a number appended if it is taken."""
-        if wanted in taken:
+        if wish in used:
             self._trouble("repeats an id and was given another", path)
-        return self._ids.free(taken, wanted)
+        return self._ids.free(used, wish)
 
     def _epoch(self, created_at: Any) -> float:
         """Seconds since the epoch of a local time with milliseconds; 0 if it is invalid."""

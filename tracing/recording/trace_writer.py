@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tracing.errors import TraceError
-from tracing.files.lines import HEADER, Lines
 from tracing.files.trace_file import TraceFile
+from tracing.files.trace_lines import HEADER, Lines
 from tracing.recording.graph_builder import GraphBuilder
 
 NAP_S = 0.02
@@ -45,7 +45,7 @@ class TraceWriter:
         self._header = self._lines.line(HEADER)
         self._held: list[bytes] = [self._header]
         self._file: TraceFile | None = None
-        self._told = self._given_up = self._idle = self._over = False
+        self._has_warned = self._given_up = self._idle = self._over = False
         self._wake, self._closed = threading.Event(), threading.Event()
         self.write()
         self._thread = threading.Thread(target=self._run, name="memtune-trace", daemon=True)
@@ -129,8 +129,8 @@ class TraceWriter:
         self.lost = len(self._held) - (self._held[:1] == [self._header])
         if problem is None:
             return
-        if not self._told:
-            self._told = True
+        if not self._has_warned:
+            self._has_warned = True
             _warn(
                 "%s: cannot be written: %s; the program continues, and what is recorded is kept in memory only; "
                 "make room or give another path",
@@ -149,15 +149,15 @@ class TraceWriter:
         except OSError as error:
             return 0, error
         except TraceError as error:
-            if not self._told:
+            if not self._has_warned:
                 raise  # the path was unusable from the start
             return 0, FileExistsError(errno.EEXIST, str(error))
 
 
-def _warn(message: str, *given: object) -> None:
+def _warn(message: str, *arguments: object) -> None:
     import logging
 
-    logging.getLogger("tracing").warning(message, *given)
+    logging.getLogger("tracing").warning(message, *arguments)
 
 
 _writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()

@@ -61,7 +61,7 @@ class PaidCalls:
         entries = call.entries(reply)
         if self.ledger is not None:
             took = budget.since(began)
-            self.ledger.paid(list(entries), reply.prompt_tokens, reply.completion_tokens, budget.seconds, took)
+            self.ledger.record_call(list(entries), reply.prompt_tokens, reply.completion_tokens, budget.seconds, took)
         return entries
 
     def claim(self, settings: ModelSettings, keys: Sequence[str], most: Callable[[int], Spending]) -> bool:
@@ -75,8 +75,8 @@ class PaidCalls:
             BudgetExceededError: a budget no longer allows it.
         """
         claimed = [] if self.ledger is None else self.ledger.claim(keys)
-        for paid in claimed:
-            self._booking.again(settings, most(paid.prompt_tokens), paid)
+        for entry in claimed:
+            self._booking.again(settings, most(entry.prompt_tokens), entry)
         return bool(claimed)
 
     def reuse(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
@@ -93,12 +93,12 @@ class Replies:
 
     Args:
         cache: None for none.
-        paid: the next link.
+        calls: the next link.
         flights: shared by all users of the cache.
     """
 
-    def __init__(self, cache: ResponseCache | None, paid: PaidCalls, flights: SingleFlight) -> None:
-        self.cache, self.paid, self._flights = cache, paid, flights
+    def __init__(self, cache: ResponseCache | None, calls: PaidCalls, flights: SingleFlight) -> None:
+        self.cache, self.calls, self._flights = cache, calls, flights
 
     def alone(self, *keys: str) -> contextlib.AbstractContextManager[None]:
         """Let one of several equal requests at a time through, so that the others find its reply in the cache."""
@@ -120,8 +120,8 @@ class Replies:
         Raises:
             BudgetExceededError, CallFailedError, RunError: as the next links.
         """
-        entries = self.paid.make(call)
-        if self.cache is not None and not self.cache.put_many(entries) and self.paid.use_spare_room():
+        entries = self.calls.make(call)
+        if self.cache is not None and not self.cache.put_many(entries) and self.calls.use_spare_room():
             self.cache.put_many(entries)
-        self.paid.require_room()
+        self.calls.require_room()
         return entries

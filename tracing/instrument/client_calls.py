@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracing.instrument.library_calls import asked_by_library
-from tracing.instrument.steps import step_here
+from tracing.instrument.program_steps import step_here
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.scope import NOTHING, Scope, current
@@ -39,8 +39,8 @@ def begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> Call |
 def _by_gateway(client: Any, options: Any) -> bool:
     from tracing.llm.serving.gateway import CALL_HEADER
 
-    given = options.headers if isinstance(options.headers, Mapping) else NOTHING
-    return CALL_HEADER in given or CALL_HEADER in client.default_headers
+    headers = options.headers if isinstance(options.headers, Mapping) else NOTHING
+    return CALL_HEADER in headers or CALL_HEADER in client.default_headers
 
 
 class Call:
@@ -94,9 +94,9 @@ class Call:
             cost=cost,
         )
         value, facts = _content(reply)
-        made = self._op.output("reply", value, kind="reply", **facts)
+        reply_variable = self._op.output("reply", value, kind="reply", **facts)
         if self._step is not None:
-            self._step.replies.append((value if isinstance(value, str) else "", made))
+            self._step.replies.append((value if isinstance(value, str) else "", reply_variable))
         if self._own:
             self._op.end()
 
@@ -113,9 +113,9 @@ class Call:
                 self._op.annotate(failed_calls=[*before, f"{type(error).__name__}: {error}"])
 
     def _operation(self) -> ActiveOperation:
-        made = ActiveOperation(self._name, "llm", (), NOTHING, False)
-        made.begin(self._recorder, self._scope, [])
-        return made
+        operation = ActiveOperation(self._name, "llm", (), NOTHING, False)
+        operation.begin(self._recorder, self._scope, [])
+        return operation
 
 
 def _parsed(reply: Any) -> Any:
@@ -130,7 +130,7 @@ def _usage(reply: Any) -> tuple[int, int, float]:
     usage = getattr(reply, "usage", None)
 
     def first(*names: str) -> Any:
-        return next((found for name in names if (found := getattr(usage, name, None)) is not None), 0)
+        return next((count for name in names if (count := getattr(usage, name, None)) is not None), 0)
 
     read, written = first("prompt_tokens", "input_tokens"), first("completion_tokens", "output_tokens")
     cost = first("cost")
@@ -195,8 +195,8 @@ class _Choice:
 
     def model_dump(self) -> dict[str, Any]:
         calls = [self.tool_calls[place] for place in sorted(self.tool_calls)]
-        said = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
-        return {key: value for key, value in said.items() if value}
+        message = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
+        return {key: value for key, value in message.items() if value}
 
 
 def _assembled(chunks: list[Any]) -> Any:

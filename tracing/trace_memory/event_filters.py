@@ -21,7 +21,7 @@ SELECTED = ", ".join(f"e.{column}" for column in COLUMNS)
 """The same, for a query on `events e`."""
 
 
-class Wanted(TypedDict, total=False):
+class FilterArguments(TypedDict, total=False):
     """Exact filters; what is left out admits all.
 
     Attributes:
@@ -75,10 +75,10 @@ class EventFilter:
             if among:
                 parts.append(f"e.{column} IN ({', '.join('?' for _ in among)})")
                 values += among
-        for column, wanted in (("process", self.process), ("project", self.project), ("session", self.session)):
-            if wanted is not None:
+        for column, expected in (("process", self.process), ("project", self.project), ("session", self.session)):
+            if expected is not None:
                 parts.append(f"e.{column} = ?")
-                values.append(wanted)
+                values.append(expected)
         if self.since is not None:
             parts.append("e.time >= ?")
             values.append(self.since)
@@ -92,41 +92,41 @@ class EventFilter:
         return " AND ".join(parts) or "1 = 1", values
 
 
-def newest(wanted: EventFilter, limit: int | None, like: str) -> tuple[str, list[Any]]:
+def newest(only: EventFilter, limit: int | None, like: str) -> tuple[str, list[Any]]:
     """A query for the newest events, newest first; those of one time in the reverse order of their arrival."""
-    condition, values = wanted.condition(like)
+    condition, values = only.condition(like)
     query = f"SELECT {SELECTED} FROM events e WHERE {condition} ORDER BY e.time DESC, e.number DESC"
     if limit is None:
         return query, values
     return f"{query} LIMIT ?", [*values, limit]
 
 
-def filter_of(wanted: Wanted, *, project: str, session: str) -> EventFilter:
+def filter_of(arguments: FilterArguments, *, project: str, session: str) -> EventFilter:
     """The filter that a caller asks for; `project` and `session` are those of the memory, for `scope`.
 
     Raises:
         DataError: a filter, a type or a scope is unknown, or a time is none.
     """
-    check_arguments(wanted, Wanted, "filter")
-    types = _several(wanted.get("type"))
+    check_arguments(arguments, FilterArguments, "filter")
+    types = _several(arguments.get("type"))
     for kind in types:
         check_type(kind, (*TYPES, DAMAGED))
-    scope = wanted.get("scope", "entity")
+    scope = arguments.get("scope", "entity")
     if scope not in ("session", "project", "entity"):
         raise DataError(f"scope: {scope!r} is unknown; choose session, project or entity")
     return EventFilter(
         types=types,
-        keys=_several(wanted.get("key")),
-        process=wanted.get("process"),
-        project=wanted.get("project") or (project if scope == "project" else None),
-        session=wanted.get("session") or (session if scope == "session" else None),
-        since=moment(wanted.get("since"), "since"),
-        until=moment(wanted.get("until"), "until"),
-        mentions=wanted.get("mentions"),
+        keys=_several(arguments.get("key")),
+        process=arguments.get("process"),
+        project=arguments.get("project") or (project if scope == "project" else None),
+        session=arguments.get("session") or (session if scope == "session" else None),
+        since=moment(arguments.get("since"), "since"),
+        until=moment(arguments.get("until"), "until"),
+        mentions=arguments.get("mentions"),
     )
 
 
-def _several(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    if given is None:
+def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    if names is None:
         return ()
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -10,13 +10,13 @@ from tracing.llm.threads import GivenUp
 def written(error: MemtuneError | GivenUp) -> list[str]:
     """An error as JSON: the name of its class, and its message."""
     # A class of the user's own is unknown to the other process; the first of ours that it derives from is known.
-    kind = next(each for each in type(error).__mro__ if each is GivenUp or each.__module__ == errors.__name__)
+    kind = next(base for base in type(error).__mro__ if base is GivenUp or base.__module__ == errors.__name__)
     return [kind.__name__, str(error)]
 
 
-def read(said: list[str]) -> MemtuneError | GivenUp:
+def read(fields: list[str]) -> MemtuneError | GivenUp:
     """The error that `written` wrote."""
-    name, message = said
+    name, message = fields
     if name == GivenUp.__name__:
         return GivenUp(message)
     kind: type[MemtuneError] = getattr(errors, name)

@@ -35,12 +35,12 @@ class Groups:
 
     def ask(self, model: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request; what answering its group raises is raised here."""
-        asked = _Waiting(model, request)
+        waiting = _Waiting(model, request)
         with self._changed:
-            self._waiting.append(asked)
+            self._waiting.append(waiting)
             self._changed.notify()
         self._dispatcher.submit(self._answer_next)
-        return asked.reply.result()
+        return waiting.reply.result()
 
     def close(self) -> None:
         """Let the thread end; nothing may be asked any more."""
@@ -51,23 +51,23 @@ class Groups:
         if not group:
             return
         try:
-            replies = self._answer(group[0].model, [each.request for each in group])
+            replies = self._answer(group[0].model, [request.request for request in group])
             self._expect(len(group))
         except Exception as error:
-            for each in group:
+            for request in group:
                 # Its traceback would hold the model, and the group the error.
-                each.reply.set_exception(error.with_traceback(None))
+                request.reply.set_exception(error.with_traceback(None))
         else:
-            for each, reply in zip(group, replies, strict=True):
-                each.reply.set_result(reply)
+            for request, reply in zip(group, replies, strict=True):
+                request.reply.set_result(reply)
 
     def _next(self) -> list[_Waiting]:
         with self._changed:
             if self._waiting:
                 self._changed.wait_for(lambda: len(self._waiting) >= self._expected, _MOMENT_S)
-            same = [each for each in self._waiting if each.model == self._waiting[0].model]
+            same = [request for request in self._waiting if request.model == self._waiting[0].model]
             group = same[: self._size]
-            self._waiting = [each for each in self._waiting if each not in group]
+            self._waiting = [request for request in self._waiting if request not in group]
             return group
 
     def _expect(self, answered: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.errors import written
+from tracing.llm.forwarding.forwarded_errors import written
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import operation, trace
@@ -42,30 +42,30 @@ def answered(access: ModelAccess, request: str) -> str:
 
     The call is made as if the worker's operation ran here, so that the meter has its name.
     """
-    asked = json.loads(request)
-    said: dict[str, Any] = {}
+    call = json.loads(request)
+    answer: dict[str, Any] = {}
     with access.watch() as watch, trace() as recorder:
-        name = asked["operation"]
+        name = call["operation"]
         with operation(name, kind="llm") if name is not None else contextlib.nullcontext():
             try:
-                said["reply"] = _chatted(access, asked) if asked["role"] in CHATS else _embedded(access, asked)
+                answer["reply"] = _chatted(access, call) if call["role"] in CHATS else _embedded(access, call)
             except (MemtuneError, GivenUp) as error:
-                said["error"] = written(error)
+                answer["error"] = written(error)
     counted = {"calls": watch.calls, "cached": watch.cached}
-    said["watched"] = {
+    answer["watched"] = {
         **counted,
         "prompt_tokens": watch.prompt_tokens,
         "completion_tokens": watch.completion_tokens,
     }
-    for made in recorder.graph.operations.values():
-        said["recorded"] = {
+    for operation_ in recorder.graph.operations.values():
+        answer["recorded"] = {
             **counted,
-            "model": made.model,
-            "prompt_tokens": made.prompt_tokens,
-            "completion_tokens": made.completion_tokens,
-            "cost": made.cost,
+            "model": operation_.model,
+            "prompt_tokens": operation_.prompt_tokens,
+            "completion_tokens": operation_.completion_tokens,
+            "cost": operation_.cost,
         }
-    return json.dumps(said)
+    return json.dumps(answer)
 
 
 def unmade(error: MemtuneError | GivenUp) -> str:
@@ -74,10 +74,10 @@ def unmade(error: MemtuneError | GivenUp) -> str:
     return json.dumps({"watched": none, "error": written(error)})
 
 
-def _chatted(access: ModelAccess, asked: dict[str, Any]) -> dict[str, Any]:
-    return asdict(getattr(access, asked["role"]).chat(asked["messages"], **asked["options"]))
+def _chatted(access: ModelAccess, call: dict[str, Any]) -> dict[str, Any]:
+    return asdict(getattr(access, call["role"]).chat(call["messages"], **call["options"]))
 
 
-def _embedded(access: ModelAccess, asked: dict[str, Any]) -> list[str]:
-    vectors = access.embedding.embed(asked["texts"], query=asked["query"])
+def _embedded(access: ModelAccess, call: dict[str, Any]) -> list[str]:
+    vectors = access.embedding.embed(call["texts"], query=call["query"])
     return [base64.b64encode(array("f", vector).tobytes()).decode() for vector in vectors]

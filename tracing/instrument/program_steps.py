@@ -22,7 +22,7 @@ Link = tuple[str, Variable]
 """A role, and the variable that plays it."""
 
 
-class Known:
+class VariableRegistry:
     """The variables of one recording, by what their library knows them by: the id of a message, the key of a memory.
 
     Attributes:
@@ -39,26 +39,26 @@ class Known:
 
     def of(self, thing: object) -> Variable | None:
         """The variable of this very object."""
-        found = self._objects.get(id(thing))
-        return found[1] if found is not None else None
+        entry = self._objects.get(id(thing))
+        return entry[1] if entry is not None else None
 
-    def keep(self, made: Variable, *, key: Hashable = None, thing: object = None) -> Variable:
+    def keep(self, variable: Variable, *, key: Hashable = None, thing: object = None) -> Variable:
         """Know a variable again by a key, or by an object, which is kept alive with it."""
         if key is not None:
-            self.by_key[key] = made
+            self.by_key[key] = variable
         if thing is not None:
-            self._objects[id(thing)] = (thing, made)
-        return made
+            self._objects[id(thing)] = (thing, variable)
+        return variable
 
 
 _FROM_OUTSIDE = ("message", "prompt", "query", "request")
-_SAID = ("message", "reply", "fact", "context", "prediction")
+_MESSAGE_KINDS = ("message", "reply", "fact", "context", "prediction")
 
 
-def known_in(recorder: Recorder) -> Known:
+def registry_of(recorder: Recorder) -> VariableRegistry:
     """What is known in this recording."""
-    known: Known = recorder.beside.setdefault(Known, Known())
-    return known
+    registry: VariableRegistry = recorder.beside.setdefault(VariableRegistry, VariableRegistry())
+    return registry
 
 
 class Step:
@@ -71,7 +71,7 @@ class Step:
 
     Attributes:
         recorder: of the trace that it began in.
-        said: the messages that it was handed; given: what else it was; found: what was retrieved in it.
+        messages: those that it was handed; arguments: what else it was; contexts: what was retrieved in it.
         replies: of the models asked in its present execution, each with its text.
         streams: whether its answer is the reply that is still being read.
         over: whether it has ended.
@@ -81,9 +81,9 @@ class Step:
         recorder = current_recorder()
         assert recorder is not None  # noqa: S101 (steps are made only where something is recorded)
         self.name, self.recorder = name, recorder
-        self.said: list[Link] = []
-        self.given: list[Link] = []
-        self.found: list[Variable] = []
+        self.messages: list[Link] = []
+        self.arguments: list[Link] = []
+        self.contexts: list[Variable] = []
         self.replies: list[tuple[str, Variable]] = []
         self.streams = self.over = False
         self.began_in = current.get()
@@ -117,13 +117,13 @@ class Step:
         op = self.operation(kind)
         if self.replies and not self._own:
             links = [link for link in links if link[1].kind in _FROM_OUTSIDE]
-        elif self.replies and any((role, id(one)) not in self._read for role, one in links):
+        elif self.replies and any((role, id(variable)) not in self._read for role, variable in links):
             op.end()
             op = self.operation(kind)
-        for role, one in links:
-            if (role, id(one)) not in self._read:
-                self._read.add((role, id(one)))
-                op.use(role, one)
+        for role, variable in links:
+            if (role, id(variable)) not in self._read:
+                self._read.add((role, id(variable)))
+                op.use(role, variable)
         return op
 
     def ask(self, links: Sequence[Link]) -> ActiveOperation:
@@ -132,17 +132,17 @@ class Step:
         The messages are inputs one by one where the request holds some of them; else it quotes them in a text of its
         own, and all are.
         """
-        shown = {id(one) for _, one in links}
-        quoted = [] if any(id(one) in shown for _, one in self.said) else self.said
-        return self.read([*links, *quoted, *(link for link in self.held() if id(link[1]) not in shown)], "llm")
+        linked_ids = {id(variable) for _, variable in links}
+        quoted = [] if any(id(variable) in linked_ids for _, variable in self.messages) else self.messages
+        return self.read([*links, *quoted, *(link for link in self.inputs() if id(link[1]) not in linked_ids)], "llm")
 
-    def held(self) -> list[Link]:
+    def inputs(self) -> list[Link]:
         """All it has: what it was given, and what was retrieved in it."""
-        return [*self.given, *(("context", one) for one in self.found)]
+        return [*self.arguments, *(("context", context) for context in self.contexts)]
 
     def origins(self) -> list[Variable]:
         """What something written here came from, as far as anyone can tell: what models said, or what it was given."""
-        return [reply for _, reply in self.replies] or [one for _, one in self.given or self.said]
+        return [reply for _, reply in self.replies] or [variable for _, variable in self.arguments or self.messages]
 
     def end(self, error: BaseException | None = None) -> None:
         """It is over."""
@@ -153,7 +153,7 @@ class Step:
             self._op.end(error)
 
 
-_OPENED: ContextVar[Step | None] = ContextVar("memtune_opened_step", default=None)
+_OPEN_STEP: ContextVar[Step | None] = ContextVar("memtune_opened_step", default=None)
 _RUNNING: list[Callable[[], Step | None]] = []
 """Each says which step of its library runs in the present context."""
 
@@ -165,7 +165,7 @@ def running(say: Callable[[], Step | None]) -> Callable[[], None]:
 
 
 @contextmanager
-def opened(step: Step) -> Iterator[Step]:
+def step_scope(step: Step) -> Iterator[Step]:
     """Be in this step, and end it afterwards; what a library says of steps inside it is left out."""
     with ending(step), within_step(step):
         yield step
@@ -188,16 +188,16 @@ def ending(step: Step) -> Iterator[None]:
 @contextmanager
 def within_step(step: Step) -> Iterator[None]:
     """Be in this step for a while."""
-    token = _OPENED.set(step)
+    token = _OPEN_STEP.set(step)
     try:
         yield
     finally:
-        _OPENED.reset(token)
+        _OPEN_STEP.reset(token)
 
 
 def opened_step() -> Step | None:
     """The step that was opened around here, if it still runs."""
-    step = _OPENED.get()
+    step = _OPEN_STEP.get()
     return step if step is not None and not step.over and step.recorder is current_recorder() else None
 
 
@@ -206,14 +206,16 @@ def step_here(run: Step | None = None) -> Step | None:
     recorder = current_recorder()
     if recorder is None or recorder.ended:
         return None
-    said = (one for one in (opened_step(), run, *(say() for say in _RUNNING)) if one is not None)
-    step = next((one for one in said if not one.over and one.recorder is recorder), None)
+    candidates = (
+        candidate for candidate in (opened_step(), run, *(say() for say in _RUNNING)) if candidate is not None
+    )
+    step = next((candidate for candidate in candidates if not candidate.over and candidate.recorder is recorder), None)
     user = current_operation()
     if user is not None and user.ended is not None:
         user = None  # a task outlives the operation that it was started in
     if user is None or (step is not None and (step.began_in.operation is user or step.scope is user)):
         return step
-    steps = known_in(recorder).steps
+    steps = registry_of(recorder).steps
     if id(user) not in steps:  # the step holds its operation, so that the id of that stays its own
         steps[id(user)] = Step(user.name, running=user)
     return steps[id(user)]
@@ -221,10 +223,10 @@ def step_here(run: Step | None = None) -> Step | None:
 
 def begun(name: str, kind: str, scope: Scope, inputs: Iterable[Link] = ()) -> ActiveOperation:
     """An operation inside this scope, begun here."""
-    made, recorder = ActiveOperation(name, kind, (), NOTHING, False), scope.recorder
+    operation, recorder = ActiveOperation(name, kind, (), NOTHING, False), scope.recorder
     assert recorder is not None  # noqa: S101 (see above)
-    made.begin(recorder, scope, [(role, one, None) for role, one in inputs])
-    return made
+    operation.begin(recorder, scope, [(role, variable, None) for role, variable in inputs])
+    return operation
 
 
 @contextmanager
@@ -244,12 +246,12 @@ def recalled(recorder: Recorder, text: str) -> Variable | None:
     """The message or reply that this very text was recorded as."""
     if not has_identity(text):
         return None
-    found = known_in(recorder).of(text)
-    if found is None:
+    message = registry_of(recorder).of(text)
+    if message is None:
         with recorder.lock:
             recorder.settle()
-            found = recorder.builder.recall(text)
-    return found if found is not None and found.kind in _SAID else None
+            message = recorder.builder.recall(text)
+    return message if message is not None and message.kind in _MESSAGE_KINDS else None
 
 
 def strings_in(value: Any) -> Iterator[str]:
@@ -257,8 +259,8 @@ def strings_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from strings_in(one)
+        for element in value.values():
+            yield from strings_in(element)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from strings_in(one)
+        for element in value:
+            yield from strings_in(element)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tracing.files.lines import record_of
+from tracing.files.trace_lines import record_of
 from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import mapping, require_room, text_or_none
@@ -65,26 +65,26 @@ class _Writing:
         self._full_ids = {
             vid: full_node_id(owner, name, graph.variables[vid].version) for vid, (owner, name) in self._names.items()
         }
-        self._begun = min((one.started for one in graph.operations.values()), default=0.0)
+        self._begun = min((operation.started for operation in graph.operations.values()), default=0.0)
 
     def document(self) -> dict[str, Any]:
         graph = self._graph
         edges = Edges(graph, self._graph_id, self._full_ids, self._whole)
-        own = [one for one in graph.operations.values() if not is_link(one)]
+        own = [operation for operation in graph.operations.values() if not is_link(operation)]
         rows: dict[str, tuple[object, Iterable[_Raw]]] = {
             "nodes": (graph.variables, map(self._node, self._ordered())),
             "edges": (edges.count(), edges.rows()),
             "operations": (own, map(self._operation, own)),
             "sessions": (graph.sessions, map(self._session, graph.sessions.values())),
         }
-        sections = {key: iter(made) for key, (_, made) in rows.items()}
+        sections = {key: iter(row_iterable) for key, (_, row_iterable) in rows.items()}
         if not self._header:
             head: _Raw = {"graph_id": self._graph_id, **NOBODY, "storage_path": None, "strict": False}
             head |= {"driver_type": "in_memory", "created_at": local_time(self._begun)}
             return {**head, "metadata": {NATIVE: {"graph": graph.attributes}}, "data": sections}
-        known = mapping(self._header.get("data"))
-        data = {key: sections[key] if key in SECTIONS else value for key, value in known.items()}
-        data |= {key: made for key, made in sections.items() if rows[key][0] or key in known}
+        read_data = mapping(self._header.get("data"))
+        data = {key: sections[key] if key in SECTIONS else value for key, value in read_data.items()}
+        data |= {key: section for key, section in sections.items() if rows[key][0] or key in read_data}
         document = {key: data if key == "data" else value for key, value in self._header.items()}
         facts = {key: value for key, value in graph.attributes.items() if key not in (KEY, ORDER)}
         if facts:
@@ -96,7 +96,7 @@ class _Writing:
         if not isinstance(order, list):
             return self._graph.variables.values()
         places = {vid: place for place, vid in enumerate(order)}
-        return sorted(self._graph.variables.values(), key=lambda one: places.get(one.id, len(places)))
+        return sorted(self._graph.variables.values(), key=lambda variable: places.get(variable.id, len(places)))
 
     # --- nodes -----------------------------------------------------------------------------------------------------
 
@@ -141,9 +141,9 @@ class _Writing:
     def _operation(self, operation: Operation) -> _Raw:
         raw = operation.attributes.get(KEY)
         if isinstance(raw, dict):
-            given = text_or_none(raw.get("op_id"))
+            own_id = text_or_none(raw.get("op_id"))
             return self._whole(
-                raw, operation.session, {"op_id": operation.id} if given not in (None, operation.id) else {}
+                raw, operation.session, {"op_id": operation.id} if own_id not in (None, operation.id) else {}
             )
         return {
             "created_at": local_time(operation.started),
@@ -162,8 +162,8 @@ class _Writing:
     def _session(self, session: Session) -> _Raw:
         raw = session.attributes.get(KEY)
         if isinstance(raw, dict):
-            given = text_or_none(raw.get("session_id"))
-            return self._whole(raw, None, {"session_id": session.id} if given not in (None, session.id) else {})
+            own_id = text_or_none(raw.get("session_id"))
+            return self._whole(raw, None, {"session_id": session.id} if own_id not in (None, session.id) else {})
         return {
             "created_at": local_time(self._begun),
             **HERE,
@@ -210,7 +210,7 @@ def _changes(variable: Variable, raw: _Raw, owner: str | None, name: str) -> _Ra
 def _names(graph: ExecutionGraph) -> dict[str, tuple[str | None, str]]:
     """Class and name for each variable, unique for each version; the versions of a variable share them."""
     named: dict[str, tuple[str | None, str]] = {}
-    taken: dict[tuple[str | None, str], str] = {}  # which lineage a class and name belong to
+    owners: dict[tuple[str | None, str], str] = {}  # which lineage a class and name belong to
     lineages: dict[str, str] = {}
     used: set[tuple[str | None, str, int]] = set()
     for vid, variable in graph.variables.items():
@@ -224,11 +224,11 @@ def _names(graph: ExecutionGraph) -> dict[str, tuple[str | None, str]]:
         else:
             owner, lineage = class_of(variable.kind), vid
             name = variable.name if any(sign.isalnum() for sign in variable.name) else f"{variable.name}{vid}"
-        if taken.get((owner, name), lineage) != lineage or (owner, name, variable.version) in used:
+        if owners.get((owner, name), lineage) != lineage or (owner, name, variable.version) in used:
             name, lineage = f"{name}#{vid}", vid
         while (owner, name, variable.version) in used:
             name += "#"
-        taken[owner, name] = lineage
+        owners[owner, name] = lineage
         used.add((owner, name, variable.version))
         named[vid], lineages[vid] = (owner, name), lineage
     return named

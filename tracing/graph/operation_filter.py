@@ -40,6 +40,6 @@ class Filter:
         )
 
 
-def in_session(sid: str | None, wanted: str, sessions: Mapping[str, Session]) -> bool:
+def in_session(sid: str | None, name: str, sessions: Mapping[str, Session]) -> bool:
     """Whether the session `sid` is the wanted one, by its id or its name."""
-    return sid is not None and (sid == wanted or (sid in sessions and sessions[sid].name == wanted))
+    return sid is not None and (sid == name or (sid in sessions and sessions[sid].name == name))

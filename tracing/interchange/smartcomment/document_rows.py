@@ -82,8 +82,8 @@ def rows_in(section: str, rows: Sequence[Any]) -> Iterator[Any]:
     waiting, place = iter(rows), 0
     while place < len(rows):
         try:
-            for known in map(strict, waiting):
-                yield known
+            for row in map(strict, waiting):
+                yield row
                 place += 1
         except (msgspec.ValidationError, TypeError):
             row = rows[place]
@@ -119,18 +119,18 @@ class AsRead(MutableMapping[str, Any], Struct, metaclass=_LazyMeta, eq=False):
     row: Any
     edges: Sequence[Any] = ()
     places: Sequence[int] = ()
-    made: dict[str, Any] | None = None
+    attributes: dict[str, Any] | None = None
 
     def _all(self) -> dict[str, Any]:
-        made = self.made
-        if made is None:
-            made = {} if self.row is None else {KEY: _whole(self.row)}
+        facts = self.attributes
+        if facts is None:
+            facts = {} if self.row is None else {KEY: _whole(self.row)}
             if self.edges:
-                made[EDGES] = [_whole(edge) for edge in self.edges]
+                facts[EDGES] = [_whole(edge) for edge in self.edges]
             if self.places:
-                made[EDGE_PLACES] = list(self.places)
-            self.made = made
-        return made
+                facts[EDGE_PLACES] = list(self.places)
+            self.attributes = facts
+        return facts
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -10,7 +10,7 @@ from typing import Any
 
 from tracing.graph.elements import Variable
 from tracing.graph.values import snapshot
-from tracing.instrument.steps import Link, Step, executed, known_in, recalled, strings_in
+from tracing.instrument.program_steps import Link, Step, executed, recalled, registry_of, strings_in
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder, variable
 
@@ -28,7 +28,7 @@ class Search:
         """Whether it has ended."""
         return self._op.ended is not None
 
-    def found(self, key: Hashable, name: str, value: Any, *, score: float | None = None) -> Variable:
+    def add_result(self, key: Hashable, name: str, value: Any, *, score: float | None = None) -> Variable:
         """One of its results, in order; returns the context."""
         self._count += 1
         entry = entry_of(self.recorder, key, name, value)
@@ -36,18 +36,18 @@ class Search:
         facts: dict[str, Any] = {"entry": entry.id, "rank": self._count}
         if score is not None:
             facts["score"] = score
-        return self.shown(name, value, **facts)
+        return self.add_context(name, value, **facts)
 
     def used(self, entry: Variable) -> None:
         """An entry that a result shows together with others."""
         self._op.use("entries", entry)
 
-    def shown(self, name: str, value: Any, **facts: Any) -> Variable:
+    def add_context(self, name: str, value: Any, **facts: Any) -> Variable:
         """A result that is no single entry."""
-        made = self._op.output("context", value, name=name, kind="context", **facts)
+        context = self._op.output("context", value, name=name, kind="context", **facts)
         if self._step is not None:
-            self._step.found.append(made)
-        return made
+            self._step.contexts.append(context)
+        return context
 
 
 _SEARCH: ContextVar[weakref.ref[Search] | None] = ContextVar("memtune_memory_search", default=None)
@@ -58,8 +58,8 @@ _WRITING: ContextVar[bool] = ContextVar("memtune_memory_writing", default=False)
 
 def is_at_work() -> bool:
     """Whether a memory is being searched or written here."""
-    made = _SEARCH.get()
-    search = made() if made is not None else None
+    reference = _SEARCH.get()
+    search = reference() if reference is not None else None
     searches = search is not None and not search.over and search.recorder is current_recorder()
     return searches or _WRITING.get()
 
@@ -67,15 +67,15 @@ def is_at_work() -> bool:
 @contextmanager
 def searching(recorder: Recorder, step: Step | None, query: str | None, links: Sequence[Link] = ()) -> Iterator[Search]:
     """`retrieve`, around the search of a memory."""
-    asked = [("query", variable(query, name="query", kind="query"))] if query else []
-    with executed("retrieve", "retrieval", step, [*asked, *links]) as op:
+    queries = [("query", variable(query, name="query", kind="query"))] if query else []
+    with executed("retrieve", "retrieval", step, [*queries, *links]) as op:
         yield Search(recorder, op, step)
 
 
 @contextmanager
 def writing(recorder: Recorder, step: Step | None, value: Any) -> Iterator[ActiveOperation]:
     """`store`, around a write: its inputs are what the value was made of, as far as anyone can tell."""
-    with executed("store", "memory", step, [("fact", one) for one in origins_of(recorder, step, value)]) as op:
+    with executed("store", "memory", step, [("fact", origin) for origin in origins_of(recorder, step, value)]) as op:
         token = _WRITING.set(True)
         try:
             yield op
@@ -85,28 +85,28 @@ def writing(recorder: Recorder, step: Step | None, value: Any) -> Iterator[Activ
 
 def written(recorder: Recorder, op: ActiveOperation, key: Hashable, name: str, value: Any) -> Variable:
     """A value was written under a key; returns the entry, a new version of what was there."""
-    known = known_in(recorder)
-    made = op.output("entry", value, name=name, kind="memory_entry", previous=known.by_key.get(key))
-    return known.keep(made, key=key)
+    registry = registry_of(recorder)
+    entry = op.output("entry", value, name=name, kind="memory_entry", previous=registry.by_key.get(key))
+    return registry.keep(entry, key=key)
 
 
 def deleted(recorder: Recorder, op: ActiveOperation, key: Hashable, name: str) -> None:
     """What was under a key was deleted."""
-    before = known_in(recorder).by_key.pop(key, None)
+    before = registry_of(recorder).by_key.pop(key, None)
     op.output("entry", None, name=name, kind="delete_marker", previous=before)
 
 
 def entry_of(recorder: Recorder, key: Hashable, name: str, value: Any) -> Variable:
     """The entry under a key: the known one, a version of that if it changed unseen, or one from before the trace."""
-    known = known_in(recorder)
-    before = known.by_key.get(key)
+    registry = registry_of(recorder)
+    before = registry.by_key.get(key)
     if before is not None and before.value == recorder.redaction.value(snapshot(value)):
         return before
-    return known.keep(variable(value, name=name, kind="memory_entry", previous=before), key=key)
+    return registry.keep(variable(value, name=name, kind="memory_entry", previous=before), key=key)
 
 
 def origins_of(recorder: Recorder, step: Step | None, value: Any) -> list[Variable]:
     """The recorded texts that a value has, as objects; where it has none, what its step has."""
     texts = (recalled(recorder, text) for text in strings_in(value))
-    found = {one.id: one for one in texts if one is not None}
-    return list(found.values()) or (step.origins() if step is not None else [])
+    origins = {origin.id: origin for origin in texts if origin is not None}
+    return list(origins.values()) or (step.origins() if step is not None else [])
