@@ -8,6 +8,7 @@ import functools
 import itertools
 import json
 import multiprocessing
+import pickle
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -559,6 +560,12 @@ def work_elsewhere(given, item):
         shout(f"text {item.value}")
         op.output("done", f"done {item.value}", previous=item)
     return recorder.records()
+
+
+def test_a_variable_can_be_pickled_before_anybody_has_looked_at_it():
+    with trace():
+        item = variable("text", name="item")
+        assert pickle.loads(pickle.dumps(item)) == item  # noqa: S301
 
 
 def test_a_process_pool_records_as_part_of_the_place_that_handed_over(tmp_path: Path):

