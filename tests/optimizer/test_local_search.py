@@ -333,7 +333,7 @@ def test_the_study_of_a_round_knows_every_conversation_also_those_that_the_champ
 
     monkeypatch.setattr("optimizer.search.local_search.JointChoice", Study)
     outcomes = {"train": CHAMPION[:3], "validation": CHAMPION[3:5]}
-    tuning: Any = SimpleNamespace(seed={}, variants=None, outcomes=outcomes.__getitem__)
+    tuning: Any = SimpleNamespace(baseline={}, variants=None, outcomes=outcomes.__getitem__)
     portion = opened(Purse(None, 1), 1)
     _LocalRounds(tuning)._choose(SimpleNamespace(n=1), {}, CHAMPION[:2], {}, portion)  # type: ignore[arg-type]
     assert known == [each.conversation.id for each in CHAMPION[:5]]
