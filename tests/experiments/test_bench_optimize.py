@@ -125,6 +125,7 @@ def lasting(figures: OptimizeFigures | None) -> Any:
     return found
 
 
+@pytest.mark.thorough
 def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_one_is_not_repeated(
     whole: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +167,7 @@ def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_
     assert bench.server.asked == asked
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "shares",
     [(0.4, 0.8), pytest.param([n / 12 for n in range(1, 12)], marks=pytest.mark.thorough)],
@@ -192,6 +194,7 @@ def test_a_comparison_killed_at_any_moment_goes_on_and_pays_nothing_twice(
     assert whole.asked <= bench.server.asked - before <= whole.asked + len(shares) * AT_ONCE
 
 
+@pytest.mark.thorough
 def test_programs_that_are_started_together_share_the_runs(
     whole: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +225,7 @@ def test_a_run_that_another_program_is_at_is_left_to_it(
     assert bench.made("--optimizer", "closed-loop") == whole.figures
 
 
+@pytest.mark.thorough
 def test_an_unfinished_run_of_other_code_starts_over(whole: Bench, tmp_path: Path) -> None:
     bench = whole.copied(tmp_path / "older", runs=True)
     (place,) = bench.folder.glob("runs/*/closed-loop-*/seed-0")

@@ -303,7 +303,10 @@ def check(said: Said, wanted: list[str] | tuple[str, ...]) -> None:
     assert [one for one in wanted if one not in both] == []
 
 
-@pytest.mark.parametrize("terminal", [False, True], ids=["piped", "terminal"])
+@pytest.mark.parametrize(
+    "terminal",
+    [pytest.param(False, marks=pytest.mark.thorough, id="piped"), pytest.param(True, id="terminal")],
+)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name == CALIBRATION else name for name in COMMANDS]
 )

@@ -16,6 +16,7 @@ from experiments.runs.folder import RunFolder
 KEY = "sk-test"
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_run_on_ray_during_which_a_worker_is_killed_ends_as_one_in_threads(
     whole: Whole, configured: Callable[..., None], ray_cluster: RayCluster, scripted_server: ScriptedServer

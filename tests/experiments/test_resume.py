@@ -69,7 +69,9 @@ def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only here the files of another process can be limited")
-@pytest.mark.parametrize("full_at", [5, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "full_at", [pytest.param(5, marks=pytest.mark.thorough), pytest.param(60, marks=pytest.mark.thorough)]
+)
 def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, full_at: int
 ) -> None:
@@ -100,6 +102,7 @@ def test_a_run_that_a_full_disk_stopped_says_so_and_goes_on_where_there_is_room(
     assert curves(RunFolder(Path("run"))) == whole.curves
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_that_had_ended_ends_the_same_without_its_endpoint(
     configured: Callable[[str], None], scripted_server: ScriptedServer
 ) -> None:
@@ -114,6 +117,7 @@ def test_a_resumed_run_that_had_ended_ends_the_same_without_its_endpoint(
     assert curves(RunFolder(Path("run"))) == points
 
 
+@pytest.mark.thorough
 def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Callable[[str], None], whole: Whole) -> None:
     configured("budget")
     assert live(["run", "run.yaml", "--out", "run", "--budget-calls", "60"], None) == 0
@@ -306,6 +310,7 @@ def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(configu
     assert "rounds: 2 then, 0 now" in output.read_text()
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_has_the_rewrites_by_hand_that_it_began_with(configured: Callable[[str], None]) -> None:
     configured("by-hand")
     Path("mine").mkdir()

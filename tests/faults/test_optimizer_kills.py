@@ -44,6 +44,7 @@ class Fickle(WeakModel):
         return reply if isinstance(reply, str) else reply.text
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

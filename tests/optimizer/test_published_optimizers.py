@@ -120,6 +120,7 @@ def test_what_is_tuned_is_byte_for_byte_what_the_system_sends(
     assert all("[[ ##" not in text for text in asked)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DSPY)
 @pytest.mark.parametrize(

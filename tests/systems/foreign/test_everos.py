@@ -34,7 +34,7 @@ from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 Open = Callable[..., ModelAccess]
 SEED = seed_candidate(PROMPTS)
