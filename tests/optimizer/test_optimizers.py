@@ -31,7 +31,7 @@ OURS_FIRST = [
     pytest.param(name, marks=pytest.mark.thorough) if name in ("bootstrap", "copro", "miprov2", "simba") else name
     for name in BUILT_IN
 ]
-"""Those of DSPy share the code that each of two tests is about with the others, and are tried with it in the long form."""
+"""Those of DSPy share the code that two of the tests are about, so these try them in the long form only."""
 
 
 class Silent:
