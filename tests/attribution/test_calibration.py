@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from attribution.survival.grounds import Grounds
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
-from attribution.survival.calibration import SURVIVAL, confidence_of, is_calibrated, signs_of
+from attribution.survival.calibration import SURVIVAL, Grounds, confidence_of, is_calibrated, signs_of
 from benchmarks.calibration.fitting import fit, measure
 from benchmarks.calibration.verdicts import KnownVerdict, Source
 

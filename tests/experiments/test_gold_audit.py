@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from attribution.survival.outdated import outdated_value
 
+from attribution.survival.needs import outdated_value
 from attribution.text.content import Vocabulary
 from experiments.command import main
 from experiments.data.datasets import conversations_of

@@ -265,7 +265,7 @@ def test_a_score_of_an_earlier_champion_is_not_shown_as_the_last_ones(run: Run) 
 
 def test_a_budget_spent_before_the_first_round_leaves_the_seed(run: Run) -> None:
     result, _ = run(WeakModel("answer"), limits=Limits(calls=25))
-    assert (result.champion_candidate, result.iterations, result.verdict) == (SEED, [], None)
+    assert (result.champion_candidate, result.iterations, result.verdict) == (SEED, (), None)
     assert result.champion == result.baseline
     assert set(result.baseline) == {"train"}
     assert result.calls.made == 25 <= result.calls.without_reuse
