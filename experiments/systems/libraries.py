@@ -15,12 +15,12 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def require_generation(package: str, found: str | None, generation: str, *, by: str, remedy: str) -> None:
+def require_generation(package: str, release: str | None, generation: str, *, by: str, remedy: str) -> None:
     """Return if what was found of a library is the generation that a memory system knows, such as `1.5.`.
 
     Raises:
         ConfigError: it is not installed, or another generation.
     """
-    if found is None or not found.startswith(generation):
-        has = "it is not installed" if found is None else f"{found} is installed"
+    if release is None or not release.startswith(generation):
+        has = "it is not installed" if release is None else f"{release} is installed"
         raise ConfigError(f"{by} needs {package} {generation}x, but {has} here: {remedy}")

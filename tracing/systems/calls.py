@@ -91,5 +91,5 @@ def _own_errors(method: str) -> Iterator[None]:
         # The last frame that is in the system's own file.
         own = [frame for frame in theirs if frame.filename == theirs[0].filename]
         at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-        said = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
-        raise MemorySystemError(f"the memory system failed in {method}{at}: {said}") from error
+        reason = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
+        raise MemorySystemError(f"the memory system failed in {method}{at}: {reason}") from error

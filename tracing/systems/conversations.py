@@ -86,12 +86,12 @@ class Question(_Row):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_kind(cls, given: Any) -> Any:
+    def _read_kind(cls, data: Any) -> Any:
         # Files written before the two keys existed have only the kind.
-        if isinstance(given, dict):
-            said = {"supersedes": given.get("kind") == "updated", "unanswerable": given.get("kind") == "deleted"}
-            return {**said, **given}
-        return given
+        if isinstance(data, dict):
+            defaults = {"supersedes": data.get("kind") == "updated", "unanswerable": data.get("kind") == "deleted"}
+            return {**defaults, **data}
+        return data
 
 
 class Conversation(_Row):
@@ -112,7 +112,7 @@ class Conversation(_Row):
             ("fact", [f.id for f in self.facts]),
             ("question", [q.id for q in self.questions]),
         ):
-            twice = next((one for one, count in Counter(ids).items() if count > 1), None)
+            twice = next((repeated for repeated, count in Counter(ids).items() if count > 1), None)
             if twice is not None:
                 raise ValueError(f"two {name}s share the id {twice!r}")
         known_turns, known_facts = set(turns), {fact.id for fact in self.facts}
@@ -136,8 +136,8 @@ class Conversation(_Row):
 
     def facts_at_end(self) -> tuple[Fact, ...]:
         """The facts that hold after the last session: neither superseded nor deleted."""
-        gone = {fact.of for fact in self.facts if fact.of is not None}
-        return tuple(fact for fact in self.facts if fact.action != "delete" and fact.id not in gone)
+        replaced = {fact.of for fact in self.facts if fact.of is not None}
+        return tuple(fact for fact in self.facts if fact.action != "delete" and fact.id not in replaced)
 
 
 def read_conversations(path: Path, report: Callable[[str], None] | None = None) -> list[Conversation]:
@@ -215,12 +215,12 @@ def problems_of(error: ValidationError, model: type[BaseModel] | None = None) ->
     problems = error.errors()
     if model is not None:
         # A misspelt key also causes a missing one, and explains it.
-        problems.sort(key=lambda found: found["type"] != "extra_forbidden")
+        problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
     described = []
     for problem in problems:
         within = len(problem["loc"])
         if problem["type"] == "too_short" and any(
-            each["loc"][:within] == problem["loc"] and len(each["loc"]) > within for each in problems
+            other["loc"][:within] == problem["loc"] and len(other["loc"]) > within for other in problems
         ):
             continue  # only because what is in it is invalid
         key = ".".join(str(part) for part in problem["loc"])

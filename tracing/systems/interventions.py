@@ -53,17 +53,17 @@ class Intervention:
         """Statements made of messages: facts, or the lines of a chunk."""
         return statements
 
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+    def decided(self, step: Step, fact: str, memories: Sequence[Entry], change: Change) -> Change:
         """What to do about a fact, given the entries shown."""
         return change
 
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
+    def stored(self, step: Step, decision: Change, change: Change) -> Change:
         """What is done about a decision (or, without one, about adding a fact)."""
         return change
 
-    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], hits: list[Entry]) -> list[Entry]:
         """Entries found for a question, best first, given all that are stored."""
-        return found
+        return hits
 
     def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
         """Pieces of context as shown to the answer's model."""
@@ -85,20 +85,20 @@ class _Chain(Intervention):
             statements = part.extracted(step, messages, statements)
         return statements
 
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+    def decided(self, step: Step, fact: str, memories: Sequence[Entry], change: Change) -> Change:
         for part in self._parts:
-            change = part.decided(step, fact, shown, change)
+            change = part.decided(step, fact, memories, change)
         return change
 
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
+    def stored(self, step: Step, decision: Change, change: Change) -> Change:
         for part in self._parts:
-            change = part.stored(step, given, change)
+            change = part.stored(step, decision, change)
         return change
 
-    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], hits: list[Entry]) -> list[Entry]:
         for part in self._parts:
-            found = part.retrieved(step, query, entries, found)
-        return found
+            hits = part.retrieved(step, query, entries, hits)
+        return hits
 
     def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
         for part in self._parts:
@@ -131,17 +131,17 @@ class Heard(Intervention):
         self._said.append(lambda other: other.extracted(step, messages, statements))
         return statements
 
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        self._said.append(lambda other: other.decided(step, fact, shown, change))
+    def decided(self, step: Step, fact: str, memories: Sequence[Entry], change: Change) -> Change:
+        self._said.append(lambda other: other.decided(step, fact, memories, change))
         return change
 
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
-        self._said.append(lambda other: other.stored(step, given, change))
+    def stored(self, step: Step, decision: Change, change: Change) -> Change:
+        self._said.append(lambda other: other.stored(step, decision, change))
         return change
 
-    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
-        self._said.append(lambda other: other.retrieved(step, query, entries, found))
-        return found
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], hits: list[Entry]) -> list[Entry]:
+        self._said.append(lambda other: other.retrieved(step, query, entries, hits))
+        return hits
 
     def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
         self._said.append(lambda other: other.presented(step, query, lines))

@@ -45,7 +45,7 @@ def rerun_difference(
         what, whence = "read", "where the recorded one read"
     if before == after:
         return None
-    return f"rerun of {spec.name} {what} {_shown(after)} {whence} {_shown(before)}"
+    return f"rerun of {spec.name} {what} {_quoted(after)} {whence} {_quoted(before)}"
 
 
 def _lines(parts: Parts) -> list[str]:
@@ -56,5 +56,5 @@ def _texts(items: Sequence[Item]) -> list[str]:
     return [item.text for item in items]
 
 
-def _shown(texts: Sequence[str]) -> str:
+def _quoted(texts: Sequence[str]) -> str:
     return excerpt(repr("\n".join(texts)), _LONGEST) if texts else "nothing"

@@ -30,8 +30,8 @@ def check_retrieval(value: str) -> Retrieval:
     Raises:
         ConfigError: it is none.
     """
-    known: tuple[Retrieval, ...] = get_args(Retrieval)
-    check_choice("retrieval", value, known)
+    choices: tuple[Retrieval, ...] = get_args(Retrieval)
+    check_choice("retrieval", value, choices)
     return cast("Retrieval", value)
 
 
@@ -56,13 +56,13 @@ def rankings(
 
     Raises as `ranked`.
     """
-    found: list[list[Entry]] = []
+    lists: list[list[Entry]] = []
     if retrieval != "sparse":
         vectors = embedding.embed(texts, query=True)
-        found += [[entry for entry, _ in nearest(vector, entries, len(entries))] for vector in vectors]
+        lists += [[entry for entry, _ in nearest(vector, entries, len(entries))] for vector in vectors]
     if retrieval != "dense":
-        found += by_words(texts, entries)
-    return [ranking[:count] for ranking in found]
+        lists += by_words(texts, entries)
+    return [ranking[:count] for ranking in lists]
 
 
 def by_words(texts: Sequence[str], entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -85,15 +85,15 @@ def by_words(texts: Sequence[str], entries: Sequence[Entry]) -> list[list[Entry]
         return [[entries[at] for at in _matches(store, text)] for text in texts]
 
 
-def fused(found: Sequence[Sequence[Entry]]) -> list[Entry]:
+def fused(lists: Sequence[Sequence[Entry]]) -> list[Entry]:
     """Several rankings as one, by the sum of 1 / (60 + rank); ties keep the order of the first ranking."""
     scores: dict[str, float] = {}
-    known: dict[str, Entry] = {}
-    for ranking in found:
+    entries: dict[str, Entry] = {}
+    for ranking in lists:
         for rank, entry in enumerate(ranking, start=1):
-            known[entry.id] = entry
+            entries[entry.id] = entry
             scores[entry.id] = scores.get(entry.id, 0.0) + 1 / (RRF + rank)
-    return [known[name] for name in sorted(scores, key=lambda name: -scores[name])]
+    return [entries[name] for name in sorted(scores, key=lambda name: -scores[name])]
 
 
 def _matches(store: sqlite3.Connection, text: str) -> list[int]:
@@ -101,8 +101,8 @@ def _matches(store: sqlite3.Connection, text: str) -> list[int]:
     if not words:
         return []
     either = " OR ".join(f'"{word}"' for word in words)
-    found = store.execute("SELECT rowid FROM entries WHERE entries MATCH ? ORDER BY bm25(entries), rowid", (either,))
-    return [row[0] for row in found]
+    rows = store.execute("SELECT rowid FROM entries WHERE entries MATCH ? ORDER BY bm25(entries), rowid", (either,))
+    return [row[0] for row in rows]
 
 
 def _spaced(text: str) -> str:

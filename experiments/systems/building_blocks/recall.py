@@ -39,30 +39,30 @@ def retrieve(
 
 
 def found_as_context(
-    name: str, asked: Mapping[str, Sequence[Text]], entries: Sequence[Entry], find: Callable[[], list[Entry]]
+    name: str, queries: Mapping[str, Sequence[Text]], entries: Sequence[Entry], find: Callable[[], list[Entry]]
 ) -> tuple[list[Entry], list[Text]]:
     """Record a retrieval called `name`, and return the entries that it found, also as context.
 
     Args:
-        asked: role → the queries it is asked with; the first is the question.
+        queries: role → the queries it is asked with; the first is the question.
         entries: all that are stored.
         find: finds the entries, best first.
     """
-    query = next(iter(asked.values()))[0].variable
-    inputs = {**{role: variables_of(texts) for role, texts in asked.items()}, "entries": recorded(entries)}
+    query = next(iter(queries.values()))[0].variable
+    inputs = {**{role: variables_of(texts) for role, texts in queries.items()}, "entries": recorded(entries)}
     with operation(name, kind="retrieval", inputs=inputs) as op:
-        found = intervening().retrieved(Step(name, op.id), query, entries, find())
-        return found, as_context(op, found)
+        hits = intervening().retrieved(Step(name, op.id), query, entries, find())
+        return hits, as_context(op, hits)
 
 
-def as_context(op: ActiveOperation, found: Sequence[Entry]) -> list[Text]:
+def as_context(op: ActiveOperation, hits: Sequence[Entry]) -> list[Text]:
     """The entries as outputs of the operation that found them, best first."""
     return [
         Text(
             entry.text,
             op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
         )
-        for rank, entry in enumerate(found, start=1)
+        for rank, entry in enumerate(hits, start=1)
     ]
 
 

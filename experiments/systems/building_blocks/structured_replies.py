@@ -21,7 +21,7 @@ LONGEST_SHOWN = 500
 """Most characters of a malformed reply that its operation records."""
 
 
-def asked(
+def parsed_reply(
     read: Callable[[str], R],
     model: ChatModel,
     request: str,

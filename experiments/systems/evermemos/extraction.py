@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.systems.building_blocks.structured_replies import asked, read_as
+from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
 from experiments.systems.evermemos.prompts import EPISODE, FACTS
 from experiments.systems.evermemos.replies import Boundaries, Episode, Facts, boundary_schema
 from tracing.llm.models import ChatModel
@@ -21,7 +21,7 @@ _boundaries, _episode, _facts = read_as(Boundaries), read_as(Episode), read_as(F
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WrittenEpisode:
     """An episode as it was told: its title and its content."""
 
     title: Text
@@ -37,16 +37,16 @@ def detect_boundaries(messages: Sequence[Text], template: str, model: ChatModel)
     inputs = {"messages": variables_of(messages), "prompt": prompt}
     with operation("detect_boundaries", kind="llm", inputs=inputs) as op:
         request = render(template, {"messages": numbered([message.text for message in messages])})
-        reply = asked(_boundaries, model, request, boundary_schema(len(messages)), MAX_BOUNDARY_TOKENS, op)
-        found = set(reply.boundaries) if reply is not None else set()
+        reply = parsed_reply(_boundaries, model, request, boundary_schema(len(messages)), MAX_BOUNDARY_TOKENS, op)
+        boundaries = set(reply.boundaries) if reply is not None else set()
         waits = reply.should_wait if reply is not None else False
         # As flags, since numbers in a trace could be taken for something that was said.
-        ends = [number in found for number in range(1, len(messages) + 1)]
+        ends = [number in boundaries for number in range(1, len(messages) + 1)]
         op.output("boundaries", {"ends": ends, "should_wait": waits}, name="boundaries", kind="value")
     return [number for number, end in enumerate(ends, start=1) if end], waits
 
 
-def write_episode(messages: Sequence[Text], time: Text, template: str, model: ChatModel) -> Told | None:
+def write_episode(messages: Sequence[Text], time: Text, template: str, model: ChatModel) -> WrittenEpisode | None:
     """The messages retold; None if nothing is."""
     prompt = variable(template, name="episode", kind="prompt")
     read = variables_of(messages)
@@ -55,13 +55,13 @@ def write_episode(messages: Sequence[Text], time: Text, template: str, model: Ch
     ) as op:
         conversation = "\n".join(message.text for message in messages)
         request = render(template, {"conversation": conversation, "conversation_start_time": time.text})
-        reply = asked(_episode, model, request, EPISODE.contract.reply_schema, MAX_EPISODE_TOKENS, op)
-        told = [line for line in reply.content.splitlines() if line.strip()] if reply is not None else []
-        content = "\n".join(intervening().extracted(Step("write_episode", op.id), read, told)).strip()
+        reply = parsed_reply(_episode, model, request, EPISODE.contract.reply_schema, MAX_EPISODE_TOKENS, op)
+        lines = [line for line in reply.content.splitlines() if line.strip()] if reply is not None else []
+        content = "\n".join(intervening().extracted(Step("write_episode", op.id), read, lines)).strip()
         if not content:
             return None
         title = reply.title.strip() if reply is not None else ""
-        return Told(
+        return WrittenEpisode(
             content=Text(content, op.output("content", content, name="episode", kind="fact")),
             title=Text(title, op.output("title", title, name="title", kind="value")),
         )
@@ -73,10 +73,10 @@ def extract_facts(episode: Text, time: Text, messages: Sequence[Text], template:
     inputs = {"episode": episode.variable, "time": time.variable, "prompt": prompt}
     with operation("extract_facts", kind="llm", inputs=inputs) as op:
         request = render(template, {"INPUT_TEXT": episode.text, "TIME": time.text})
-        reply = asked(_facts, model, request, FACTS.contract.reply_schema, MAX_FACTS_TOKENS, op)
-        told = [text.strip() for text in reply.event_log.atomic_fact] if reply is not None else []
+        reply = parsed_reply(_facts, model, request, FACTS.contract.reply_schema, MAX_FACTS_TOKENS, op)
+        statements = [text.strip() for text in reply.event_log.atomic_fact] if reply is not None else []
         step = Step("extract_facts", op.id)
-        texts = intervening().extracted(step, variables_of(messages), list(dict.fromkeys(filter(None, told))))
+        texts = intervening().extracted(step, variables_of(messages), list(dict.fromkeys(filter(None, statements))))
         return [
             Text(text, op.output("facts", text, name=f"fact{number}", kind="fact"))
             for number, text in enumerate(texts, start=1)

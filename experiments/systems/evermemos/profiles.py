@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from experiments.systems.building_blocks.structured_replies import asked, read_as
+from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
 from experiments.systems.evermemos.replies import PROFILE_SCHEMA, Profile
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
@@ -26,44 +26,44 @@ def init_profile(name: str, facts: Sequence[Text], candidate: Candidate, access:
     inputs = {"facts": variables_of(facts), "prompt": variable(template, name="profile_init", kind="prompt")}
     with operation("init_profile", kind="llm", inputs=inputs) as op:
         text = _written(op, template, {"facts": bullets([fact.text for fact in facts])}, access.task)
-        given = Change("ADD", text=text)
-        return _stored("init_profile", op, name, given if text else Change("NONE"), None, access)
+        change = Change("ADD", text=text)
+        return _stored("init_profile", op, name, change if text else Change("NONE"), None, access)
 
 
 def update_profile(
-    profile: Entry, shown: Text, facts: Sequence[Text], candidate: Candidate, access: ModelAccess
+    profile: Entry, profile_text: Text, facts: Sequence[Text], candidate: Candidate, access: ModelAccess
 ) -> Entry:
     """The next version of a profile, given new facts; the same if an unusable reply was given.
 
     Args:
         profile: as it is stored.
-        shown: the same as text.
+        profile_text: the same as text.
         facts: of the new episode.
         candidate: the prompts.
         access: the models.
     """
     template = candidate["profile_update"]
     prompt = variable(template, name="profile_update", kind="prompt")
-    inputs = {"profile": shown.variable, "facts": variables_of(facts), "prompt": prompt}
+    inputs = {"profile": profile_text.variable, "facts": variables_of(facts), "prompt": prompt}
     with operation("update_profile", kind="llm", inputs=inputs) as op:
-        values = {"profile": shown.text, "facts": bullets([fact.text for fact in facts])}
+        values = {"profile": profile_text.text, "facts": bullets([fact.text for fact in facts])}
         text = _written(op, template, values, access.task)
-        given = Change("UPDATE", profile.id, text) if text else Change("NONE", profile.id)
-        return _stored("update_profile", op, profile.id, given, profile.variable, access) or profile
+        change = Change("UPDATE", profile.id, text) if text else Change("NONE", profile.id)
+        return _stored("update_profile", op, profile.id, change, profile.variable, access) or profile
 
 
 def _written(op: ActiveOperation, template: str, values: Mapping[str, str], model: ChatModel) -> str:
-    reply = asked(_read, model, render(template, values), PROFILE_SCHEMA, MAX_PROFILE_TOKENS, op)
+    reply = parsed_reply(_read, model, render(template, values), PROFILE_SCHEMA, MAX_PROFILE_TOKENS, op)
     lines = [line.strip() for line in reply.profile] if reply is not None else []
     return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
 def _stored(
-    step: str, op: ActiveOperation, name: str, given: Change, previous: str | None, access: ModelAccess
+    step: str, op: ActiveOperation, name: str, decision: Change, previous: str | None, access: ModelAccess
 ) -> Entry | None:
-    change = intervening().stored(Step(step, op.id), given, given)
+    change = intervening().stored(Step(step, op.id), decision, decision)
     if change.event not in ("ADD", "UPDATE"):
         return None
     (vector,) = access.embedding.embed([change.text])
-    made = op.output("profile", change.text, name=name, kind="memory_entry", previous=previous)
-    return Entry(name, change.text, tuple(vector), made.id)
+    output = op.output("profile", change.text, name=name, kind="memory_entry", previous=previous)
+    return Entry(name, change.text, tuple(vector), output.id)

@@ -71,7 +71,7 @@ class EverMemOS:
         self._candidates, self._top_k, self._rerank = candidates, top_k, rerank
         if rerank:
             self.prompts = {**PROMPTS, "rerank": RERANK_PROMPT}
-            before = [each.name for each in self.operations].index("check_sufficiency")
+            before = [spec.name for spec in self.operations].index("check_sufficiency")
             reranking = OperationSpec("rerank", "retrieve", "rerank")
             self.operations = (*self.operations[:before], reranking, *self.operations[before:])
 
@@ -123,33 +123,33 @@ class EverMemOS:
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
-        template, given = candidate[prompt], {name: noted_again(items) for name, items in parts.items()}
+        template, texts = candidate[prompt], {name: noted_again(items) for name, items in parts.items()}
         if prompt == "boundary":
-            detect_boundaries(given["messages"], template, access.task)
+            detect_boundaries(texts["messages"], template, access.task)
         elif prompt == "episode":
-            write_episode(given["conversation"], given["conversation_start_time"][0], template, access.task)
+            write_episode(texts["conversation"], texts["conversation_start_time"][0], template, access.task)
         elif prompt == "facts":
-            extract_facts(given["INPUT_TEXT"][0], given["TIME"][0], (), template, access.task)
+            extract_facts(texts["INPUT_TEXT"][0], texts["TIME"][0], (), template, access.task)
         elif prompt == "profile_init":
-            init_profile("p1", given["facts"], candidate, access)
+            init_profile("p1", texts["facts"], candidate, access)
         elif prompt == "profile_update":
-            (shown,) = given["profile"]
-            profile = _entry(parts["profile"][0], shown.variable.id)
-            update_profile(profile, shown, given["facts"], candidate, access)
+            (profile_text,) = texts["profile"]
+            profile = _entry(parts["profile"][0], profile_text.variable.id)
+            update_profile(profile, profile_text, texts["facts"], candidate, access)
         elif prompt == "sufficiency":
             documents = {
                 name: Documents(
                     [_entry(item, "") for item in parts.get(name, ())],
-                    given.get(name, ()),
+                    texts.get(name, ()),
                 )
                 for name in ("retrieved_docs", "unchecked")
             }
             search = self._search(candidate, access)
-            search.check(given["query"][0], documents["retrieved_docs"], documents["unchecked"])
+            search.check(texts["query"][0], documents["retrieved_docs"], documents["unchecked"])
         elif prompt == "queries":
-            found, missing = given.get("key_info", ()), given.get("missing_info", ())
+            key_information, missing = texts.get("key_info", ()), texts.get("missing_info", ())
             search = self._search(candidate, access)
-            search.ask_more(given["original_query"][0], found, missing, given.get("retrieved_docs", ()))
+            search.ask_more(texts["original_query"][0], key_information, missing, texts.get("retrieved_docs", ()))
         elif prompt == "rerank":
             rerank_again(parts, template, access.task, self._top_k)
         else:

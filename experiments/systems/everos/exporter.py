@@ -68,9 +68,9 @@ class EverOsSlots:
                 f"{source}: no {' or '.join(f'{name}.yaml' for name in SLOTS)}; give the folder of the slots"
             )
         files = {name: _slots_in(source) / f"{name}.yaml" for name in SLOTS}
-        found = {name: read_slot(path) if path.is_file() else None for name, path in files.items()}
-        own = self.defaults() if None in found.values() else {}
-        return {name: own[name] if text is None else text for name, text in found.items()}
+        texts = {name: read_slot(path) if path.is_file() else None for name, path in files.items()}
+        own = self.defaults() if None in texts.values() else {}
+        return {name: own[name] if text is None else text for name, text in texts.items()}
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """A slot's text as a template of memtune's."""
@@ -78,9 +78,9 @@ class EverOsSlots:
 
 
 def _environment() -> Environment:
-    found = environment_of(EverOs)
-    assert found is not None  # noqa: S101 - it is decorated so
-    return found
+    environment = environment_of(EverOs)
+    assert environment is not None  # noqa: S101 - it is decorated so
+    return environment
 
 
 def _slots_in(source: str) -> Path:

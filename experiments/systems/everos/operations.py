@@ -45,12 +45,15 @@ class Asker:
         log = variable(values["messages"], name="messages", kind="value")
         inputs = {"turns": variables_of(messages), "messages": log, "prompt": self._prompts["boundary_detection"]}
         with operation("detect_boundaries", kind="llm", inputs=inputs) as op:
-            reply = self._asked(request, PROMPTS["boundary_detection"].contract.reply_schema)
+            reply = self._reply(request, PROMPTS["boundary_detection"].contract.reply_schema)
             ends = self._read(lambda text: ends_of(text, len(messages)), reply, op)
             cuts = [0, *(ends or ()), len(messages)] if ends is not None else []
             stretches = [messages[start:end] for start, end in pairwise(cuts)]
             return reply, [
-                (stretch, op.output("segments", "\n".join(one.text for one in stretch), name=f"s{n}", kind="segment"))
+                (
+                    stretch,
+                    op.output("segments", "\n".join(message.text for message in stretch), name=f"s{n}", kind="segment"),
+                )
                 for n, stretch in enumerate(stretches, start=1)
             ]
 
@@ -58,39 +61,43 @@ class Asker:
         self, request: str, values: Mapping[str, str], messages: Sequence[Text], segment: Sequence[Variable]
     ) -> tuple[ChatReply, Text | None]:
         """What an episode tells: the reply, with the content that EverOS is to store; None if it is malformed."""
-        given = {name: variable(text, name=name, kind="value") for name, text in values.items()}
-        inputs: dict[str, Any] = {"segment": list(segment), **given, "prompt": self._prompts["episode_extract"]}
+        value_variables = {name: variable(text, name=name, kind="value") for name, text in values.items()}
+        inputs: dict[str, Any] = {
+            "segment": list(segment),
+            **value_variables,
+            "prompt": self._prompts["episode_extract"],
+        }
         with operation("extract_episode", kind="llm", inputs=inputs) as op:
-            reply = self._asked(request, PROMPTS["episode_extract"].contract.reply_schema)
+            reply = self._reply(request, PROMPTS["episode_extract"].contract.reply_schema)
             read = self._read(episode_of, reply, op)
             if read is None:
                 return reply, None
             title, content = read
-            kept = intervening().extracted(Step("extract_episode", op.id), variables_of(messages), [content])
-            if kept != [content]:
-                content = "\n".join(kept) or _NOTHING
+            contents = intervening().extracted(Step("extract_episode", op.id), variables_of(messages), [content])
+            if contents != [content]:
+                content = "\n".join(contents) or _NOTHING
                 reply = _saying(reply, {"title": title, "content": content})
             op.output("title", title, name="title", kind="value")
             return reply, Text(content, op.output("content", content, name="episode", kind="fact"))
 
     def facts(self, request: str, episode: Text | None) -> tuple[ChatReply, list[Text]]:
         """The facts of an episode: the reply, and the facts that EverOS is to store."""
-        given = [] if episode is None else [episode.variable]
-        with operation("extract_facts", kind="llm", inputs={"episode": given}) as op:
-            reply = self._asked(request, FACTS_SCHEMA)
+        sources = [] if episode is None else [episode.variable]
+        with operation("extract_facts", kind="llm", inputs={"episode": sources}) as op:
+            reply = self._reply(request, FACTS_SCHEMA)
             texts = self._read(facts_of, reply, op)
             if texts is None:
                 return reply, []
-            kept = intervening().extracted(Step("extract_facts", op.id), given, texts)
-            if kept != texts:
-                reply = _saying(reply, {"atomic_facts": {"time": "unknown", "atomic_fact": kept}})
-            facts = [fact for fact in kept if fact]
+            statements = intervening().extracted(Step("extract_facts", op.id), sources, texts)
+            if statements != texts:
+                reply = _saying(reply, {"atomic_facts": {"time": "unknown", "atomic_fact": statements}})
+            facts = [fact for fact in statements if fact]
             return reply, [
                 Text(text, op.output("facts", text, name=f"fact{number}", kind="fact"))
                 for number, text in enumerate(facts, start=1)
             ]
 
-    def _asked(self, request: str, schema: Mapping[str, Any] | None) -> ChatReply:
+    def _reply(self, request: str, schema: Mapping[str, Any] | None) -> ChatReply:
         return self._access.task.chat(
             [{"role": "user", "content": request}],
             max_tokens=self._max_tokens,

@@ -103,16 +103,16 @@ class Request:
     """The requests that a prompt makes, from which the values of its placeholders can be read."""
 
     def __init__(self, template: str) -> None:
-        seen: set[str] = set()
+        names: set[str] = set()
         pattern = ""
         for literal, name, _, _ in string.Formatter().parse(template):
             pattern += re.escape(literal)
             if name is not None:
-                pattern += f"(?P={name})" if name in seen else f"(?P<{name}>.*?)"
-                seen.add(name)
+                pattern += f"(?P={name})" if name in names else f"(?P<{name}>.*?)"
+                names.add(name)
         self._pattern = re.compile(pattern, re.DOTALL)
 
     def values(self, text: str) -> dict[str, str] | None:
         """The values in a request; None if it is not of this prompt."""
-        found = self._pattern.fullmatch(text)
-        return None if found is None else found.groupdict()
+        match = self._pattern.fullmatch(text)
+        return None if match is None else match.groupdict()

@@ -17,8 +17,8 @@ def ends_of(reply: str, count: int) -> list[int]:
     Raises:
         MalformedReplyError: EverOS would ask again, and give up in the end.
     """
-    found = _FLAT.search(reply)
-    data = _parsed(found.group() if found else "")
+    match = _FLAT.search(reply)
+    data = _parsed(match.group() if match else "")
     ends = data.get("boundaries", [])
     if not isinstance(ends, list) or "should_wait" not in data:
         raise MalformedReplyError("the reply has no list 'boundaries' or no 'should_wait'")

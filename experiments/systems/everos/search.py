@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import Context, copy_context
 
 from experiments.systems.everos.server import OWNER, Server
-from experiments.systems.everos.server_pool import Kept
+from experiments.systems.everos.server_pool import ServerPool
 from experiments.systems.everos.stored_entries import EPISODE, FACT, Stored, content_hash
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.llm.access import ModelAccess
@@ -56,10 +56,10 @@ class Recaller:
                 raise
             finally:
                 self._access = None
-            found = []
+            entry_ids = []
             for episode in data["episodes"]:
-                found += [episode["id"], *(fact["id"] for fact in episode["atomic_facts"])]
-            return [self._names[each] for each in dict.fromkeys(found)]
+                entry_ids += [episode["id"], *(fact["id"] for fact in episode["atomic_facts"])]
+            return [self._names[entry_id] for entry_id in dict.fromkeys(entry_ids)]
 
     def close(self) -> None:
         """End its server."""
@@ -72,9 +72,11 @@ class Recaller:
         for kind in (EPISODE, FACT):
             items = [entry for entry in entries if entry.kind == kind]
             if items:
-                made = self._server.write(kind, [one.as_item(OWNER, ids.get(one.parent, "none")) for one in items])
-                for entry, given in zip(items, made, strict=True):
-                    ids[entry.id], names[f"{OWNER}_{given}"] = given, entry.id
+                new_ids = self._server.write(
+                    kind, [item.as_item(OWNER, ids.get(item.parent, "none")) for item in items]
+                )
+                for entry, new_id in zip(items, new_ids, strict=True):
+                    ids[entry.id], names[f"{OWNER}_{new_id}"] = new_id, entry.id
         return names
 
     def _embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -83,9 +85,9 @@ class Recaller:
     def _vector(self, text: str) -> list[float]:
         if text == _PROBE:
             return [1.0] + [0.0] * (self._dimension - 1)
-        known = self._vectors.get(text)
-        if known is not None:
-            return known
+        stored = self._vectors.get(text)
+        if stored is not None:
+            return stored
         access = self._access
         if access is None:
             raise MemorySystemError(f"everos embeds a text that is not in the memory: {text[:80]!r}")
@@ -97,7 +99,7 @@ class Recaller:
         return list(vector)
 
 
-_kept: Kept[Recaller] = Kept(2)
+_recallers: ServerPool[Recaller] = ServerPool(2)
 
 
 def found_in(
@@ -110,7 +112,7 @@ def found_in(
     top_k: int,
 ) -> list[str]:
     """What an EverOS that holds these entries finds; see `Recaller.search`."""
-    with _kept.one(content_hash(entries, vectors), lambda: Recaller(entries, vectors)) as recaller:
+    with _recallers.borrowed(content_hash(entries, vectors), lambda: Recaller(entries, vectors)) as recaller:
         return recaller.search(query, access, method=method, top_k=top_k)
 
 

@@ -136,13 +136,13 @@ class Server:
         )
         try:
             with _opener.open(request) as response:
-                found: dict[str, Any] = json.loads(response.read())
+                result: dict[str, Any] = json.loads(response.read())
         except urllib.error.HTTPError as error:
-            said = redact(excerpt(" ".join(error.read().decode("utf-8", "replace").split()), _LONGEST_SAID))
-            raise MemorySystemError(f"everos refuses {path} ({error.code}): {said}") from None
+            reason = redact(excerpt(" ".join(error.read().decode("utf-8", "replace").split()), _LONGEST_SAID))
+            raise MemorySystemError(f"everos refuses {path} ({error.code}): {reason}") from None
         except (OSError, ValueError) as error:
             raise MemorySystemError(f"everos does not answer {path} ({error}); {self._last_words()}") from None
-        return found
+        return result
 
     def idle(self) -> None:
         """Wait until nothing is extracted in the background."""
@@ -153,13 +153,13 @@ class Server:
         """What the markdown files of an `app_id` hold, in the order written: kind, id, and the fields and sections of
         each entry.
         """
-        found: list[dict[str, Any]] = self.post("/memtune/entries", {"app": app})["entries"]
-        return found
+        rows: list[dict[str, Any]] = self.post("/memtune/entries", {"app": app})["entries"]
+        return rows
 
     def write(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
         """Put entries into its markdown files, as it does itself; their ids."""
-        made: list[str] = self.post("/memtune/write", {"kind": kind, "owner": OWNER, "items": list(items)})["ids"]
-        return made
+        ids: list[str] = self.post("/memtune/write", {"kind": kind, "owner": OWNER, "items": list(items)})["ids"]
+        return ids
 
     def index(self) -> None:
         """Index all that was written.
@@ -167,10 +167,10 @@ class Server:
         Raises:
             MemorySystemError: not all of it was.
         """
-        done = self.post("/api/v2/cascade/quiesce", {})
-        left = done["pending_after"] + done["failed_permanent"]
-        if left:
-            raise MemorySystemError(f"everos did not index {left} of its files; {self._last_words()}")
+        outcome = self.post("/api/v2/cascade/quiesce", {})
+        unindexed = outcome["pending_after"] + outcome["failed_permanent"]
+        if unindexed:
+            raise MemorySystemError(f"everos did not index {unindexed} of its files; {self._last_words()}")
 
     def close(self) -> None:
         """End it, and remove its storage."""
@@ -210,9 +210,9 @@ class Server:
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        said = redact(" ".join(" ".join(lines[-3:]).split()))[-_LONGEST_SAID:]
+        words = redact(" ".join(" ".join(lines[-3:]).split()))[-_LONGEST_SAID:]
         how = "it runs" if self.alive else f"it ended with {self._process.returncode}"
-        return f"{how} and said last: {said}" if said else how
+        return f"{how} and said last: {words}" if words else how
 
 
 class _Served:
@@ -229,7 +229,7 @@ class _ServedChat(ChatModel):
     def __init__(self, chat: Chat) -> None:
         self.identity, self.settings, self._chat = _CHAT, ModelSettings(model=_CHAT), chat
 
-    def chat(self, messages: Sequence[Mapping[str, str]], **given: Any) -> ChatReply:
+    def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> ChatReply:
         return self._chat(messages)
 
 

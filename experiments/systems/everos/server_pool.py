@@ -26,8 +26,8 @@ class Closeable(Protocol):
 T = TypeVar("T", bound=Closeable)
 
 
-class Kept(Generic[T]):
-    """The last few of a kind, by what they are good for; all end with this process."""
+class ServerPool(Generic[T]):
+    """The last few servers of a kind, by what they are good for; all end with this process."""
 
     def __init__(self, most: int) -> None:
         """`most` is how many are kept."""
@@ -36,14 +36,14 @@ class Kept(Generic[T]):
         atexit.register(self.close)
 
     @contextmanager
-    def one(self, key: str, make: Callable[[], T]) -> Iterator[T]:
+    def borrowed(self, key: str, make: Callable[[], T]) -> Iterator[T]:
         """One for this key, for the block alone. After an error it is ended."""
         with self._guard:
-            found = self._kept.pop(key, None)
-        if found is not None and not found.alive:
-            found.close()
-            found = None
-        used = make() if found is None else found
+            server = self._kept.pop(key, None)
+        if server is not None and not server.alive:
+            server.close()
+            server = None
+        used = make() if server is None else server
         try:
             yield used
         except BaseException:
@@ -54,13 +54,13 @@ class Kept(Generic[T]):
             self._kept[key] = used
             while len(self._kept) > self._most:
                 ended.append(self._kept.popitem(last=False)[1])
-        for each in ended:
-            each.close()
+        for stale in ended:
+            stale.close()
 
     def close(self) -> None:
         """End all that are kept."""
         with self._guard:
             ended = list(self._kept.values())
             self._kept.clear()
-        for each in ended:
-            each.close()
+        for server in ended:
+            server.close()

@@ -40,8 +40,8 @@ def read_slot(path: Path) -> str | None:
     try:
         slot = yaml.safe_load(path.read_bytes().decode())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        said = " ".join(str(error).split())
-        raise RunError(f"{path}: cannot be read ({said}); give a prompt slot of EverOS") from None
+        reason = " ".join(str(error).split())
+        raise RunError(f"{path}: cannot be read ({reason}); give a prompt slot of EverOS") from None
     template = slot.get("template") if isinstance(slot, Mapping) else None
     if not isinstance(slot, Mapping) or not isinstance(template, str | None):
         raise RunError(f"{path}: no prompt slot of EverOS: `enabled` and a text as `template` are expected")

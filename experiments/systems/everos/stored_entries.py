@@ -65,5 +65,5 @@ def from_state(state: Mapping[str, Any]) -> tuple[list[Stored], dict[str, list[f
 
 def content_hash(entries: Iterable[Stored], vectors: Mapping[str, Sequence[float]]) -> str:
     """Equal for entries that an EverOS holds alike, whatever they are called in a trace."""
-    held = [[entry.id, entry.kind, entry.time, entry.session, dict(entry.sections), entry.parent] for entry in entries]
-    return hashlib.sha256(json.dumps([held, sorted(vectors.items())]).encode()).hexdigest()
+    rows = [[entry.id, entry.kind, entry.time, entry.session, dict(entry.sections), entry.parent] for entry in entries]
+    return hashlib.sha256(json.dumps([rows, sorted(vectors.items())]).encode()).hexdigest()

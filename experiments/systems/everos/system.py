@@ -87,16 +87,16 @@ class EverOs:
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
-        said = [
+        caveats = [
             "EverOS counted a token for four bytes, since its table of tokens would be downloaded: where a session is "
             "longer than its limit of 65,536 tokens, it is split elsewhere than by EverOS alone."
         ]
         if self.enforces_schema(embedded=embedded):
-            said.append(
+            caveats.append(
                 "Replies to EverOS's requests were constrained to a JSON schema, where EverOS alone asks for JSON in "
                 "words; with EverOS alone the prompts may do worse."
             )
-        return said
+        return caveats
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation into a new EverOS; a failed call raises, whatever EverOS makes of it."""
@@ -109,23 +109,23 @@ class EverOs:
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what EverOS's search finds."""
         stored, vectors = from_state(memory.state)
-        entries = [Entry(one.id, one.text, (), one.variable) for one in stored]
+        entries = [Entry(item.id, item.text, (), item.variable) for item in stored]
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recalled(one.variable for one in stored)}
+        inputs = {"query": query.variable, "entries": recalled(item.variable for item in stored)}
         with operation("search", kind="retrieval", inputs=inputs) as op:
             ids: list[str] = []
             if stored:
-                asked = question.question
-                ids = found_in(stored, vectors, asked, access, method=self.method, top_k=self.top_k)
-            known = {entry.id: entry for entry in entries}
-            found = [known[each] for each in ids]
-            found = intervening().retrieved(Step("search", op.id), query.variable, entries, found)
+                text = question.question
+                ids = found_in(stored, vectors, text, access, method=self.method, top_k=self.top_k)
+            by_id = {entry.id: entry for entry in entries}
+            hits = [by_id[entry_id] for entry_id in ids]
+            hits = intervening().retrieved(Step("search", op.id), query.variable, entries, hits)
             context = [
                 Text(
                     entry.text,
                     op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
                 )
-                for rank, entry in enumerate(found, start=1)
+                for rank, entry in enumerate(hits, start=1)
             ]
         return answer_from_context(query, context, candidate["answer"], access.task)
 
@@ -138,14 +138,16 @@ class EverOs:
                     fact = noted(text, name="given", kind="fact")
                     with operation("store", inputs={"fact": fact.variable}) as op:
                         name = f"e{len(entries) + 1}"
-                        made = op.output("entry", text, name=name, kind="memory_entry")
-                    entries.append(_episode(name, text, made.id))
+                        output = op.output("entry", text, name=name, kind="memory_entry")
+                    entries.append(_episode(name, text, output.id))
         return _memory(entries, access)
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these episodes."""
-        made = [variable(text, name=f"e{number}", kind="memory_entry") for number, text in enumerate(texts, start=1)]
-        return _memory([_episode(one.name, text, one.id) for one, text in zip(made, texts, strict=True)], access)
+        outputs = [variable(text, name=f"e{number}", kind="memory_entry") for number, text in enumerate(texts, start=1)]
+        return _memory(
+            [_episode(output.name, text, output.id) for output, text in zip(outputs, texts, strict=True)], access
+        )
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
@@ -165,7 +167,7 @@ class EverOs:
             asker.boundaries(request, values, noted_again(parts["turns"]))
         else:
             segment = noted_again(parts.get("segment", ()))
-            asker.episode(request, values, segment, [one.variable for one in segment])
+            asker.episode(request, values, segment, [message.variable for message in segment])
 
     def _enforced(self, access: ModelAccess) -> bool:
         return self.enforces_schema(embedded=access.task.settings.embedded)
@@ -183,5 +185,5 @@ def _memory(entries: Sequence[Stored], access: ModelAccess) -> Memory:
     return Memory(as_state(entries, dict(zip(texts, vectors, strict=True))))
 
 
-def _episode(name: str, text: str, made: str) -> Stored:
-    return Stored(name, text, made, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})
+def _episode(name: str, text: str, variable_id: str) -> Stored:
+    return Stored(name, text, variable_id, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})

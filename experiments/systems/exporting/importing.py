@@ -99,26 +99,26 @@ class _Reading:
 
     def all(self, mapping: Mapping[str, str], form: str | None) -> Imported:
         names = self._names(mapping)
-        found, problems = {}, []
+        candidate, problems = {}, []
         for prompt, name in names.items():
             contract = self.system.prompts[prompt].contract
             try:
                 text = self.texts[name]
                 with own_errors("template"):
-                    found[prompt] = (
+                    candidate[prompt] = (
                         self.exporter.template(text, contract.placeholders)
                         if isinstance(self.exporter, Reads)
                         else text
                     )
-                wrong = fitted(contract, text).violations(found[prompt])
+                violations = fitted(contract, text).violations(candidate[prompt])
             except ContractError as error:
-                wrong = [str(error)]
-            problems += [f"{prompt} ({name}): {problem}" for problem in wrong]
+                violations = [str(error)]
+            problems += [f"{prompt} ({name}): {problem}" for problem in violations]
         if problems:
             raise ContractError(f"{self.source}: {'; '.join(problems)}")
         beside = self._beside()
         names |= {prompt: f"{prompt}.txt" for prompt in beside if prompt not in names}
-        return Imported({**seed_candidate(self.system.prompts), **beside, **found}, names, form)
+        return Imported({**seed_candidate(self.system.prompts), **beside, **candidate}, names, form)
 
     def _beside(self) -> dict[str, str]:
         """The prompts that an export wrote beside, since the target has no place for them."""
@@ -131,21 +131,21 @@ class _Reading:
         there = ", ".join(self.texts) or "no prompts"
         for prompt, name in mapping.items():
             if prompt not in self.system.prompts:
-                known = ", ".join(self.system.prompts)
-                raise RunError(f"--map {prompt}={name}: {self.system_name} has no such prompt; it has {known}")
+                prompts = ", ".join(self.system.prompts)
+                raise RunError(f"--map {prompt}={name}: {self.system_name} has no such prompt; it has {prompts}")
             if name not in self.texts:
                 raise RunError(f"--map {prompt}={name}: {self.source} has no such text; it has {there}")
-        found = dict(mapping)
+        names = dict(mapping)
         for prompt in self.system.prompts:
             fitting = [name for name in self._looked_for(prompt) if name in self.texts]
             if fitting:
-                found.setdefault(prompt, fitting[0])
-        if not found:
+                names.setdefault(prompt, fitting[0])
+        if not names:
             raise RunError(
                 f"{self.source}: has {there}, but {self.system_name} has the prompts {', '.join(self.system.prompts)}; "
                 "say which is which with --map PROMPT=NAME"
             )
-        return {prompt: found[prompt] for prompt in self.system.prompts if prompt in found}
+        return {prompt: names[prompt] for prompt in self.system.prompts if prompt in names}
 
     def _looked_for(self, prompt: str) -> Iterator[str]:
         """Names that a prompt may have in a source, the likeliest first."""

@@ -18,7 +18,7 @@ _GENERAL = ("rag", "graphiti@0.31", "dspy", "json", "python", "dotenv", "mlflow"
 
 def own_form(system_name: str) -> str | None:
     """The exporter that writes for a system itself: the one of its name, or the only version of that."""
-    versions = [each for each in EXPORTERS.names() if each.partition("@")[0] == system_name]
+    versions = [name for name in EXPORTERS.names() if name.partition("@")[0] == system_name]
     if system_name in EXPORTERS.names():
         return system_name
     return versions[0] if len(versions) == 1 else OWN_FORMS.get(system_name)
@@ -67,8 +67,8 @@ def places_of(source: str) -> dict[str, str | None]:
 def _manifest(source: str) -> dict[str, Any]:
     """The manifest of an export's folder; empty for anything else."""
     try:
-        said = json.loads((Path(source) / MANIFEST).read_bytes())
+        manifest = json.loads((Path(source) / MANIFEST).read_bytes())
     except (OSError, ValueError):
         return {}
-    prompts = said.get("prompts") if isinstance(said, dict) and said.get("format") == FORMAT else None
-    return said if isinstance(prompts, dict) and all(isinstance(each, dict) for each in prompts.values()) else {}
+    prompts = manifest.get("prompts") if isinstance(manifest, dict) and manifest.get("format") == FORMAT else None
+    return manifest if isinstance(prompts, dict) and all(isinstance(entry, dict) for entry in prompts.values()) else {}

@@ -120,6 +120,6 @@ class _Writer:
 
     def extract_window(self, messages: Sequence[Text]) -> list[Text]:
         template, model = self.candidate["extract"], self.access.task
-        facts = extract(PROMPTS["extract"], template, self.prompt, messages, model, made=self.extracted)
+        facts = extract(PROMPTS["extract"], template, self.prompt, messages, model, fact_count=self.extracted)
         self.extracted += len(facts)
         return facts

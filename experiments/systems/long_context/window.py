@@ -32,8 +32,8 @@ class Message:
 
     def as_text(self) -> Text:
         """The message to work with: the stored entry itself, or a note of it where the trace does not have that."""
-        known = [one for one in recalled([self.variable]) if not one.is_reference]
-        return Text(self.text, known[0] if known else variable(self.text, name=self.name, kind="memory_entry"))
+        matches = [match for match in recalled([self.variable]) if not match.is_reference]
+        return Text(self.text, matches[0] if matches else variable(self.text, name=self.name, kind="memory_entry"))
 
 
 class Window:
@@ -63,9 +63,9 @@ class Window:
             self._held -= tokens_of(trimmed[-1].text)
         if not trimmed:
             return
-        with operation("trim", inputs={"entries": recalled(one.variable for one in trimmed)}) as op:
-            for one in trimmed:
-                op.output("entry", None, name=one.name, kind="delete_marker", previous=one.variable)
+        with operation("trim", inputs={"entries": recalled(message.variable for message in trimmed)}) as op:
+            for message in trimmed:
+                op.output("entry", None, name=message.name, kind="delete_marker", previous=message.variable)
 
     def memory(self) -> Memory:
         """What is in the window."""

@@ -18,7 +18,7 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import OperationSpec
 
 
-@in_worker(requirements=[library.TWO.requirement])
+@in_worker(requirements=[library.V2.requirement])
 class Mem0Two(AnyMem0):
     """The real Mem0 2.x in its own environment: extract, store, search, answer.
 
@@ -37,7 +37,7 @@ class Mem0Two(AnyMem0):
     """
 
     name = "mem0@2"
-    generation = library.TWO
+    generation = library.V2
     operations = (
         OperationSpec("extract_facts", "extract", "extract"),
         OperationSpec("store", "update", None),
@@ -76,8 +76,8 @@ class Mem0Two(AnyMem0):
 
     def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
         enforced = self.enforces_schema(embedded=access.task.settings.embedded)
-        made = AddingWriter(access, candidate, max_tokens=self.max_tokens, enforced=enforced)
-        return cast("Writer", made)  # it reads and takes alike, and keeps the same entries
+        writer = AddingWriter(access, candidate, max_tokens=self.max_tokens, enforced=enforced)
+        return cast("Writer", writer)  # it reads and takes alike, and keeps the same entries
 
     def _connected(self, access: ModelAccess) -> ConnectedMemory:
         return AddingMemory(access, {}, max_tokens=self.max_tokens)

@@ -18,7 +18,7 @@ from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
 from experiments.systems.mem0.additive_prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
 from experiments.systems.mem0.connection import USER, ConnectedMemory
 from experiments.systems.mem0.decisions import json_of, memories_of
-from experiments.systems.mem0.library import TWO
+from experiments.systems.mem0.library import V2
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import ActiveOperation, operation, variable
@@ -44,9 +44,9 @@ class _Step:
 
     time: str
     messages: Sequence[Text] = ()
-    given: Sequence[Text] | None = None
+    preset_facts: Sequence[Text] | None = None
     facts: list[Text] | None = None
-    shown: dict[str, None] = field(default_factory=dict)
+    shown_ids: dict[str, None] = field(default_factory=dict)
 
 
 class AddingMemory(ConnectedMemory):
@@ -54,14 +54,14 @@ class AddingMemory(ConnectedMemory):
 
     def __init__(self, access: ModelAccess, prompts: Mapping[str, str], *, max_tokens: int) -> None:
         """See `ConnectedMemory`."""
-        super().__init__(access, prompts, max_tokens=max_tokens, generation=TWO)
+        super().__init__(access, prompts, max_tokens=max_tokens, generation=V2)
         self._embed_batch = self.memory.embedding_model.embed_batch
         self.memory.embedding_model.embed_batch = self._embedded_together
 
-    def found(self, query: str, count: int) -> Mapping[str, Any]:
+    def native_results(self, query: str, count: int) -> Mapping[str, Any]:
         """What Mem0's own search returns."""
-        found: Mapping[str, Any] = self.memory.search(query, top_k=count, filters={"user_id": USER})
-        return found
+        results: Mapping[str, Any] = self.memory.search(query, top_k=count, filters={"user_id": USER})
+        return results
 
     def _embedded_together(self, texts: Sequence[str], memory_action: str = "add") -> list[list[float]]:
         # One request for all texts gives vectors that depend on how they were put together.
@@ -83,8 +83,8 @@ class AddingWriter(AddingMemory):
         self._extracted = self._added = self._numbers = 0
         store = self.memory.vector_store
         self._search = store.search
-        store.search, store.insert = self._shown, self._new
-        self.memory.llm.generate_response = self._asked
+        store.search, store.insert = self._on_search, self._on_insert
+        self.memory.llm.generate_response = self._on_request
 
     def read(self, messages: Sequence[Text], time: str) -> None:
         """Let Mem0 read messages; all have the role `user`.
@@ -96,7 +96,7 @@ class AddingWriter(AddingMemory):
 
     def take(self, facts: Sequence[Text], time: str = "") -> None:
         """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
-        self._add([fact.text for fact in facts], _Step(time, given=facts))
+        self._add([fact.text for fact in facts], _Step(time, preset_facts=facts))
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded; before there are any, the messages, for which memories are looked up."""
@@ -109,15 +109,15 @@ class AddingWriter(AddingMemory):
         self._step, before = step, len(self.entries)
         messages = [{"role": "user", "content": text} for text in texts]
         with self._pinned(step.time):
-            done = self.through(lambda: self.memory.add(messages, user_id=USER))
-        if len(self.entries) - before != len(done["results"]):
+            response = self.through(lambda: self.memory.add(messages, user_id=USER))
+        if len(self.entries) - before != len(response["results"]):
             raise ModelError("mem0 did not store what it says it has stored; its log says why")
 
     @contextlib.contextmanager
     def _pinned(self, time: str) -> Iterator[None]:
         """The library with our system prompt, the session's date for today's, and ids that are the same each time."""
         main = import_module("mem0.memory.main")
-        date = found.group() if (found := _DATE.match(time)) else time or _UNKNOWN_DATE
+        date = match.group() if (match := _DATE.match(time)) else time or _UNKNOWN_DATE
         ask = functools.partial(main.generate_additive_extraction_prompt, current_date=date, timestamp=date)
         ours: dict[str, Any] = {
             "generate_additive_extraction_prompt": ask,
@@ -136,14 +136,17 @@ class AddingWriter(AddingMemory):
         self._numbers += 1
         return uuid.UUID(int=self._numbers)
 
-    def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
         """Hook of `llm.generate_response`: the only request of an `add` extracts."""
         step = self._step
-        if step.given is not None:
-            step.facts = list(step.given)
-            return _as_reply([fact.text for fact in step.given], ())
+        if step.preset_facts is not None:
+            step.facts = list(step.preset_facts)
+            return _as_reply([fact.text for fact in step.preset_facts], ())
         schema = MEMORIES_SCHEMA if self._enforced else None
-        messages_read, memories = variables_of(step.messages), recorded([self.entries[each] for each in step.shown])
+        messages_read, memories = (
+            variables_of(step.messages),
+            recorded([self.entries[entry_id] for entry_id in step.shown_ids]),
+        )
         inputs = {"messages": messages_read, "memories": memories, "prompt": self._prompt}
         with operation("extract_facts", kind="llm", inputs=inputs) as op:
             reply = self.ask(messages, response_format, schema)
@@ -152,21 +155,21 @@ class AddingWriter(AddingMemory):
             except MalformedReplyError as error:
                 op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
                 texts, reply = [], _as_reply((), ())
-            kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
-            step.facts = [self._fact(op, text) for text in kept]
-        return reply if kept == texts else _as_reply(kept, json_of(reply)["memory"])
+            facts = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
+            step.facts = [self._fact(op, text) for text in facts]
+        return reply if facts == texts else _as_reply(facts, json_of(reply)["memory"])
 
     def _fact(self, op: ActiveOperation, text: str) -> Text:
         self._extracted += 1
         return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
 
-    def _shown(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:
+    def _on_search(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:
         """Hook of `vector_store.search`: what it finds for the messages is what the extraction request shows."""
         hits = self._search(query=query, vectors=vectors, top_k=top_k, filters=filters)
-        self._step.shown.update((hit.id, None) for hit in hits)
+        self._step.shown_ids.update((hit.id, None) for hit in hits)
         return hits
 
-    def _new(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
         """Hook of `vector_store.insert`; sets the times, so that they are reproducible."""
         times = {"created_at": self._step.time, "updated_at": self._step.time}
         self._insert(vectors=vectors, payloads=[{**payload, **times} for payload in payloads], ids=ids)
@@ -182,6 +185,6 @@ class AddingWriter(AddingMemory):
 
 def _as_reply(texts: Sequence[str], items: Sequence[Mapping[str, Any]]) -> str:
     """A reply with these texts; one that an item has, keeps what else is in it."""
-    known = {item.get("text"): item for item in reversed(items)}
-    memories = [{**known.get(text, {ATTRIBUTED: BY}), "id": str(n), "text": text} for n, text in enumerate(texts)]
+    by_text = {item.get("text"): item for item in reversed(items)}
+    memories = [{**by_text.get(text, {ATTRIBUTED: BY}), "id": str(n), "text": text} for n, text in enumerate(texts)]
     return json.dumps({"memory": memories})

@@ -81,13 +81,13 @@ class ConnectedMemory:
             ModelError, BudgetExceededError: the query could not be embedded.
         """
         self._cross_threads("_search_vector_store")
-        found = self.through(lambda: self.found(query, count))
-        return [self.entries[hit["id"]] for hit in found["results"]]
+        results = self.through(lambda: self.native_results(query, count))
+        return [self.entries[hit["id"]] for hit in results["results"]]
 
-    def found(self, query: str, count: int) -> Mapping[str, Any]:
+    def native_results(self, query: str, count: int) -> Mapping[str, Any]:
         """What Mem0's own search returns."""
-        found: Mapping[str, Any] = self.memory.search(query, user_id=USER, limit=count)
-        return found
+        results: Mapping[str, Any] = self.memory.search(query, user_id=USER, limit=count)
+        return results
 
     def through(self, call: Callable[[], R]) -> R:
         """What `call` returns, unless one of its model calls failed.

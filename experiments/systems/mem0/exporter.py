@@ -63,9 +63,9 @@ class Generation:
 def _two_prompts(*, json_told: bool) -> tuple[Place, ...]:
     # From 1.0.6 on, Mem0 itself adds that the reply is JSON; an endpoint that is asked for a JSON object and finds the
     # word in no message refuses the request.
-    told = ("json",) if json_told else ()
+    words = ("json",) if json_told else ()
     return (
-        Place(FACTS, "extract", reply=frozenset({"facts"}), markers=("facts",), words=told),
+        Place(FACTS, "extract", reply=frozenset({"facts"}), markers=("facts",), words=words),
         # A preamble: Mem0 adds what may be decided and how to reply.
         Place(UPDATE, "update", reply=frozenset({"memory"})),
     )
@@ -77,9 +77,9 @@ def _library(system: type) -> Library:
     return Library(library.PACKAGE, (generation.prefix,), environment_of(system))
 
 
-FIRST = Generation("mem0@0.1", _library(systems.Mem0First), _two_prompts(json_told=True))
-ONE = Generation("mem0@1.0", _library(systems.Mem0One), _two_prompts(json_told=False))
-TWO = Generation(
+V0 = Generation("mem0@0.1", _library(systems.Mem0First), _two_prompts(json_told=True))
+V1 = Generation("mem0@1.0", _library(systems.Mem0One), _two_prompts(json_told=False))
+V2 = Generation(
     "mem0@2",
     _library(Mem0Two),
     (
@@ -94,7 +94,7 @@ TWO = Generation(
         ),
     ),
 )
-GENERATIONS = (FIRST, ONE, TWO)
+GENERATIONS = (V0, V1, V2)
 
 _REPLIES: tuple[dict[str, Any], ...] = (
     {"facts": ["Ada likes tea"], "memory": [{"id": "0", "text": "Ada likes tea"}]},
@@ -135,7 +135,7 @@ class Mem0Settings:
     def recognises(self, source: str) -> bool:
         """Whether it is a configuration of Mem0 with a key for a prompt, of whatever generation."""
         try:
-            return bool(_known(source)) if Path(source).is_file() else False
+            return bool(_placed_texts(source)) if Path(source).is_file() else False
         except RunError:
             return False
 
@@ -145,15 +145,19 @@ class Mem0Settings:
         Raises:
             RunError: it has only keys of another generation.
         """
-        found, own = _known(source), {place.name for place in self.places}
-        others = sorted(set(found) - own)
+        texts, own = _placed_texts(source), {place.name for place in self.places}
+        others = sorted(set(texts) - own)
         if others:
-            others_of = next(each.name for each in GENERATIONS if others[0] in {place.name for place in each.places})
+            others_of = next(
+                generation.name
+                for generation in GENERATIONS
+                if others[0] in {place.name for place in generation.places}
+            )
             raise RunError(
                 f"{source}: {others[0]} is a prompt of {others_of}, which {self._generation.name} ignores; "
                 f"import it for {others_of}, or use {' or '.join(sorted(own))}"
             )
-        return found
+        return texts
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text as a template without placeholders."""
@@ -176,18 +180,18 @@ class Mem0Settings:
             ConfigError: the library is not installed, or another generation.
         """
         texts = self._written(folder)
-        given = {
+        payload = {
             "settings": {place: text for place, text in texts.items() if place != WHOLE},
             "module": str((folder / MODULE_FILE).resolve()) if WHOLE in texts else None,
             "replies": str((folder / REPLIES_FILE).resolve()) if UPDATE in texts else None,
         }
-        asked, forms = iter(_REPLIES), list[str]()
+        replies_left, forms = iter(_REPLIES), list[str]()
 
         def reply(body: Mapping[str, Any]) -> Mapping[str, Any]:
             forms.append(body.get("response_format", {}).get("type", "text"))
-            return {"content": json.dumps(next(asked, _REPLIES[-1]))}
+            return {"content": json.dumps(next(replies_left, _REPLIES[-1]))}
 
-        sent = sent_by(self._generation.proved_in, Path(__file__).with_name("proof.py"), given, reply)
+        sent = sent_by(self._generation.proved_in, Path(__file__).with_name("proof.py"), payload, reply)
         proofs = [sent.proof(place, text) for place, text in texts.items()]
         proofs += sent.others([text] for text in texts.values())
         if UPDATE in texts:
@@ -198,10 +202,10 @@ class Mem0Settings:
 
     def _written(self, folder: Path) -> dict[str, str]:
         files = [folder / name for name in (CONFIG_FILE, MODULE_FILE)]
-        return {place: text for file in files if file.is_file() for place, text in _known(str(file)).items()}
+        return {place: text for file in files if file.is_file() for place, text in _placed_texts(str(file)).items()}
 
 
-def _known(source: str) -> dict[str, str]:
+def _placed_texts(source: str) -> dict[str, str]:
     """The texts of a file that belong to places of any generation."""
     places = {place.name for generation in GENERATIONS for place in generation.places}
     return {name: text for name, text in _texts(source).items() if name in places}
@@ -215,18 +219,18 @@ def _texts(source: str) -> dict[str, str]:
 
     try:
         # JSON first: YAML's reader would not take every JSON string.
-        found = json.loads(read_text(path)) if path.suffix == ".json" else yaml.safe_load(read_text(path))
+        settings = json.loads(read_text(path)) if path.suffix == ".json" else yaml.safe_load(read_text(path))
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise RunError(f"{source}: no configuration ({said}); give Mem0's JSON, YAML or Python") from None
-    return dict(_strings(found))
+        reason = " ".join(str(error).split())
+        raise RunError(f"{source}: no configuration ({reason}); give Mem0's JSON, YAML or Python") from None
+    return dict(_strings(settings))
 
 
 def _strings(value: object) -> list[tuple[str, str]]:
     """Keys with texts, the outer ones last, so that they count."""
     if not isinstance(value, dict):
         return []
-    inner = [pair for each in value.values() for pair in _strings(each)]
+    inner = [pair for item in value.values() for pair in _strings(item)]
     return inner + [(str(key), text) for key, text in value.items() if isinstance(text, str)]
 
 
@@ -234,18 +238,18 @@ class Mem0FirstSettings(Mem0Settings):
     """Mem0 0.1.x."""
 
     def __init__(self) -> None:
-        super().__init__(FIRST)
+        super().__init__(V0)
 
 
 class Mem0OneSettings(Mem0Settings):
     """Mem0 1.0.x."""
 
     def __init__(self) -> None:
-        super().__init__(ONE)
+        super().__init__(V1)
 
 
 class Mem0TwoSettings(Mem0Settings):
     """Mem0 2.x."""
 
     def __init__(self) -> None:
-        super().__init__(TWO)
+        super().__init__(V2)

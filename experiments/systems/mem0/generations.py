@@ -29,17 +29,17 @@ class _InItsEnvironment(Mem0):
         self.version = f"1 with {library.PACKAGE} {self.generation.release}"
 
 
-@in_worker(requirements=[library.FIRST.requirement])
+@in_worker(requirements=[library.V0.requirement])
 class Mem0First(_InItsEnvironment):
     """The real Mem0 0.1.x in its own environment."""
 
     name = "mem0@0.1"
-    generation = library.FIRST
+    generation = library.V0
 
 
-@in_worker(requirements=[library.ONE.requirement])
+@in_worker(requirements=[library.V1.requirement])
 class Mem0One(_InItsEnvironment):
     """The real Mem0 1.0.x in its own environment."""
 
     name = "mem0@1.0"
-    generation = replace(library.ONE, remedy="memtune system install mem0@1.0")
+    generation = replace(library.V1, remedy="memtune system install mem0@1.0")

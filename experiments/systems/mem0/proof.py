@@ -9,28 +9,28 @@ from runpy import run_path
 
 def main() -> None:
     """Add a message with the model of the input."""
-    given = json.load(sys.stdin)
+    payload = json.load(sys.stdin)
     print("release mem0ai", version("mem0ai"))
-    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": given["scratch"]}
+    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": payload["scratch"]}
     from mem0 import Memory
 
-    if given["module"]:
-        run_path(given["module"])["use"]()
-    endpoint = {"api_key": given["key"], "openai_base_url": given["base_url"]}
+    if payload["module"]:
+        run_path(payload["module"])["use"]()
+    endpoint = {"api_key": payload["key"], "openai_base_url": payload["base_url"]}
     memory = Memory.from_config(
         {
             "llm": {"provider": "openai", "config": {**endpoint, "model": "capture"}},
             "embedder": {"provider": "openai", "config": {**endpoint, "model": "capture", "embedding_dims": 8}},
             "vector_store": {
                 "provider": "qdrant",
-                "config": {"path": f"{given['scratch']}/store", "embedding_model_dims": 8},
+                "config": {"path": f"{payload['scratch']}/store", "embedding_model_dims": 8},
             },
-            "history_db_path": f"{given['scratch']}/history.db",
-            **given["settings"],
+            "history_db_path": f"{payload['scratch']}/history.db",
+            **payload["settings"],
         }
     )
-    if given["replies"]:
-        memory = run_path(given["replies"])["with_reply_schemas"](memory)
+    if payload["replies"]:
+        memory = run_path(payload["replies"])["with_reply_schemas"](memory)
     memory.add([{"role": "user", "content": "Ada: I like tea."}], user_id="proof")
 
 

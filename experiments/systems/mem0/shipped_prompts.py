@@ -21,11 +21,11 @@ TODAY = re.compile(r"\n- Today's date is .*")
 
 def main() -> None:
     """Print them."""
-    given = json.load(sys.stdin)
-    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": given["scratch"]}
+    payload = json.load(sys.stdin)
+    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": payload["scratch"]}
     from mem0.configs import prompts
 
-    names = NAMES[given["generation"]]
+    names = NAMES[payload["generation"]]
     print(json.dumps({place: TODAY.sub("", getattr(prompts, name)) for place, name in names.items()}))
 
 

@@ -10,7 +10,7 @@ from experiments.systems.building_blocks.choices import REPLY_SCHEMA, check_choi
 from experiments.systems.building_blocks.facts import MAX_FACTS
 from experiments.systems.building_blocks.recall import as_context, given_entries, recorded
 from experiments.systems.mem0.connection import ConnectedMemory
-from experiments.systems.mem0.library import ONE, installed_version, require
+from experiments.systems.mem0.library import V1, installed_version, require
 from experiments.systems.mem0.prompts import PROMPTS, library_prompts
 from experiments.systems.mem0.writer import Writer
 from tracing.llm.access import ModelAccess
@@ -39,7 +39,7 @@ class AnyMem0:
         ConfigError: `reply_schema` is none of the known choices, or a number is too small.
     """
 
-    generation = ONE
+    generation = V1
     prompts: Mapping[str, PromptSpec] = PROMPTS
     operations: Sequence[OperationSpec]
 
@@ -101,9 +101,9 @@ class AnyMem0:
             operation("retrieve", kind="retrieval", inputs=inputs) as op,
         ):
             restored.restore(entries)
-            found = restored.search(question.question, self.top_k)
-            found = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, found)
-            context = as_context(op, found)
+            hits = restored.search(question.question, self.top_k)
+            hits = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, hits)
+            context = as_context(op, hits)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -178,8 +178,11 @@ class Mem0(AnyMem0):
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
-        said = super().caveats(embedded=embedded)
-        return said and [*said, "An export's mem0_replies.py constrains the replies of your Mem0 in the same way."]
+        caveats = super().caveats(embedded=embedded)
+        return caveats and [
+            *caveats,
+            "An export's mem0_replies.py constrains the replies of your Mem0 in the same way.",
+        ]
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
@@ -188,11 +191,11 @@ class Mem0(AnyMem0):
         with self._writer(candidate, access) as writer:
             if prompt == "extract":
                 return writer.extract_again(noted_again(parts["conversation"]))
-            shown = noted_again(parts.get("memories", ()))
-            vectors = [access.embedding.embed([memory.text])[0] for memory in shown]
+            memories = noted_again(parts.get("memories", ()))
+            vectors = [access.embedding.embed([memory.text])[0] for memory in memories]
             entries = [
                 Entry(memory.variable.name, memory.text, tuple(vector), memory.variable.id)
-                for memory, vector in zip(shown, vectors, strict=True)
+                for memory, vector in zip(memories, vectors, strict=True)
             ]
             return writer.decide_again(noted_again(parts["fact"]), entries)
 

@@ -38,9 +38,9 @@ class _Step:
 
     time: str
     messages: Sequence[Text] = ()
-    given: Sequence[Text] | None = None
+    preset_facts: Sequence[Text] | None = None
     facts: list[Text] | None = None
-    shown: dict[str, None] = field(default_factory=dict)
+    shown_ids: dict[str, None] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
     alone: bool = False
 
@@ -59,8 +59,13 @@ class Writer(ConnectedMemory):
         self._extracted = self._added = 0
         store = self.memory.vector_store
         self._search, self._update, self._delete = store.search, store.update, store.delete
-        store.search, store.insert, store.update, store.delete = self._shown, self._new, self._changed, self._dropped
-        self.memory.llm.generate_response = self._asked
+        store.search, store.insert, store.update, store.delete = (
+            self._on_search,
+            self._on_insert,
+            self._on_update,
+            self._on_delete,
+        )
+        self.memory.llm.generate_response = self._on_request
 
     def read(self, messages: Sequence[Text], time: str) -> None:
         """Let Mem0 read messages; all have the role `user`, the only one that it extracts from.
@@ -72,16 +77,16 @@ class Writer(ConnectedMemory):
 
     def take(self, facts: Sequence[Text], time: str = "") -> None:
         """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
-        self._add([fact.text for fact in facts], _Step(time, given=facts))
+        self._add([fact.text for fact in facts], _Step(time, preset_facts=facts))
 
     def extract_again(self, messages: Sequence[Text]) -> None:
         """Let Mem0 read recorded messages, and do nothing with the facts that it finds. Raises as `read`."""
         self._add([message.text for message in messages], _Step("", messages=messages, alone=True))
 
-    def decide_again(self, facts: Sequence[Text], shown: Sequence[Entry]) -> None:
+    def decide_again(self, facts: Sequence[Text], memories: Sequence[Entry]) -> None:
         """Let a new Mem0 decide on recorded facts and the memories shown, and do nothing of it. Raises as `read`."""
-        self.restore(shown)
-        self._add([fact.text for fact in facts], _Step("", given=facts, alone=True))
+        self.restore(memories)
+        self._add([fact.text for fact in facts], _Step("", preset_facts=facts, alone=True))
 
     def _add(self, texts: Sequence[str], step: _Step) -> None:
         self._step = step
@@ -91,7 +96,7 @@ class Writer(ConnectedMemory):
         if step.alone:
             return
         # An earlier item of the same reply may remove the entry of an update or deletion; an addition cannot fail.
-        lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
+        lost = next((pending.decision.text for pending in step.decided if pending.decision.event == "ADD"), None)
         if lost is not None:
             raise ModelError(f"mem0 should have added {lost!r} but did not; its log says why")
 
@@ -100,7 +105,7 @@ class Writer(ConnectedMemory):
         facts = [fact.variable for fact in self._step.facts or () if fact.text == text]
         return {"facts": facts} if facts else {"text": text}
 
-    def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
         """Hook of `llm.generate_response`: the first request of an `add` extracts, the second decides."""
         if self._step.facts is None:
             return self._extract(messages, response_format)
@@ -108,9 +113,9 @@ class Writer(ConnectedMemory):
 
     def _extract(self, messages: Any, response_format: Any) -> str:
         step = self._step
-        if step.given is not None:
-            step.facts = list(step.given)
-            return json.dumps({"facts": [fact.text for fact in step.given]})
+        if step.preset_facts is not None:
+            step.facts = list(step.preset_facts)
+            return json.dumps({"facts": [fact.text for fact in step.preset_facts]})
         schema = EXTRACT_PROMPT.contract.reply_schema if self._enforced else None
         messages_read = variables_of(step.messages)
         inputs = {"messages": messages_read, "prompt": self._prompts["extract"]}
@@ -121,11 +126,11 @@ class Writer(ConnectedMemory):
             except MalformedReplyError as error:
                 op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
                 texts, reply = [], json.dumps({"facts": []})
-            kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
-            step.facts = [self._fact(op, text) for text in kept]
+            facts = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
+            step.facts = [self._fact(op, text) for text in facts]
         if step.alone:
             return json.dumps({"facts": []})
-        return reply if kept == texts else json.dumps({"facts": kept})
+        return reply if facts == texts else json.dumps({"facts": facts})
 
     def _fact(self, op: ActiveOperation, text: str) -> Text:
         self._extracted += 1
@@ -135,43 +140,43 @@ class Writer(ConnectedMemory):
         step = self._step
         facts = variables_of(step.facts or ())
         texts = [fact.text for fact in step.facts or ()]
-        shown = [self.entries[each] for each in step.shown]
-        memories, prompt = recorded(shown), self._prompts["update"]
-        schema = update_schema(texts, len(shown)) if self._enforced else None
+        entries = [self.entries[entry_id] for entry_id in step.shown_ids]
+        memories, prompt = recorded(entries), self._prompts["update"]
+        schema = update_schema(texts, len(entries)) if self._enforced else None
         # One request decides on all new facts; blame needs to know what was decided on each.
         inputs = {"facts": facts, "memories": memories, "prompt": prompt}
         with operation("update_memory", kind="llm", inputs=inputs):
             reply = self.ask(messages, response_format, schema)
             try:
-                made = decisions_of(reply, texts, len(shown), finds_json=self.generation.finds_json)
+                model_decisions = decisions_of(reply, texts, len(entries), finds_json=self.generation.finds_json)
                 answered = reply
             except MalformedReplyError as error:
-                made, answered = left_alone(texts, str(error)), reply_of(())
+                model_decisions, answered = left_alone(texts, str(error)), reply_of(())
             decisions: list[Decision] = []
-            for decision in made:
+            for decision in model_decisions:
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:
                         op.annotate(malformed=decision.problem, reply=excerpt(reply, LONGEST_SHOWN))
-                    decision = _intervened(Step("decide_update", op.id), decision, texts, shown)
+                    decision = _intervened(Step("decide_update", op.id), decision, texts, entries)
                     decisions.append(decision)
-                    target = None if decision.target is None else shown[decision.target].id
+                    target = None if decision.target is None else entries[decision.target].id
                     value = {"event": decision.event, "target": target}
                     recorded_as = op.output("decision", value, name="decision", kind="value")
                     step.decided.append(Decided(decision, target, about, recorded_as))
         if step.alone:
             return reply_of(())
-        return answered if decisions == made else reply_of(decisions)
+        return answered if decisions == model_decisions else reply_of(decisions)
 
-    def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
+    def _on_search(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
         """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""
         # All memories that were shown together are shown again, for whichever fact they were found.
         most = max(limit, len(self.entries)) if self._step.alone else limit
         hits = self._search(query=query, vectors=vectors, limit=most, filters=filters)
-        self._step.shown.update((hit.id, None) for hit in hits)
+        self._step.shown_ids.update((hit.id, None) for hit in hits)
         return hits
 
-    def _new(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
         """Hook of `vector_store.insert`; sets the id and the times, so that they are reproducible."""
         (vector,), (payload,) = vectors, payloads
         with self._stored("ADD", payload["data"]) as op:
@@ -182,7 +187,7 @@ class Writer(ConnectedMemory):
             stored = op.output("entry", payload["data"], name=name, kind="memory_entry")
             self.entries[pinned] = Entry(name, payload["data"], tuple(vector), stored.id)
 
-    def _changed(self, vector_id: str, vector: Any = None, payload: Any = None) -> None:
+    def _on_update(self, vector_id: str, vector: Any = None, payload: Any = None) -> None:
         """Hook of `vector_store.update`."""
         old = self.entries[vector_id]
         with self._stored("UPDATE", payload["data"], old.id) as op:
@@ -192,7 +197,7 @@ class Writer(ConnectedMemory):
             )
             self.entries[vector_id] = Entry(old.id, payload["data"], tuple(vector), stored.id)
 
-    def _dropped(self, vector_id: str) -> None:
+    def _on_delete(self, vector_id: str) -> None:
         """Hook of `vector_store.delete`."""
         old = self.entries[vector_id]
         with self._stored("DELETE", None, old.id) as op:
@@ -210,13 +215,13 @@ class Writer(ConnectedMemory):
         return operation("store")
 
 
-def _intervened(step: Step, decision: Decision, texts: Sequence[str], shown: Sequence[Entry]) -> Decision:
+def _intervened(step: Step, decision: Decision, texts: Sequence[str], memories: Sequence[Entry]) -> Decision:
     """A decision as it is carried out; an unchanged one keeps its problem."""
-    target = None if decision.target is None else shown[decision.target].id
-    made = Change(decision.event, target, decision.text)
+    target = None if decision.target is None else memories[decision.target].id
+    proposal = Change(decision.event, target, decision.text)
     fact = " ".join(texts[number] for number in decision.facts)
-    change = intervening().decided(step, fact, shown, made)
-    if change == made:
+    change = intervening().decided(step, fact, memories, proposal)
+    if change == proposal:
         return decision
-    number = next((at for at, entry in enumerate(shown) if entry.id == change.target), None)
+    number = next((at for at, entry in enumerate(memories) if entry.id == change.target), None)
     return Decision(change.event, number, change.text, decision.facts)

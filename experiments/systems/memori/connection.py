@@ -37,7 +37,7 @@ class Stored:
     times: int = 1
 
     @property
-    def shown(self) -> str:
+    def shown_text(self) -> str:
         """The fact as Memori shows it to a model."""
         return f"{self.entry.text}. Stated at {self.created[:16]}" if self.created else self.entry.text
 
@@ -86,11 +86,11 @@ class ConnectedMemori:
     def restore(self, facts: Sequence[Stored]) -> None:
         """Put the facts of a built memory back into the store."""
         for fact in facts:
-            known = {row["id"] for row in self._rows()}
+            known_ids = {row["id"] for row in self._rows()}
             self.now = fact.created
             self._driver.entity_fact.create(self._entity, [fact.entry.text], [list(fact.entry.vector)])
             for row in self._rows():
-                if row["id"] not in known:
+                if row["id"] not in known_ids:
                     update = "UPDATE memori_entity_fact SET num_times = ?, date_last_time = ? WHERE id = ?"
                     self._driver.entity_fact.conn.execute(update, (fact.times, fact.last, row["id"]))
                     self.stored[row["id"]] = fact
@@ -102,7 +102,7 @@ class ConnectedMemori:
         Raises:
             ModelError, BudgetExceededError: the query could not be embedded.
         """
-        return [self.stored[found.id] for found in self.memori.recall(query, limit=count)]
+        return [self.stored[hit.id] for hit in self.memori.recall(query, limit=count)]
 
     def keep(self, facts: Sequence[Variable], texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
         """Let Memori store facts as it stores those it extracted, and record it."""
@@ -119,14 +119,14 @@ class ConnectedMemori:
         rows = {row["uniq"]: row for row in self._rows_when_written()}
         for fact, text in zip(facts, texts, strict=True):
             row = rows[library.unique_key(text)]
-            known = self.stored.get(row["id"])
+            earlier = self.stored.get(row["id"])
             with operation("store", inputs={"fact": fact}) as op:
                 # Facts with the same letters and digits are one to Memori, which keeps the first one's text.
-                name = f"m{len(self.stored) + 1}" if known is None else known.entry.id
-                previous = None if known is None else known.entry.variable or None
-                made = op.output("entry", row["content"], name=name, kind="memory_entry", previous=previous)
+                name = f"m{len(self.stored) + 1}" if earlier is None else earlier.entry.id
+                previous = None if earlier is None else earlier.entry.variable or None
+                output = op.output("entry", row["content"], name=name, kind="memory_entry", previous=previous)
             vector = _unpacked(row["content_embedding"])
-            entry = Entry(name, row["content"], vector, made.id)
+            entry = Entry(name, row["content"], vector, output.id)
             self.stored[row["id"]] = Stored(entry, row["date_created"], row["date_last_time"], row["num_times"])
 
     def embed_query(self, texts: Sequence[str]) -> list[list[float]]:

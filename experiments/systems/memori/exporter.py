@@ -58,12 +58,12 @@ class MemoriAugmentation:
             RunError: it cannot be read, or is not a JSON object of texts.
         """
         try:
-            found = json.loads(_file_in(source).read_bytes())
+            texts = json.loads(_file_in(source).read_bytes())
         except (OSError, ValueError) as error:
             raise RunError(f"{source}: cannot be read ({error}); give a {PROMPTS_FILE} that memtune exported") from None
-        if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise RunError(f"{source}: not a JSON object of texts; give a {PROMPTS_FILE} that memtune exported")
-        return found
+        return texts
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text itself."""

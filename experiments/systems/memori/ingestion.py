@@ -64,19 +64,19 @@ class Reader(ConnectedMemori):
         for start in range(0, len(dialogue.turns), window):
             turns = dialogue.turns[start : start + window]
             self._exchange = _Exchange([noted(turn.spoken, name=turn.id, kind="message") for turn in turns])
-            messages = [{"role": "user", "content": message.text} for message in self._said()]
+            messages = [{"role": "user", "content": message.text} for message in self._request()]
             client.chat.completions.create(model=self._access.task.settings.model, messages=messages)
             self._settle()
 
     def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Hook: record what Memori recalls for an exchange and puts before it."""
-        query, entries = self._said()[-1].variable, recorded([fact.entry for fact in self.stored.values()])
+        query, entries = self._request()[-1].variable, recorded([fact.entry for fact in self.stored.values()])
         with operation("recall", kind="retrieval", inputs={"query": query, "entries": entries}) as op:
             injected = inject()
             first = injected["messages"][0]
             if first["role"] == "system":
-                made = op.output("context", first["content"], name="memori_context", kind="context")
-                self._exchange.context = Text(first["content"], made)
+                output = op.output("context", first["content"], name="memori_context", kind="context")
+                self._exchange.context = Text(first["content"], output)
         return injected
 
     def extracted(self, texts: Sequence[str]) -> list[str]:
@@ -84,7 +84,7 @@ class Reader(ConnectedMemori):
         try:
             exchange = self._exchange
             read = [*([exchange.context] if exchange.context else []), *exchange.messages]
-            if list(texts) != [one.text for one in read]:
+            if list(texts) != [message.text for message in read]:
                 raise MemorySystemError(f"memori gives {len(texts)} messages to extract from, not the {len(read)} sent")
             exchange.facts = self._extractor.extract(read)
         except MemtuneError as error:
@@ -101,7 +101,7 @@ class Reader(ConnectedMemori):
             self._failures.append(error)
             raise
 
-    def _said(self) -> Sequence[Text]:
+    def _request(self) -> Sequence[Text]:
         messages = self._exchange.messages
         return messages[:-1] if len(messages) > 1 else messages
 
@@ -128,7 +128,7 @@ class Extractor:
 
     def extract(self, read: Sequence[Text]) -> list[Text]:
         """The facts in these texts, each once; none if the reply is malformed."""
-        request = render(self._template, {"conversation": "\n".join(one.text for one in read)})
+        request = render(self._template, {"conversation": "\n".join(message.text for message in read)})
         inputs = {"messages": variables_of(read), "prompt": self._prompt}
         with operation("extract_facts", kind="llm", inputs=inputs) as op:
             reply = self._access.task.chat(
@@ -141,10 +141,10 @@ class Extractor:
             except MalformedReplyError as error:
                 op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
                 texts = []
-            messages: list[Variable] = [one.variable for one in read if one.variable.kind == "message"]
+            messages: list[Variable] = [message.variable for message in read if message.variable.kind == "message"]
             unique = list(dict.fromkeys(text.strip() for text in texts))
-            kept = intervening().extracted(Step("extract_facts", op.id), messages, unique)
-            return [self._fact(op, text) for text in kept if text]
+            statements = intervening().extracted(Step("extract_facts", op.id), messages, unique)
+            return [self._fact(op, text) for text in statements if text]
 
     def _fact(self, op: Any, text: str) -> Text:
         self._extracted += 1
@@ -168,5 +168,5 @@ class _Recorded(PromptedAugmentation):
 
 def _as_written(time_said: str) -> str:
     """A session's time as sqlite writes one; "" if it is not known."""
-    found = moment_of(time_said)
-    return "" if found is None else found.strftime("%Y-%m-%d %H:%M:%S")
+    moment = moment_of(time_said)
+    return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")

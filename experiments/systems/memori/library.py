@@ -80,14 +80,14 @@ def open_memori(path: Path, key: str, hooks: Hooks, clock: Callable[[], str]) ->
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=60, check_same_thread=False)
         # Memori takes every time from sqlite, shows it to the model, and orders facts by it.
-        connection.create_function("datetime", -1, lambda *given: clock())
-        connection.create_function("julianday", -1, lambda *given: 0.0)
+        connection.create_function("datetime", -1, lambda *arguments: clock())
+        connection.create_function("julianday", -1, lambda *arguments: 0.0)
         return connection
 
     memori = load().Memori(conn=connect, use_rust_core=False)
     memori.config.embeddings.model = key
     builder = import_module("memori.storage._builder").Builder(memori.config).disable_banner()
-    builder.cli.print = lambda *given, **named: None
+    builder.cli.print = lambda *arguments, **named: None
     builder.execute()
     import_module("memori.memory.augmentation._db_writer").get_db_writer().batch_timeout = _WRITES_EVERY_S
     _hooks[key] = hooks
@@ -115,8 +115,8 @@ def replaying_client(reply: Callable[[], str | None]) -> Any:
     def create(**request: Any) -> ChatCompletion:
         message = {"role": "assistant", "content": reply()}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-        said = {"id": "replayed", "object": "chat.completion", "created": 0, "model": request["model"]}
-        return ChatCompletion.model_validate({**said, "choices": [choice]})
+        envelope = {"id": "replayed", "object": "chat.completion", "created": 0, "model": request["model"]}
+        return ChatCompletion.model_validate({**envelope, "choices": [choice]})
 
     client: Any = openai.OpenAI(api_key="unused", base_url="http://127.0.0.1/v1")
     client.chat.completions.create = create

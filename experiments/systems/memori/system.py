@@ -25,7 +25,7 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import Text, noted, noted_again, variables_of
 
-_GIVEN = "given"
+_FACTS_ENTITY = "given"
 
 
 @in_worker(requirements=[f"memori=={RELEASE}", "openai>=2.20,<4"])
@@ -100,32 +100,32 @@ class Memori:
             operation("recall", kind="retrieval", inputs=inputs) as op,
         ):
             restored.restore(facts)
-            found = [fact.entry for fact in restored.search(question.question, self.top_k)]
-            found = intervening().retrieved(Step("recall", op.id), query.variable, entries, found)
-            shown = {fact.entry: fact.shown for fact in facts}
+            hits = [fact.entry for fact in restored.search(question.question, self.top_k)]
+            hits = intervening().retrieved(Step("recall", op.id), query.variable, entries, hits)
+            texts = {fact.entry: fact.shown_text for fact in facts}
             context = [
                 Text(
-                    text := shown.get(entry, entry.text),
+                    text := texts.get(entry, entry.text),
                     op.output("context", text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
                 )
-                for rank, entry in enumerate(found, start=1)
+                for rank, entry in enumerate(hits, start=1)
             ]
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Let Memori store these facts."""
-        with _file() as path, ConnectedMemori(access, path, _GIVEN) as memori:
+        with _file() as path, ConnectedMemori(access, path, _FACTS_ENTITY) as memori:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
                     facts = [noted(text, name="given", kind="fact") for text in texts]
                     if facts:
                         memori.keep(variables_of(facts), texts, access.embedding.embed(texts))
-            return _memory(_GIVEN, memori.stored.values())
+            return _memory(_FACTS_ENTITY, memori.stored.values())
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these facts."""
         vectors = access.embedding.embed(texts) if texts else []
-        return _memory(_GIVEN, [Stored(entry) for entry in given_entries(texts, vectors, "m")])
+        return _memory(_FACTS_ENTITY, [Stored(entry) for entry in given_entries(texts, vectors, "m")])
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess

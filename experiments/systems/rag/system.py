@@ -106,9 +106,9 @@ class Rag:
         def find() -> list[Entry]:
             return ranked(self.retrieval, question.question, entries, access.embedding)[:count]
 
-        found, context = found_as_context("retrieve", {"query": [query]}, entries, find)
-        if self.rerank and found:
-            _, context = rerank(query, found, context, candidate["rerank"], access.task, self.top_k)
+        hits, context = found_as_context("retrieve", {"query": [query]}, entries, find)
+        if self.rerank and hits:
+            _, context = rerank(query, hits, context, candidate["rerank"], access.task, self.top_k)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -162,10 +162,10 @@ def _length(message: Text) -> int:
 
 def _last(messages: Sequence[Text], room: int) -> list[Text]:
     """As many of the last messages as have room."""
-    kept: list[Text] = []
+    tail: list[Text] = []
     for message in reversed(messages):
         room -= _length(message)
         if room < 0:
             break
-        kept.insert(0, message)
-    return kept
+        tail.insert(0, message)
+    return tail

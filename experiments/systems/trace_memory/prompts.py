@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from experiments.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_SCHEMA
-from experiments.systems.trace_memory.turn_events import shown
+from experiments.systems.trace_memory.turn_events import turn_text
 from tracing.systems.layouts import Layout, bullets
 from tracing.systems.prompts import Contract, PromptSpec
 
 
 def _as_trace(texts: Sequence[str]) -> str:
-    return "\n".join(shown(text) for text in texts)
+    return "\n".join(turn_text(text) for text in texts)
 
 
 SUMMARISE_PROMPT = PromptSpec(

@@ -15,7 +15,7 @@ from experiments.systems.building_blocks.extracting import extract
 from experiments.systems.building_blocks.fact_store import FactStore
 from experiments.systems.building_blocks.recall import as_context, given_entries, nearest, recorded
 from experiments.systems.trace_memory.prompts import PROMPTS
-from experiments.systems.trace_memory.question_filters import FEWEST, Known, filters_of
+from experiments.systems.trace_memory.question_filters import FEWEST, Vocabulary, filters_of
 from experiments.systems.trace_memory.turn_events import events_of_turn
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
@@ -36,7 +36,7 @@ _SECOND_A_TURN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredEvent:
     """A stored event: what it is retrieved as, and the event, by whose fields it is filtered."""
 
     entry: Entry
@@ -111,24 +111,24 @@ class TraceMemorySystem:
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what its words and its meaning recall."""
-        kept = [_kept(data) for data in memory.state["entries"]]
+        items = [_stored_event(data) for data in memory.state["entries"]]
         query = noted(question.question, name=question.id, kind="query")
-        entries = [one.entry for one in kept]
+        entries = [item.entry for item in items]
         with operation(
             "recall", kind="retrieval", inputs={"query": query.variable, "entries": recorded(entries)}
         ) as op:
             (vector,) = access.embedding.embed([question.question], query=True)
-            acts = [one for one in kept if one.event.type != "statement"]
-            wanted, admitted = self._filtered(question.question, [one.event for one in acts])
-            op.annotate(filter=dict(wanted))
-            passed = [one.entry for one in acts if one.event.id in admitted]
-            others = [one.entry for one in acts if one.event.id not in admitted]
+            acts = [item for item in items if item.event.type != "statement"]
+            criteria, admitted = self._filtered(question.question, [item.event for item in acts])
+            op.annotate(filter=dict(criteria))
+            passed = [item.entry for item in acts if item.event.id in admitted]
+            others = [item.entry for item in acts if item.event.id not in admitted]
             room = max(min(FEWEST, self.top_k) - len(passed), 0)
-            told = [one.entry for one in kept if one.event.type == "statement"]
+            statements = [item.entry for item in items if item.event.type == "statement"]
             best = [*nearest(vector, passed, self.top_k), *nearest(vector, others, room)]
-            found = [entry for entry, _ in (*best, *nearest(vector, told, self.statements))]
-            found = intervening().retrieved(Step("recall", op.id), query.variable, entries, found)
-            context = as_context(op, found)
+            hits = [entry for entry, _ in (*best, *nearest(vector, statements, self.statements))]
+            hits = intervening().retrieved(Step("recall", op.id), query.variable, entries, hits)
+            context = as_context(op, hits)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -165,14 +165,14 @@ class TraceMemorySystem:
         everything = {event.id for event in events}
         if not self.filtered or not events:
             return {}, everything
-        tried = filters_of(question, Known.of(events))
-        if len(tried) == 1:
+        filters = filters_of(question, Vocabulary.of(events))
+        if len(filters) == 1:
             return {}, everything
         with stored(events) as memory:
-            for wanted in tried:
-                found = {event.id for event in memory.recall(limit=None, **wanted)}
-                if found:
-                    return wanted, found
+            for criteria in filters:
+                ids = {event.id for event in memory.recall(limit=None, **criteria)}
+                if ids:
+                    return criteria, ids
         return {}, everything
 
 
@@ -195,7 +195,7 @@ class _Writer:
 
     def __init__(self, system: TraceMemorySystem, candidate: Candidate, access: ModelAccess) -> None:
         self.candidate, self.access = candidate, access
-        self.kept: list[_Kept] = []
+        self.stored_events: list[_StoredEvent] = []
         self.summarised = 0
         self.prompt = variable(candidate["summarise"], name="summarise", kind="prompt")
         self.statements = FactStore(
@@ -203,13 +203,13 @@ class _Writer:
         )
 
     def memory(self) -> Memory:
-        events = [_as_json(one) for one in self.kept]
+        events = [_as_json(item) for item in self.stored_events]
         return Memory({"entries": [*events, *(_statement(entry) for entry in self.statements.entries)]})
 
     def parse(self, dialogue: DialogueSession, messages: Sequence[Text]) -> None:
         """Store the events of a session's turns."""
         begun = moment(moment_of(dialogue.time))
-        made: list[tuple[str, str, Event]] = []
+        parsed: list[tuple[str, str, Event]] = []
         for number, (turn, message) in enumerate(zip(dialogue.turns, messages, strict=True)):
             time = begun + number * _SECOND_A_TURN if begun is not None else 0.0
             events = events_of_turn(turn.id, turn.speaker, turn.text, time=time, session=dialogue.id)
@@ -219,23 +219,23 @@ class _Writer:
                 for event, line in zip(events, lines, strict=False):
                     if line:
                         entry = op.output("entries", line, name=f"e-{event.id}", kind="memory_entry")
-                        made.append((line, entry.id, event))
-        vectors = self.access.embedding.embed([line for line, _, _ in made]) if made else []
-        for (line, entry_id, event), vector in zip(made, vectors, strict=True):
-            self.kept.append(_Kept(Entry(f"e-{event.id}", line, tuple(vector), entry_id), event))
+                        parsed.append((line, entry.id, event))
+        vectors = self.access.embedding.embed([line for line, _, _ in parsed]) if parsed else []
+        for (line, entry_id, event), vector in zip(parsed, vectors, strict=True):
+            self.stored_events.append(_StoredEvent(Entry(f"e-{event.id}", line, tuple(vector), entry_id), event))
 
     def summarise(self, messages: Sequence[Text]) -> list[Text]:
         """The statements that a model makes of turns."""
         template, model = self.candidate["summarise"], self.access.task
-        facts = extract(PROMPTS["summarise"], template, self.prompt, messages, model, made=self.summarised)
+        facts = extract(PROMPTS["summarise"], template, self.prompt, messages, model, fact_count=self.summarised)
         self.summarised += len(facts)
         return facts
 
 
-def _as_json(kept: _Kept) -> dict[str, Any]:
+def _as_json(item: _StoredEvent) -> dict[str, Any]:
     """An entry as it is stored: its text is that of its event, and so kept only if it was changed."""
-    row = {"entry": kept.entry.as_json(), "event": asdict(kept.event)}
-    if kept.entry.text == kept.event.line():
+    row = {"entry": item.entry.as_json(), "event": asdict(item.event)}
+    if item.entry.text == item.event.line():
         del row["entry"]["text"]
     return row
 
@@ -244,9 +244,9 @@ def _statement(entry: Entry) -> dict[str, Any]:
     return {"entry": entry.as_json(), "event": None}
 
 
-def _kept(row: Mapping[str, Any]) -> _Kept:
+def _stored_event(row: Mapping[str, Any]) -> _StoredEvent:
     entry = row["entry"]
     if row["event"] is None:
-        return _Kept(Entry.from_json(entry), Event(entry["id"], "statement", "statement", ""))
+        return _StoredEvent(Entry.from_json(entry), Event(entry["id"], "statement", "statement", ""))
     event = Event(**row["event"])
-    return _Kept(Entry.from_json({"text": event.line(), **entry}), event)
+    return _StoredEvent(Entry.from_json({"text": event.line(), **entry}), event)

@@ -109,14 +109,14 @@ class Environment:
         Raises:
             ConfigError: it is not; the message gives the command that installs it.
         """
-        found = self.installed()
-        if found is None:
+        installed = self.installed()
+        if installed is None:
             raise ConfigError(f"{self.name} runs in an environment of its own, which is not installed: {self.command}")
-        if found.requirements != self.requirements:
-            had, needs = " ".join(found.requirements), " ".join(self.requirements)
+        if installed.requirements != self.requirements:
+            had, needs = " ".join(installed.requirements), " ".join(self.requirements)
             raise ConfigError(f"{self.name}: its environment has {had}, and this memtune needs {needs}: {self.command}")
-        if found.fingerprint != fingerprint():
-            other = "with other code" if found.memtune == memtune_version() else f"(version {found.memtune})"
+        if installed.fingerprint != fingerprint():
+            other = "with other code" if installed.memtune == memtune_version() else f"(version {installed.memtune})"
             raise ConfigError(
                 f"{self.name}: its environment was made by another memtune {other}; bring it up to date: {self.command}"
             )

@@ -62,14 +62,14 @@ class Worker:
         """
         self._name, self._numbers = name, itertools.count(1)
         self.holds: Memory | None = None
-        kept = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
+        variables = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the Python of an environment that memtune made
                 [interpreter, "-I", "-X", "utf8", "-m", "experiments.systems.worker.process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=kept,
+                env=variables,
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=True,
@@ -81,25 +81,25 @@ class Worker:
         self._writing = threading.Lock()
         self._readers = [self._reading(self._listen), self._reading(self._keep_errors)]
         try:
-            said = self._next(_START_S)
-            if said is None:
+            greeting = self._next(_START_S)
+            if greeting is None:
                 last = self._last_words()
                 if self._process.returncode < 0:  # what kills it, such as a machine without memory, may be over
                     raise WorkerDiedError(f"{name}: its worker died while it started ({last})")
                 raise ConfigError(f"{name}: its worker does not start ({last}): {install}")
-            if said.get("fingerprint") != fingerprint():
+            if greeting.get("fingerprint") != fingerprint():
                 raise ConfigError(f"{name}: its environment belongs to another memtune; bring it up to date: {install}")
         except BaseException:
             self.kill()
             raise
-        self.python = str(said["python"])
+        self.python = str(greeting["python"])
 
     @property
     def alive(self) -> bool:
         """Whether it can take a step."""
         return self._process.poll() is None
 
-    def step(self, given: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    def step(self, call: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
         """Let it do a step, and answer its requests; `answer` is called in threads and raises nothing.
 
         Raises:
@@ -108,23 +108,23 @@ class Worker:
         """
         number = next(self._numbers)
 
-        def answered(asked: Mapping[str, Any]) -> None:
-            self._say({"number": asked["ask"], "answer": answer(asked["about"], asked["request"])})
+        def answered(query: Mapping[str, Any]) -> None:
+            self._say({"number": query["ask"], "answer": answer(query["about"], query["request"])})
 
         try:
             with ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="memtune-calls") as calls:
-                self._say({**given, "step": number})
-                while (said := self._next()) is not None:
-                    if said.get("done") == number:
-                        return said
-                    if said.get("step") == number:
-                        calls.submit(answered, said)
-                    elif "ask" in said:
-                        self._say({"number": said["ask"], "answer": unmade(GivenUp())})
+                self._say({**call, "step": number})
+                while (message := self._next()) is not None:
+                    if message.get("done") == number:
+                        return message
+                    if message.get("step") == number:
+                        calls.submit(answered, message)
+                    elif "ask" in message:
+                        self._say({"number": message["ask"], "answer": unmade(GivenUp())})
         except BaseException:
             self.kill()
             raise
-        raise WorkerDiedError(f"{self._name}: its worker died in {given['method']} ({self._last_words()})")
+        raise WorkerDiedError(f"{self._name}: its worker died in {call['method']} ({self._last_words()})")
 
     def close(self) -> None:
         """End it."""
@@ -193,5 +193,5 @@ class Worker:
             reader.join(_END_S)
         code = self._process.returncode
         how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        said = redact(" ".join(" ".join(self._last).split()))
-        return f"{how}; it said last: {said[-_LONGEST:]}" if said else how
+        words = redact(" ".join(" ".join(self._last).split()))
+        return f"{how}; it said last: {words[-_LONGEST:]}" if words else how

@@ -44,9 +44,9 @@ def install(environment: Environment, report: Report) -> Installed:
     """
     try:
         with _alone(environment.name):
-            found = environment.installed()
-            usable = found is not None and found.requirements == environment.requirements
-            return (usable and _kept(environment, report)) or _made(environment, report)
+            installed = environment.installed()
+            usable = installed is not None and installed.requirements == environment.requirements
+            return (usable and _refreshed(environment, report)) or _created(environment, report)
     except OSError as error:
         raise InstallError(
             f"{error.filename or environment.folder}: cannot be written ({error.strerror}); free some room, or set "
@@ -89,8 +89,8 @@ def _alone(name: str) -> Iterator[None]:
             f"{parent}: cannot be written ({error.strerror}); set MEMTUNE_SYSTEMS to another folder"
         ) from error
     try:
-        for left in parent.glob(f"{_aside(name)}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in parent.glob(f"{_aside(name)}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         yield
     finally:
         lock.release()
@@ -101,7 +101,7 @@ def _aside(name: str) -> str:
     return f".{name}-part-"
 
 
-def _kept(environment: Environment, report: Report) -> Installed | None:
+def _refreshed(environment: Environment, report: Report) -> Installed | None:
     """The environment that is there, with this memtune's code; None where it does not work even so."""
     for copies in (False, True):
         with contextlib.suppress(InstallError):
@@ -113,7 +113,7 @@ def _kept(environment: Environment, report: Report) -> Installed | None:
     return None
 
 
-def _made(environment: Environment, report: Report) -> Installed:
+def _created(environment: Environment, report: Report) -> Installed:
     python = python_for(environment.name, *environment.python)
     with tempfile.TemporaryDirectory(
         prefix=_aside(environment.name), dir=environments_folder(), ignore_cleanup_errors=True
@@ -121,16 +121,16 @@ def _made(environment: Environment, report: Report) -> Installed:
         part = Path(aside) / "new"
         report(f"making a virtual environment with {python}")
         _run(environment, [python, "-m", "venv", str(part)], report)
-        asked = [*environment.requirements, *our_requirements()]
-        _run(environment, [str(interpreter_of(part)), "-m", "pip", "install", *_PIP, *asked], report)
+        requirements = [*environment.requirements, *our_requirements()]
+        _run(environment, [str(interpreter_of(part)), "-m", "pip", "install", *_PIP, *requirements], report)
         report("copying memtune")
         _copy_code(part)
         report("starting its worker")
-        made = _marked(environment, part, check(environment, part))
+        installed = _marked(environment, part, check(environment, part))
         if environment.folder.exists():
             environment.folder.rename(Path(aside) / "old")
         part.rename(environment.folder)
-        return made
+        return installed
 
 
 def check(environment: Environment, folder: Path | None = None) -> str:
@@ -145,28 +145,28 @@ def check(environment: Environment, folder: Path | None = None) -> str:
     try:
         worker = Worker(environment.name, interpreter_of(folder or environment.folder), environment.command)
         try:
-            given = {"method": CHECK, "system": environment.system, "modules": environment.modules}
-            said = worker.step(given, lambda about, request: "")
+            call = {"method": CHECK, "system": environment.system, "modules": environment.modules}
+            reply = worker.step(call, lambda about, request: "")
         finally:
             worker.close()
-        if "error" in said:
-            raise read(said["error"])
+        if "error" in reply:
+            raise read(reply["error"])
     except (ConfigError, MemorySystemError) as error:
         raise InstallError(f"{environment.name}: what was installed does not work ({error})") from None
     return worker.python
 
 
 def _marked(environment: Environment, folder: Path, python: str) -> Installed:
-    made = Installed(
+    installed = Installed(
         requirements=environment.requirements,
         python=python,
         memtune=memtune_version(),
         fingerprint=fingerprint(),
     )
     part = folder / f".{MARKER}"
-    part.write_text(made.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    part.write_text(installed.model_dump_json(indent=2) + "\n", encoding="utf-8")
     os.replace(part, folder / MARKER)
-    return made
+    return installed
 
 
 def _copy_code(folder: Path) -> None:
@@ -197,10 +197,12 @@ def our_requirements() -> list[str]:
         InstallError: memtune itself is not installed, so what it requires is not known.
     """
     try:
-        known = requires("memtune") or []
+        declared = requires("memtune") or []
     except PackageNotFoundError:
         raise InstallError("memtune runs from a folder, so its requirements are not known: pip install -e .") from None
-    split = [(requirement.strip(), marker.strip()) for requirement, _, marker in (one.partition(";") for one in known)]
+    split = [
+        (requirement.strip(), marker.strip()) for requirement, _, marker in (line.partition(";") for line in declared)
+    ]
     return [
         requirement
         for requirement, marker in split
@@ -223,7 +225,7 @@ def _run(environment: Environment, command: Sequence[str], report: Report) -> No
                 report(excerpt(lines[-1], _LONGEST))
         code = process.wait()
     if code:
-        told = [line for line in lines if line.startswith("ERROR:")] or [line for line in lines if line]
-        said = excerpt(told[-1], _LONGEST) if told else f"exit code {code}"
+        errors = [line for line in lines if line.startswith("ERROR:")] or [line for line in lines if line]
+        reason = excerpt(errors[-1], _LONGEST) if errors else f"exit code {code}"
         what = "pip cannot install it" if "pip" in command else "no virtual environment can be made"
-        raise InstallError(f"{environment.name}: {what} ({said})")
+        raise InstallError(f"{environment.name}: {what} ({reason})")

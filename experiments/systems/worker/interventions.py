@@ -30,40 +30,40 @@ class ForwardedIntervention(Intervention):
         self._ask = ask
 
     def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
-        return list(self._asked("extracted", step, list(messages), statements))
+        return list(self._forwarded("extracted", step, list(messages), statements))
 
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        made: Change = self._asked("decided", step, fact, list(shown), change)
-        return made
+    def decided(self, step: Step, fact: str, memories: Sequence[Entry], change: Change) -> Change:
+        result: Change = self._forwarded("decided", step, fact, list(memories), change)
+        return result
 
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
-        made: Change = self._asked("stored", step, given, change)
-        return made
+    def stored(self, step: Step, decision: Change, change: Change) -> Change:
+        result: Change = self._forwarded("stored", step, decision, change)
+        return result
 
-    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
-        return list(self._asked("retrieved", step, query, list(entries), found))
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], hits: list[Entry]) -> list[Entry]:
+        return list(self._forwarded("retrieved", step, query, list(entries), hits))
 
     def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
-        return list(self._asked("presented", step, query, lines))
+        return list(self._forwarded("presented", step, query, lines))
 
     def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
-        return str(self._asked("answered", step, query, list(context), reply))
+        return str(self._forwarded("answered", step, query, list(context), reply))
 
-    def _asked(self, method: str, *given: Any) -> Any:
-        sent = [method, *(_plain(each) for each in given)]
+    def _forwarded(self, method: str, *arguments: Any) -> Any:
+        sent = [method, *(_plain(argument) for argument in arguments)]
         return msgspec.convert(json.loads(self._ask(json.dumps(sent))), _TYPES[method][-1])
 
 
 def intervened(request: str) -> str:
     """What the interventions of the current context make of the output that a worker asks about; both are JSON."""
-    method, *given = json.loads(request)
+    method, *encoded = json.loads(request)
     types = (Step, *_TYPES[method])
-    arguments = [msgspec.convert(each, kind) for each, kind in zip(given, types, strict=True)]
+    arguments = [msgspec.convert(value, kind) for value, kind in zip(encoded, types, strict=True)]
     return json.dumps(_plain(getattr(intervening(), method)(*arguments)))
 
 
 def _plain(value: Any) -> Any:
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, Variable):
-            each.id  # noqa: B018 - a variable may have been noted only, and msgspec does not fill it in
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, Variable):
+            item.id  # noqa: B018 - a variable may have been noted only, and msgspec does not fill it in
     return msgspec.to_builtins(value)

@@ -42,9 +42,9 @@ def _parts_read(data: Mapping[str, Any]) -> Parts:
 
 
 _WRITE: Mapping[str, Callable[[Any], Any]] = {
-    "conversation": lambda given: given.model_dump(mode="json"),
-    "question": lambda given: given.model_dump(mode="json"),
-    "memory": lambda given: dict(given.state),
+    "conversation": lambda argument: argument.model_dump(mode="json"),
+    "question": lambda argument: argument.model_dump(mode="json"),
+    "memory": lambda argument: dict(argument.state),
     "candidate": dict,
     "parts": _parts_written,
 }
@@ -94,7 +94,7 @@ def referred_to(recorder: Recorder | None, memory: Memory | None) -> list[dict[s
         return []
     variables = recorder.graph.variables
     named = dict.fromkeys(text for text in _texts(memory.state) if text in variables)
-    return [record_of(variables[one]) for one in named]
+    return [record_of(variables[variable_id]) for variable_id in named]
 
 
 def take_in(recorder: Recorder, records: Sequence[Mapping[str, Any]]) -> None:

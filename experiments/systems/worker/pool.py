@@ -34,16 +34,16 @@ class Pool:
             WorkerDiedError: a new one was killed while it started.
             GivenUp: nobody wants the result any more.
         """
-        found = self._taken(most, memory)
+        lent = self._free_worker(most, memory)
         try:
-            if found is None:
+            if lent is None:
                 self._environment.require()
-                found = Worker(self._environment.name, self._environment.interpreter, self._environment.command)
-            yield found
+                lent = Worker(self._environment.name, self._environment.interpreter, self._environment.command)
+            yield lent
         finally:
             with self._changed:
-                if found is not None and found.alive:
-                    self._idle.append(found)
+                if lent is not None and lent.alive:
+                    self._idle.append(lent)
                 else:
                     self._count -= 1
                 self._changed.notify()
@@ -56,17 +56,17 @@ class Pool:
         for worker in ended:
             worker.close()
 
-    def _taken(self, most: int, memory: Memory | None) -> Worker | None:
+    def _free_worker(self, most: int, memory: Memory | None) -> Worker | None:
         """A free worker; None where a new one may be started."""
         with self._changed:
             while True:
-                for worker in [each for each in self._idle if not each.alive]:
+                for worker in [idle for idle in self._idle if not idle.alive]:
                     self._idle.remove(worker)
                     self._count -= 1
                 if self._idle:
-                    found = next((each for each in self._idle if each.holds is memory), self._idle[-1])
-                    self._idle.remove(found)
-                    return found
+                    choice = next((idle for idle in self._idle if idle.holds is memory), self._idle[-1])
+                    self._idle.remove(choice)
+                    return choice
                 if self._count < max(most, 1):
                     self._count += 1
                     return None

@@ -27,7 +27,7 @@ def said_by(module: str, arguments: Sequence[str], environment: Environment) -> 
     """
     environment.require()
     try:
-        done = subprocess.run(  # noqa: S603 - our own program, without a shell
+        process = subprocess.run(  # noqa: S603 - our own program, without a shell
             [environment.interpreter, "-I", "-X", "utf8", "-m", module, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -37,12 +37,12 @@ def said_by(module: str, arguments: Sequence[str], environment: Environment) -> 
             timeout=_WITHIN_S,
             check=False,
         )
-        said = json.loads(done.stdout.splitlines()[-1])
+        output = json.loads(process.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
         raise RunError(f"{environment.name}: {module} did not end within {_WITHIN_S:.0f} s") from None
     except (IndexError, ValueError):
-        last = excerpt(" ".join(done.stderr.split())[-_LONGEST:], _LONGEST)
+        last = excerpt(" ".join(process.stderr.split())[-_LONGEST:], _LONGEST)
         raise RunError(f"{environment.name}: {module} failed in its environment ({last})") from None
-    if "error" in said:
-        raise read(said["error"])
-    return said["result"]
+    if "error" in output:
+        raise read(output["error"])
+    return output["result"]

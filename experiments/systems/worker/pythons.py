@@ -26,12 +26,12 @@ def python_for(name: str, oldest: str, newest: str) -> str:
     if first <= sys.version_info[:2] <= last:
         return sys.executable
     for minor in range(last[1], first[1] - 1, -1):
-        for found in _named(f"python{first[0]}.{minor}"):
-            if _runs(found, (first[0], minor)):
-                return found
-    wanted = oldest if oldest == newest else f"{oldest} to {newest}"
+        for path in _named(f"python{first[0]}.{minor}"):
+            if _runs(path, (first[0], minor)):
+                return path
+    versions = oldest if oldest == newest else f"{oldest} to {newest}"
     raise InstallError(
-        f"{name} needs Python {wanted}, and there is none on the PATH, of pyenv or of uv: install python{newest}"
+        f"{name} needs Python {versions}, and there is none on the PATH, of pyenv or of uv: install python{newest}"
     )
 
 
@@ -56,7 +56,7 @@ def version_of(text: str) -> Version:
 def _runs(path: str, version: Version) -> bool:
     """Whether it is that Python; what a version manager puts on the PATH may only say that it is not."""
     try:
-        said = subprocess.run(  # noqa: S603 - a Python that the user's PATH names
+        process = subprocess.run(  # noqa: S603 - a Python that the user's PATH names
             [path, "-I", "-c", "import sys; print(*sys.version_info[:2])"],
             capture_output=True,
             text=True,
@@ -65,4 +65,4 @@ def _runs(path: str, version: Version) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return said.stdout.split() == [str(number) for number in version]
+    return process.stdout.split() == [str(number) for number in version]

@@ -19,9 +19,9 @@ class OptionalConformance(SystemSteps):
         if not isinstance(system, HoldsEntries):
             return
         for texts in ([FACT], []):
-            made = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
-            as_json(made.result.state)
-            step = self._answer(system, made, question)
+            call = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
+            as_json(call.result.state)
+            step = self._answer(system, call, question)
             require(isinstance(step.result.text, str), "the answer has no text")
             require(
                 all(sent(step, text) for text in texts), "the answer's request does not hold the entry it was given"
@@ -32,12 +32,12 @@ class OptionalConformance(SystemSteps):
         system, candidate = self.system(), self._candidate()
         if not isinstance(system, BuildsFromFacts):
             return
-        made = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
-        as_json(made.result.state)
+        call = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
+        as_json(call.result.state)
         extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
-        recorded = {operation.name for operation in made.graph.operations.values()}
+        recorded = {operation.name for operation in call.graph.operations.values()}
         require(not extracting & recorded, f"facts were given, but it ran {sorted(extracting & recorded)}")
-        step = self._answer(system, made, self._question())
+        step = self._answer(system, call, self._question())
         require(sent(step, FACT), "the answer's request does not hold the fact that was given")
 
     def test_a_given_context_replaces_retrieval(self) -> None:
@@ -45,11 +45,11 @@ class OptionalConformance(SystemSteps):
         system, candidate, question = self.system(), self._candidate(), self._question()
         if not isinstance(system, AnswersFromContext):
             return
-        made = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
-        require(sent(made, FACT), "the answer's request does not hold the context that was given")
-        require(sent(made, question.question), "the answer's request does not hold the question")
+        call = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
+        require(sent(call, FACT), "the answer's request does not hold the context that was given")
+        require(sent(call, question.question), "the answer's request does not hold the question")
         retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
-        recorded = {operation.name for operation in made.graph.operations.values()}
+        recorded = {operation.name for operation in call.graph.operations.values()}
         require(not retrieving & recorded, "a context was given, but it retrieved")
 
     def test_an_operation_runs_again_on_what_was_recorded(self) -> None:
@@ -62,10 +62,10 @@ class OptionalConformance(SystemSteps):
         for prompt, spec in system.prompts.items():
             for execution in graph.find_operations(name=spec.operation):
                 parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, graph)
-                made = self._run(
+                call = self._run(
                     lambda access, prompt=prompt, parts=parts: system.rerun(prompt, parts, candidate, access),  # type: ignore[misc]
                     "l",
                 )
                 outputs = recorded_outputs(execution, graph)
-                difference = rerun_difference(spec, parts, outputs, made.graph, repeatable=True)
+                difference = rerun_difference(spec, parts, outputs, call.graph, repeatable=True)
                 require(difference is None, difference or "")

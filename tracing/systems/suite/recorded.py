@@ -66,14 +66,14 @@ class RecordedConformance(SystemSteps):
 
     def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
         """The models are sent the user's own texts; a trace is made for people to read, and holds no credential."""
-        system, candidate, said = self.system(), self._candidate(), with_credential(self.conversation)
-        built = self._run(lambda access: system.build(said, candidate, access), "b")
+        system, candidate, conversation = self.system(), self._candidate(), with_credential(self.conversation)
+        built = self._run(lambda access: system.build(conversation, candidate, access), "b")
         restored = RecordedCall(Memory(json.loads(as_json(built.result.state))), built.records, built.graph, [])
-        for question in said.questions:
+        for question in conversation.questions:
             step = self._answer(system, built, question)
             require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
             with self._heard() as (access, requests):
-                memory = settled(system.build(said, candidate, access))
+                memory = settled(system.build(conversation, candidate, access))
                 answer = settled(system.answer(memory, question, candidate, access))
             sent = "".join(text for request in requests for text in request.texts)
             require(REDACTED not in sent, "a model was sent the redacted text of a trace, not what was said")

@@ -64,9 +64,9 @@ class RepeatableConformance(SystemSteps):
         for name, spec in self.system().prompts.items():
             candidate, system = self._candidate(name), self.system()
             built = self._build(system, candidate)
-            asked = built if spec.builds else self._answer(system, built, self._question(), candidate)
+            call = built if spec.builds else self._answer(system, built, self._question(), candidate)
             pieces = [piece.strip() for piece, *_ in string.Formatter().parse(candidate[name])]
-            texts = ["\n".join(request.texts) for request in asked.requests if request.kind == "chat"]
+            texts = ["\n".join(request.texts) for request in call.requests if request.kind == "chat"]
             require(
                 any(all(piece in text for piece in pieces) for text in texts),
                 f"no {'build' if spec.builds else 'answer'} request holds the text of the tuned prompt {name}",

@@ -30,14 +30,17 @@ class TenantConformance(SystemSteps):
             for tenant, talk in talks.items()
         }
         for tenant, other in (TENANTS, TENANTS[::-1]):
-            steps = [built[tenant], *(self._answer(system, built[tenant], each) for each in talks[tenant].questions)]
+            steps = [
+                built[tenant],
+                *(self._answer(system, built[tenant], question) for question in talks[tenant].questions),
+            ]
             state = as_json(built[tenant].result.state)
             require(other not in state.lower(), f"the memory of one tenant holds {other!r}, which another one said")
             sent = "".join(text for step in steps for request in step.requests for text in request.texts)
             require(tenant in sent.lower(), f"no request holds {tenant!r}, which is in every turn")
             for step in steps:
-                said = f"{other!r}, which another tenant said, was sent, recorded or replied"
-                require(other not in _all_of(step), said)
+                fault = f"{other!r}, which another tenant said, was sent, recorded or replied"
+                require(other not in _all_of(step), fault)
         for tenant, state in self._built_at_once(system, talks).items():
             require(state == as_json(built[tenant].result.state), "two memories built at once differ from each alone")
 

@@ -80,12 +80,12 @@ def json_object(source: str) -> dict[str, Any]:
         RunError: there is none.
     """
     try:
-        found = json.loads(read_text(Path(source)))
+        value = json.loads(read_text(Path(source)))
     except (ValueError, RecursionError) as error:
         raise RunError(f"{source}: no JSON ({' '.join(str(error).split())}); give the file as it was written") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise RunError(f"{source}: holds no JSON object; give a file with a text for each prompt")
-    return found
+    return value
 
 
 class DotenvConstants(_Constants):

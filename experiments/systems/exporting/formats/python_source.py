@@ -29,15 +29,15 @@ def python_constants(source: str) -> dict[str, str]:
     try:
         tree = ast.parse(read_text(Path(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        said = " ".join(str(error).split())
-        raise RunError(f"{source}: no Python ({said}); give a module that Python imports") from None
+        reason = " ".join(str(error).split())
+        raise RunError(f"{source}: no Python ({reason}); give a module that Python imports") from None
     constants: dict[str, str] = {}
     for name, value in _assigned(tree):
         _keep(constants, name, value, constants)
-    found: dict[str, str] = {}
-    for name, value in _given(tree):
-        _keep(found, name, value, constants)
-    return constants | found
+    texts: dict[str, str] = {}
+    for name, value in _keyed(tree):
+        _keep(texts, name, value, constants)
+    return constants | texts
 
 
 def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
@@ -48,7 +48,7 @@ def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
             yield node.target.id, node.value
 
 
-def _given(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def _keyed(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
@@ -58,10 +58,10 @@ def _given(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield node.arg, node.value
 
 
-def _keep(found: dict[str, str], name: str, value: ast.expr | None, constants: Mapping[str, str]) -> None:
+def _keep(texts: dict[str, str], name: str, value: ast.expr | None, constants: Mapping[str, str]) -> None:
     if isinstance(value, ast.Name):
         text: object = constants.get(value.id)
     else:
         text = value.value if isinstance(value, ast.Constant) else None
     if isinstance(text, str):
-        found.setdefault(name, text)
+        texts.setdefault(name, text)
