@@ -1,12 +1,15 @@
-"""Conversations with questions: what a memory system reads, and what it is asked afterwards.
+"""Conversations with questions: what a memory system reads, when it was said, and what is asked afterwards.
 
 Users' data is JSONL with one `Conversation` a line; `docs/data-format.md` describes every key.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -229,3 +232,30 @@ def problems_of(error: ValidationError, model: type[BaseModel] | None = None) ->
             message = unknown_key(problem["loc"], model)
         described.append(f"{key}: {message}" if key else message)
     return described
+
+
+_WEEKDAY = re.compile(r"\s*\([^()]*\)")
+_FORMS = (
+    "%I:%M %p on %d %B, %Y",
+    "%I %p on %d %B, %Y",
+    "%Y/%m/%d %H:%M",
+    "%Y/%m/%d",
+    "%d %B %Y",
+    "%d %B, %Y",
+    "%B %d, %Y",
+    "%B-%d-%Y",
+)
+
+
+def moment_of(time: str) -> datetime | None:
+    """The time that a text gives, with a zone only if the text names one; None if its form is not known.
+
+    Known are ISO 8601 and how LoCoMo, LongMemEval, BEAM and RealMem write times; a weekday in brackets is passed over.
+    """
+    text = _WEEKDAY.sub("", time).strip()
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    for form in _FORMS:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import operation, variable
 from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Layout, Parts, bullets
-from tracing.systems.prompts import Contract, PromptSpec, render
+from tracing.systems.prompts import Candidate, Contract, PromptSpec, render
 from tracing.systems.protocol import Answer
 from tracing.systems.texts import Text, noted, noted_again, variables_of
 
@@ -51,11 +52,16 @@ def answer_from_context(query: Text, context: Sequence[Text], template: str, mod
     return Answer(text, prediction.id or None)
 
 
-def answer_given(question: Question, context: Sequence[str], template: str, model: ChatModel) -> Answer:
-    """The answer from a context that was given instead of retrieved."""
-    query = noted(question.question, name=question.id, kind="query")
-    pieces = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)]
-    return answer_from_context(query, pieces, template, model)
+class SharedAnswer:
+    """What a system has by replying with this operation: answers from a context that was given to it."""
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of what the system finds."""
+        query = noted(question.question, name=question.id, kind="query")
+        pieces = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, 1)]
+        return answer_from_context(query, pieces, candidate["answer"], access.task)
 
 
 def answer_again(parts: Parts, template: str, model: ChatModel) -> None:

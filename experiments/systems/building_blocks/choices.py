@@ -1,14 +1,29 @@
-"""Settings of systems that take one of a few names, or a number from some least one on."""
+"""Settings of systems: those that shape the result, and checks of names and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tracing.errors import ConfigError
 from tracing.suggestions import did_you_mean
 
 REPLY_SCHEMA = ("embedded", "always", "never")
 """When replies are constrained to a schema that the library alone does not ask for ("embedded": of embedded models)."""
+
+
+class Settings:
+    """The attribute `settings` of a system, everything besides prompts and models that shapes the result.
+
+    Args:
+        names: of the attributes that have the values.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __get__(self, system: object, owner: type | None = None) -> Mapping[str, Any]:
+        return {name: getattr(system, name) for name in self._names}
 
 
 def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:

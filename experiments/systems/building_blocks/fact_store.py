@@ -13,12 +13,12 @@ from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.http.strict_json import strict_json
-from tracing.recording.recorder import operation, variable
+from tracing.recording.recorder import operation, session, variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.layouts import Parts, numbered
 from tracing.systems.prompts import PromptSpec, render
-from tracing.systems.texts import Text, noted_again, variables_of
+from tracing.systems.texts import Text, noted, noted_again, variables_of
 
 MAX_DECIDE_TOKENS = 32
 
@@ -49,6 +49,12 @@ class FactStore:
             vectors = self._access.embedding.embed([fact.text for fact in facts])
         for fact, vector in zip(facts, vectors, strict=True):
             self._store(fact, vector)
+
+    def store_sessions(self, sessions: Sequence[Sequence[str]]) -> None:
+        """Store the given facts of each session in a session of its own."""
+        for number, facts in enumerate(sessions, start=1):
+            with session(f"given{number}"):
+                self.store([noted(text, name="given", kind="fact") for text in facts])
 
     def _store(self, fact: Text, vector: Sequence[float]) -> None:
         near = [entry for entry, score in nearest(vector, self.entries, self._compared) if score >= self._near]
@@ -86,7 +92,7 @@ class FactStore:
         memories = recorded(near)
         inputs = {"fact": fact.variable, "memories": memories, "prompt": self._prompt}
         with operation(self._spec.operation, kind="llm", inputs=inputs) as op:
-            reply = parsed_reply(_decision_told, self._access.task, request, schema, MAX_DECIDE_TOKENS, op)
+            reply = parsed_reply(_decision_in, self._access.task, request, schema, MAX_DECIDE_TOKENS, op)
             event = reply.get("event") if reply else None
             id_of_number = {str(number): entry.id for number, entry in enumerate(near, start=1)}
             target = id_of_number.get(str(reply.get("id"))) if reply else None
@@ -105,7 +111,7 @@ def _schema_for(spec: PromptSpec, count: int) -> dict[str, Any]:
     return dict(schema)
 
 
-def _decision_told(reply: str) -> dict[str, Any]:
+def _decision_in(reply: str) -> dict[str, Any]:
     value = strict_json(reply)
     if not isinstance(value, dict):
         raise MalformedReplyError("the reply is not a JSON object")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 
-async def used(payload: dict[str, Any]) -> None:
+async def use(payload: dict[str, Any]) -> None:
     """Read and ask with the models of the input."""
     import cognee
 
@@ -50,7 +50,7 @@ def main() -> None:
         "EMBEDDING_API_KEY": key,
         "EMBEDDING_DIMENSIONS": "8",
     }
-    asyncio.run(used(payload))
+    asyncio.run(use(payload))
 
 
 main()

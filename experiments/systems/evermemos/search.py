@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.systems.building_blocks.ranking import fused, rankings
-from experiments.systems.building_blocks.recall import as_context, found_as_context
+from experiments.systems.building_blocks.recall import as_context, fused, rankings, recorded_retrieval
 from experiments.systems.building_blocks.rerank import rerank
 from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
-from experiments.systems.evermemos.replies import QUERIES_SCHEMA, SUFFICIENCY_SCHEMA, Queries, Sufficiency
+from experiments.systems.evermemos.prompts import QUERIES_SCHEMA, SUFFICIENCY_SCHEMA, Queries, Sufficiency
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, variable
 from tracing.systems.entries import Entry
@@ -152,7 +151,7 @@ class Search:
         def find() -> list[Entry]:
             return fused(rankings("hybrid", texts, entries, self._access.embedding, self._candidates))[:count]
 
-        return Documents(*found_as_context(step, {"query": [query], "queries": more}, entries, find))
+        return Documents(*recorded_retrieval(step, {"query": [query], "queries": more}, entries, find))
 
     def _best(self, query: Text, documents: Documents) -> Documents:
         """The first documents, reranked if that is on."""

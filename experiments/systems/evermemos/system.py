@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import check_least
-from experiments.systems.building_blocks.recall import given_entries
+from experiments.systems.building_blocks.recall import entries_of, memory_of_texts
 from experiments.systems.building_blocks.rerank import RERANK_PROMPT, rerank_again
-from experiments.systems.evermemos.extraction import detect_boundaries, extract_facts, write_episode
-from experiments.systems.evermemos.profiles import init_profile, update_profile
+from experiments.systems.evermemos.extraction import (
+    detect_boundaries,
+    extract_facts,
+    init_profile,
+    update_profile,
+    write_episode,
+)
 from experiments.systems.evermemos.prompts import PROMPTS
 from experiments.systems.evermemos.search import Documents, Search
-from experiments.systems.evermemos.writer import Limits, Writer, entries_of
+from experiments.systems.evermemos.writer import Limits, Writer
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session
 from tracing.systems.conversations import Conversation, Question
@@ -24,7 +29,7 @@ from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import noted, noted_again
 
 
-class EverMemOS:
+class EverMemOS(SharedAnswer):
     """Tell episodes, list their facts, keep profiles; search, check what was found, and search again if it lacks.
 
     Args:
@@ -112,14 +117,7 @@ class EverMemOS:
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these entries."""
-        vectors = access.embedding.embed(texts) if texts else []
-        return Memory({"entries": [entry.as_json() for entry in given_entries(texts, vectors, "f")]})
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of the search."""
-        return answer_given(question, context, candidate["answer"], access.task)
+        return memory_of_texts(texts, "f", access.embedding)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

@@ -14,17 +14,15 @@ from typing import Any, Self
 
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.prompts import SLOTS, Request
-from experiments.systems.everos.server import OWNER, Chat, Server
-from experiments.systems.everos.server_pool import ServerPool
-from experiments.systems.everos.stored_entries import EPISODE, FACT, Stored
+from experiments.systems.everos.search import EPISODE, FACT, Stored
+from experiments.systems.everos.server import OWNER, Chat, Server, ServerPool
 from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
 from tracing.recording.recorder import operation
-from tracing.systems.conversations import DialogueSession
+from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.prompts import Candidate
-from tracing.systems.session_times import moment_of
 from tracing.systems.texts import Text, noted
 
 _AT_ONCE = 400

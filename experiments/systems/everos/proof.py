@@ -11,13 +11,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from experiments.systems.everos import server
-from experiments.systems.everos.prompts import SLOTS, Request
-from experiments.systems.everos.rendering import rendered
-from experiments.systems.everos.slots import FOLDER, read_slot
-from tracing.errors import ContractError, MemtuneError
+from experiments.systems.everos.prompts import FOLDER, SLOTS, Request, read_slot, rendered
+from experiments.systems.worker.environment import print_result
+from tracing.errors import ContractError
 from tracing.llm.models import ChatReply
 
 _TURNS = ("I like tea.", "Good to know.")
@@ -27,11 +25,6 @@ _REPLIES = (
     {"atomic_facts": {"time": "now", "atomic_fact": ["Ada likes tea."]}},
 )
 _TITLES = {"boundary_detection": "boundary", "episode_extract": "episode"}
-
-
-def here() -> bool:
-    """Whether this process has the library."""
-    return (server.installed_version() or "").startswith(server.GENERATION)
 
 
 def prove(folder: Path) -> list[str]:
@@ -55,7 +48,7 @@ def prove(folder: Path) -> list[str]:
         running.post("/api/v2/memory/add", {"session_id": "proof", "messages": sent, "defer_extraction": True})
         running.post("/api/v2/memory/flush", {"session_id": "proof"})
         running.idle()
-    release = f"{server.PACKAGE} {server.installed_version()}"
+    release = f"{server.LIBRARY.package} {server.LIBRARY.version}"
     proof = []
     for name in SLOTS:
         text = read_slot(folder / FOLDER / f"{name}.yaml")
@@ -75,7 +68,7 @@ def shipped() -> dict[str, str]:
     Raises:
         ConfigError: the library is not installed, or another generation.
     """
-    server.require()
+    server.LIBRARY.require()
     boundary, episode = map(
         import_module, ("everalgo.boundary.prompts.en.chat", "everalgo.user_memory.prompts.en.episode")
     )
@@ -91,12 +84,8 @@ def _sends(text: str, request: str) -> bool:
 
 def main() -> None:
     """Print what was asked for, or why it cannot be had, as JSON."""
-    try:
-        arguments = sys.argv[1:]
-        output: dict[str, Any] = {"result": prove(Path(arguments[0])) if arguments else shipped()}
-    except MemtuneError as error:
-        output = {"error": [type(error).__name__, str(error)]}
-    print(json.dumps(output))
+    folders = sys.argv[1:]
+    print_result(lambda: prove(Path(folders[0])) if folders else shipped())
 
 
 if __name__ == "__main__":

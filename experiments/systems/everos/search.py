@@ -1,17 +1,80 @@
-"""EverOS's own search over a built memory: a server that holds it, kept for the next question."""
+"""What EverOS holds of a conversation, and its own search there: a server that is kept for the next question."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from experiments.systems.everos.server import OWNER, Server
-from experiments.systems.everos.server_pool import ServerPool
-from experiments.systems.everos.stored_entries import EPISODE, FACT, Stored, content_hash
+from experiments.systems.everos.server import OWNER, Server, ServerPool
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
+
+EPISODE, FACT = "episode", "atomic_fact"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry of EverOS's markdown files.
+
+    Attributes:
+        id: its name in the trace, which does not depend on when it was written.
+        text: what it says.
+        variable: id of its variable in the trace.
+        kind: `EPISODE` or `FACT`.
+        time: of what it tells, as EverOS writes it.
+        session: where it was said.
+        sections: the sections of its entry, by title.
+        parent: id of the episode of a fact; "" for an episode.
+    """
+
+    id: str
+    text: str
+    variable: str
+    kind: str
+    time: str
+    session: str
+    sections: Mapping[str, str] = field(hash=False)
+    parent: str = ""
+
+    @property
+    def indexed(self) -> tuple[str, ...]:
+        """The texts that EverOS embeds for it."""
+        subject = self.sections.get("Subject", "").strip()
+        return (self.text, subject) if subject else (self.text,)
+
+    def as_item(self, owner: str, parent: str) -> dict[str, Any]:
+        """The entry as EverOS writes it, with its parent's id there."""
+        fields = {"owner_id": owner, "session_id": self.session, "timestamp": self.time}
+        fields |= {"parent_type": "episode" if self.kind == FACT else "memcell", "parent_id": parent}
+        if self.kind == EPISODE:
+            fields["sender_ids"] = f"[{owner}]"
+        return {"inline": fields, "sections": dict(self.sections)}
+
+
+def as_state(entries: Sequence[Stored], vectors: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """A memory's state."""
+    return {
+        "entries": [asdict(entry) for entry in entries],
+        "vectors": {text: list(vector) for text, vector in vectors.items()},
+    }
+
+
+def from_state(state: Mapping[str, Any]) -> tuple[list[Stored], dict[str, list[float]]]:
+    """What `as_state` wrote."""
+    return [Stored(**entry) for entry in state["entries"]], dict(state["vectors"])
+
+
+def content_hash(entries: Iterable[Stored], vectors: Mapping[str, Sequence[float]]) -> str:
+    """Equal for entries that an EverOS holds alike, whatever they are called in a trace."""
+    rows = [[entry.id, entry.kind, entry.time, entry.session, dict(entry.sections), entry.parent] for entry in entries]
+    return hashlib.sha256(json.dumps([rows, sorted(vectors.items())]).encode()).hexdigest()
+
 
 _PROBE = "everos embedding dimension probe"
 """What EverOS embeds when it starts, to learn how long vectors are."""
@@ -102,7 +165,7 @@ class Recaller:
 _recallers: ServerPool[Recaller] = ServerPool(2)
 
 
-def found_in(
+def matching_ids(
     entries: Sequence[Stored],
     vectors: Mapping[str, Sequence[float]],
     query: str,

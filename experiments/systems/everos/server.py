@@ -1,28 +1,34 @@
-"""An EverOS server on loopback with a storage folder of its own, whose models are ours."""
+"""An EverOS server on loopback with a storage folder of its own, whose models are ours; and servers kept for reuse."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from experiments.systems import libraries
-from experiments.systems.everos.slots import FOLDER, write_slots
+from experiments.systems.everos.prompts import FOLDER, write_slots
+from experiments.systems.libraries import SystemLibrary
 from tracing.errors import MemorySystemError
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, redact
 
-PACKAGE, GENERATION, RELEASE = "everos", "1.5.", "1.5.1"
+LIBRARY = SystemLibrary("everos", "1.5.", "1.5.1")
+"""Another generation has other prompt slots."""
+
 OWNER = "memtune"
 """The only owner of a conversation's memories: its speakers share them."""
 
@@ -44,21 +50,6 @@ Chat = Callable[[Sequence[Mapping[str, str]]], ChatReply]
 Embed = Callable[[Sequence[str]], list[list[float]]]
 
 
-def installed_version() -> str | None:
-    """The installed version of the library, or None."""
-    return libraries.installed_version(PACKAGE)
-
-
-def require() -> None:
-    """Return if the server can be started.
-
-    Raises:
-        ConfigError: it is not installed, or another generation, whose prompt slots differ.
-    """
-    remedy = "memtune system install everos"
-    libraries.require_generation(PACKAGE, installed_version(), GENERATION, by="everos", remedy=remedy)
-
-
 class Server:
     """A running EverOS; a context manager that ends it. It also ends with this process, however that ends.
 
@@ -72,7 +63,7 @@ class Server:
     def __init__(
         self, slots: Mapping[str, str] | Path, *, chat: Chat, embed: Embed | None = None, dimension: int = 0
     ) -> None:
-        require()
+        LIBRARY.require()
         self._folder = tempfile.TemporaryDirectory(prefix="memtune-everos-")
         folder = Path(self._folder.name)
         root = folder / "root"
@@ -242,3 +233,61 @@ class _ServedEmbedding(EmbeddingModel):
 
 
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Closeable(Protocol):
+    """What can be kept."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be used again."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+T = TypeVar("T", bound=Closeable)
+
+
+class ServerPool(Generic[T]):
+    """The last few servers of a kind, by what they are good for, since one takes seconds to start; all end with this
+    process.
+    """
+
+    def __init__(self, most: int) -> None:
+        """`most` is how many are kept."""
+        self._most, self._guard = most, threading.Lock()
+        self._kept: OrderedDict[str, T] = OrderedDict()
+        atexit.register(self.close)
+
+    @contextmanager
+    def borrowed(self, key: str, make: Callable[[], T]) -> Iterator[T]:
+        """One for this key, for the block alone. After an error it is ended."""
+        with self._guard:
+            server = self._kept.pop(key, None)
+        if server is not None and not server.alive:
+            server.close()
+            server = None
+        used = make() if server is None else server
+        try:
+            yield used
+        except BaseException:
+            used.close()
+            raise
+        with self._guard:
+            ended = [self._kept.pop(key)] if key in self._kept else []
+            self._kept[key] = used
+            while len(self._kept) > self._most:
+                ended.append(self._kept.popitem(last=False)[1])
+        for stale in ended:
+            stale.close()
+
+    def close(self) -> None:
+        """End all that are kept."""
+        with self._guard:
+            ended = list(self._kept.values())
+            self._kept.clear()
+        for server in ended:
+            server.close()

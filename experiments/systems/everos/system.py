@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
-from experiments.systems.building_blocks.choices import REPLY_SCHEMA, check_choice, check_least
+from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import REPLY_SCHEMA, Settings, check_choice, check_least
+from experiments.systems.building_blocks.recall import as_context
 from experiments.systems.everos.ingestion import Reader
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.prompts import PROMPTS
-from experiments.systems.everos.search import found_in
-from experiments.systems.everos.server import RELEASE, require
-from experiments.systems.everos.stored_entries import EPISODE, Stored, as_state, from_state
+from experiments.systems.everos.search import EPISODE, Stored, as_state, from_state, matching_ids
+from experiments.systems.everos.server import LIBRARY
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
@@ -22,13 +21,13 @@ from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import Text, noted, noted_again, recalled
+from tracing.systems.texts import noted, noted_again, recalled
 
 METHODS = ("hybrid", "keyword", "vector")
 
 
-@in_worker(requirements=[f"everos=={RELEASE}"], python=("3.12", "3.13"))
-class EverOs:
+@in_worker(requirements=[LIBRARY.requirement], python=("3.12", "3.13"))
+class EverOs(SharedAnswer):
     """The real EverOS 1.5: split into episodes, extract each, store it, extract its facts, search, answer.
 
     Args:
@@ -44,7 +43,7 @@ class EverOs:
 
     name = "everos"
     # Memories built by another release of the library are other memories.
-    version = f"2 with everos {RELEASE}"
+    version = f"2 with everos {LIBRARY.release}"
     prompts = PROMPTS
     operations = (
         OperationSpec("detect_boundaries", "extract", "boundary_detection"),
@@ -54,6 +53,7 @@ class EverOs:
         OperationSpec("search", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings("top_k", "method", "max_tokens", "reply_schema")
 
     def __init__(
         self, *, top_k: int = 5, method: str = "hybrid", max_tokens: int = 1024, reply_schema: str = "embedded"
@@ -69,17 +69,7 @@ class EverOs:
         Raises:
             ConfigError: it is not installed, or another generation.
         """
-        require()
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {
-            "top_k": self.top_k,
-            "method": self.method,
-            "max_tokens": self.max_tokens,
-            "reply_schema": self.reply_schema,
-        }
+        LIBRARY.require()
 
     def enforces_schema(self, *, embedded: bool) -> bool:
         """Whether reply schemas are enforced with such a model, which EverOS does not do."""
@@ -116,17 +106,11 @@ class EverOs:
             ids: list[str] = []
             if stored:
                 text = question.question
-                ids = found_in(stored, vectors, text, access, method=self.method, top_k=self.top_k)
+                ids = matching_ids(stored, vectors, text, access, method=self.method, top_k=self.top_k)
             by_id = {entry.id: entry for entry in entries}
             hits = [by_id[entry_id] for entry_id in ids]
             hits = intervening().retrieved(Step("search", op.id), query.variable, entries, hits)
-            context = [
-                Text(
-                    entry.text,
-                    op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
-                )
-                for rank, entry in enumerate(hits, start=1)
-            ]
+            context = as_context(op, hits)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -148,12 +132,6 @@ class EverOs:
         return _memory(
             [_episode(output.name, text, output.id) for output, text in zip(outputs, texts, strict=True)], access
         )
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of the search."""
-        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

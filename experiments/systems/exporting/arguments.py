@@ -85,11 +85,7 @@ class Arguments:
         """
         file = str(folder / self.file)
         sent = sent_by(self.library, self.proof, {"arguments": json_object(file)}, reply_by_schema)
-        texts = self.texts(file)
-        return [
-            *(sent.proof(place, text) for place, text in texts.items()),
-            *sent.others([text] for text in texts.values()),
-        ]
+        return sent.proofs({place: [text] for place, text in self.texts(file).items()})
 
 
 _SCHEMA_IN_TEXT = re.compile(r"conforming to this schema:\n```json\n(.*?)\n```", re.DOTALL)

@@ -21,8 +21,7 @@ from experiments.systems.exporting.exporter import (
 )
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import check_fit, losses, placed
-from experiments.systems.exporting.whole_folder import whole_folder
-from experiments.systems.exporting.written_files import write_text
+from experiments.systems.exporting.written_files import whole_folder, write_text
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
 from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt

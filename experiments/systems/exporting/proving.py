@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,20 +107,19 @@ class Sent:
     requests: Sequence[Sequence[Mapping[str, Any]]]
     failure: str
 
-    def proof(self, place: str, text: str) -> str:
-        """A sentence that says which message holds a prompt whole.
+    def proofs(self, prompts: Mapping[str, Sequence[str]]) -> list[str]:
+        """A sentence for each prompt that says where it was sent, and one on the requests that have none of them.
+
+        Args:
+            prompts: place → the prompt's own parts: its whole text, or what is between the values in it.
 
         Raises:
-            ContractError: none does.
+            ContractError: a prompt is in no request.
         """
-        return self.proof_between(place, [text])
+        return [*(self._proof(place, parts) for place, parts in prompts.items()), *self._others(prompts.values())]
 
-    def proof_between(self, place: str, parts: Sequence[str]) -> str:
-        """The same for a prompt with values in it: which message has all its own parts, in their order.
-
-        Raises:
-            ContractError: none has.
-        """
+    def _proof(self, place: str, parts: Sequence[str]) -> str:
+        """Which message has all parts of a prompt, in their order."""
         for number, messages in enumerate(self.requests, start=1):
             for message in messages:
                 if _holds(_content(message), parts):
@@ -129,13 +128,8 @@ class Sent:
         why = f" ({self.failure})" if self.failure else ""
         raise ContractError(f"{place}: {self.release} does not send it as it is{why}; the export is unusable")
 
-    def others(self, parts: Iterable[Sequence[str]]) -> list[str]:
-        """A sentence on the requests that have none of the prompts, if there are any, by how their messages begin.
-
-        Args:
-            parts: the own parts of each prompt.
-        """
-        prompts = list(parts)
+    def _others(self, prompts: Collection[Sequence[str]]) -> list[str]:
+        """On the requests that have none of the prompts, if there are any, by how their messages begin."""
         own = [
             messages
             for messages in self.requests

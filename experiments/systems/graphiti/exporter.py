@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from experiments.systems.exporting.arguments import reply_by_schema
-from experiments.systems.exporting.formats.python_source import literal, python_constants
+from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import Library, sent_by
 from experiments.systems.exporting.written_files import write_text
@@ -174,10 +174,7 @@ class GraphitiLibrary:
         module = str((folder / MODULE_FILE).resolve())
         parts = {place: _literals(text) for place, text in self.texts(module).items()}
         sent = sent_by(GRAPHITI, Path(__file__).with_name("proof.py"), {"module": module}, reply_by_schema)
-        return [
-            *(sent.proof_between(place, literals) for place, literals in parts.items()),
-            *sent.others(parts.values()),
-        ]
+        return sent.proofs(parts)
 
 
 def _module_in(source: str) -> Path:

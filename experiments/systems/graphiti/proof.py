@@ -10,7 +10,7 @@ from runpy import run_path
 from typing import Any
 
 
-async def added(payload: dict[str, Any]) -> None:
+async def add_episodes(payload: dict[str, Any]) -> None:
     """Add the episodes with the models of the input."""
     from graphiti_core import Graphiti
     from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
@@ -75,7 +75,7 @@ def main() -> None:
     payload = json.load(sys.stdin)
     print("release graphiti-core", version("graphiti-core"))
     os.environ |= {"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": "8"}
-    asyncio.run(added(payload))
+    asyncio.run(add_episodes(payload))
 
 
 main()

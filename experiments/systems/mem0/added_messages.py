@@ -15,7 +15,7 @@ from tracing.systems.texts import Text, noted
 _SPEAKER = re.compile(r"[^\n:]{1,40}:\s+")
 
 
-def added(recorder: Recorder, payload: Any) -> list[Text]:
+def messages_added(recorder: Recorder, payload: Any) -> list[Text]:
     """The messages in what `add` was given: those that the trace has, and the others as new ones.
 
     A message is known by its key `id`, which is the id or the name of its variable; else by its text, with or without
@@ -49,7 +49,7 @@ class _RecordedMessages:
         self._seen = len(variables)
 
     def messages(self, recorder: Recorder, payload: Any) -> Iterator[Text]:
-        """See `added`."""
+        """See `messages_added`."""
         for item in payload if isinstance(payload, list) else [payload]:
             facts = item if isinstance(item, Mapping) else {"content": item}
             content, role = facts.get("content"), str(facts.get("role") or "message")

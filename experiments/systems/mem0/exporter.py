@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.formats.literal_templates import escaped
-from experiments.systems.exporting.formats.python_source import literal, python_constants
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import Library, printed_by, sent_by
 from experiments.systems.exporting.written_files import read_text, write_text
-from experiments.systems.mem0 import generations as systems
 from experiments.systems.mem0 import library
 from experiments.systems.mem0 import reply_schemas as replies
-from experiments.systems.mem0.additive_prompts import ATTRIBUTED
-from experiments.systems.mem0.additive_system import Mem0Two
+from experiments.systems.mem0.prompts import ATTRIBUTED
+from experiments.systems.mem0.system import Mem0First, Mem0One, Mem0Two
 from experiments.systems.worker.isolated import environment_of
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, render
 
+_PROOF = Path(__file__).with_name("proof.py")
 CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
 
 FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
@@ -77,8 +77,8 @@ def _library(system: type) -> Library:
     return Library(library.PACKAGE, (generation.prefix,), environment_of(system))
 
 
-V0 = Generation("mem0@0.1", _library(systems.Mem0First), _two_prompts(json_told=True))
-V1 = Generation("mem0@1.0", _library(systems.Mem0One), _two_prompts(json_told=False))
+V0 = Generation("mem0@0.1", _library(Mem0First), _two_prompts(json_told=True))
+V1 = Generation("mem0@1.0", _library(Mem0One), _two_prompts(json_told=False))
 V2 = Generation(
     "mem0@2",
     _library(Mem0Two),
@@ -108,13 +108,12 @@ class Mem0Settings:
     For generations that ask for any JSON object there is a module that holds replies to a schema, to be used or not.
     """
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
+    generation: Generation
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The places of this generation; another one's keys would be ignored without a word."""
-        return self._generation.places
+        return self.generation.places
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
         """Write the rendered texts: for Mem0 they are no templates, and braces are plain."""
@@ -154,7 +153,7 @@ class Mem0Settings:
                 if others[0] in {place.name for place in generation.places}
             )
             raise RunError(
-                f"{source}: {others[0]} is a prompt of {others_of}, which {self._generation.name} ignores; "
+                f"{source}: {others[0]} is a prompt of {others_of}, which {self.generation.name} ignores; "
                 f"import it for {others_of}, or use {' or '.join(sorted(own))}"
             )
         return texts
@@ -168,8 +167,7 @@ class Mem0Settings:
 
         A custom prompt cannot keep that line up to date.
         """
-        program = Path(__file__).with_name("shipped_prompts.py")
-        prompts = printed_by(self._generation.proved_in, program, {"generation": self._generation.name})
+        prompts = printed_by(self.generation.proved_in, _PROOF, {"generation": self.generation.name})
         return {place: str(text) for place, text in prompts.items()}
 
     def prove(self, folder: Path) -> list[str]:
@@ -191,9 +189,8 @@ class Mem0Settings:
             forms.append(body.get("response_format", {}).get("type", "text"))
             return {"content": json.dumps(next(replies_left, _REPLIES[-1]))}
 
-        sent = sent_by(self._generation.proved_in, Path(__file__).with_name("proof.py"), payload, reply)
-        proofs = [sent.proof(place, text) for place, text in texts.items()]
-        proofs += sent.others([text] for text in texts.values())
+        sent = sent_by(self.generation.proved_in, _PROOF, payload, reply)
+        proofs = sent.proofs({place: [text] for place, text in texts.items()})
         if UPDATE in texts:
             if set(forms) != {"json_schema"}:
                 raise ContractError(f"{REPLIES_FILE}: {sent.release} asked for replies as {', '.join(forms)}")
@@ -237,19 +234,16 @@ def _strings(value: object) -> list[tuple[str, str]]:
 class Mem0FirstSettings(Mem0Settings):
     """Mem0 0.1.x."""
 
-    def __init__(self) -> None:
-        super().__init__(V0)
+    generation = V0
 
 
 class Mem0OneSettings(Mem0Settings):
     """Mem0 1.0.x."""
 
-    def __init__(self) -> None:
-        super().__init__(V1)
+    generation = V1
 
 
 class Mem0TwoSettings(Mem0Settings):
     """Mem0 2.x."""
 
-    def __init__(self) -> None:
-        super().__init__(V2)
+    generation = V2

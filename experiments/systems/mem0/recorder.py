@@ -11,8 +11,8 @@ from inspect import iscoroutinefunction
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
-from experiments.systems.mem0.added_messages import added
+from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN, read_reply
+from experiments.systems.mem0.added_messages import messages_added
 from experiments.systems.mem0.decisions import Decided, Decision, decisions_of, facts_of, left_alone, memories_of
 from experiments.systems.mem0.library import V2, recordable
 from tracing.errors import MalformedReplyError
@@ -165,7 +165,7 @@ class _Observer:
 
     @contextmanager
     def _adding(self, payload: Any) -> Iterator[Callable[[Any], None]]:
-        messages = added(_recorder(), payload)
+        messages = messages_added(_recorder(), payload)
         with operation("add", kind="memory", inputs={"messages": variables_of(messages)}):
             token = self._step.set(_Step(messages))
             try:
@@ -340,12 +340,7 @@ def _recorder() -> Recorder:
 
 
 def _facts(op: ActiveOperation, reply: Any, read: Callable[[str], list[str]]) -> list[Text]:
-    try:
-        texts = read(str(reply))
-    except MalformedReplyError as error:
-        op.annotate(malformed=str(error), reply=excerpt(str(reply), LONGEST_SHOWN))
-        texts = []
-    numbered = enumerate(texts, start=1)
+    numbered = enumerate(read_reply(read, str(reply), op) or (), start=1)
     return [Text(text, op.output("facts", text, name=f"fact{n}", kind="fact")) for n, text in numbered]
 
 

@@ -1,4 +1,7 @@
-"""Reads a conversation into Memori, exchange by exchange, and records what it recalls, extracts and stores."""
+"""Reads a conversation into Memori, exchange by exchange, and records what it recalls, extracts and stores.
+
+The prompt of the extraction is ours: that of Memori's cloud is not public.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.building_blocks.facts import facts_told
+from experiments.systems.building_blocks.answering import ANSWER_PROMPT
+from experiments.systems.building_blocks.facts import FACTS_PROMPT, Extractor
 from experiments.systems.building_blocks.recall import recorded
-from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PromptedAugmentation
-from experiments.systems.memori.connection import ConnectedMemori
-from experiments.systems.memori.prompts import EXTRACT_PROMPT
-from tracing.errors import BudgetExceededError, MalformedReplyError, MemorySystemError, MemtuneError
-from tracing.graph.elements import Variable
+from experiments.systems.memori.library import ConnectedMemori
+from tracing.errors import BudgetExceededError, MemorySystemError, MemtuneError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, variable
-from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import DialogueSession
-from tracing.systems.interventions import Step, intervening
-from tracing.systems.prompts import render
-from tracing.systems.session_times import moment_of
+from tracing.recording.recorder import operation
+from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.texts import Text, noted, variables_of
+
+PROMPTS = {prompt.name: prompt for prompt in (FACTS_PROMPT, ANSWER_PROMPT)}
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class Reader(ConnectedMemori):
 
     def __init__(self, access: ModelAccess, path: Path, entity: str, template: str, *, max_tokens: int) -> None:
         super().__init__(access, path, entity)
-        self._extractor = Extractor(access, template, max_tokens)
+        self._extractor = Extractor(FACTS_PROMPT, template, access, max_tokens=max_tokens)
         self._failures: list[MemtuneError] = []
         self._exchange = _Exchange(())
         self.memori.augmentation.augmentations = [_Recorded(self)]
@@ -116,39 +115,6 @@ class Reader(ConnectedMemori):
             raise failure
         facts = self._exchange.facts
         self.note(variables_of(facts), [fact.text for fact in facts])
-
-
-class Extractor:
-    """Asks for the facts of an exchange, and records it."""
-
-    def __init__(self, access: ModelAccess, template: str, max_tokens: int) -> None:
-        self._access, self._template, self._max_tokens = access, template, max_tokens
-        self._prompt = variable(template, name="extract", kind="prompt")
-        self._extracted = 0
-
-    def extract(self, read: Sequence[Text]) -> list[Text]:
-        """The facts in these texts, each once; none if the reply is malformed."""
-        request = render(self._template, {"conversation": "\n".join(message.text for message in read)})
-        inputs = {"messages": variables_of(read), "prompt": self._prompt}
-        with operation("extract_facts", kind="llm", inputs=inputs) as op:
-            reply = self._access.task.chat(
-                [{"role": "user", "content": request}],
-                max_tokens=self._max_tokens,
-                schema=EXTRACT_PROMPT.contract.reply_schema,
-            ).text
-            try:
-                texts = facts_told(reply)
-            except MalformedReplyError as error:
-                op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
-                texts = []
-            messages: list[Variable] = [message.variable for message in read if message.variable.kind == "message"]
-            unique = list(dict.fromkeys(text.strip() for text in texts))
-            statements = intervening().extracted(Step("extract_facts", op.id), messages, unique)
-            return [self._fact(op, text) for text in statements if text]
-
-    def _fact(self, op: Any, text: str) -> Text:
-        self._extracted += 1
-        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
 
 
 class _Recorded(PromptedAugmentation):

@@ -16,17 +16,13 @@ from typing import Any
 
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PROMPTS_FILE
-from tracing.errors import ContractError, MemtuneError
+from experiments.systems.worker.environment import print_result
+from tracing.errors import ContractError
 from tracing.llm.serving.loopback import LoopbackServer, Request
 
 AUGMENTATION_FILE = "memori_augmentation.py"
 
 _TURN, _REPLIED, _FACT = "Ada: I like tea.", "Bob: Good to know.", "Ada likes tea."
-
-
-def here() -> bool:
-    """Whether this process has the library."""
-    return (library.installed_version() or "").startswith(library.GENERATION)
 
 
 def prove(folder: Path) -> list[str]:
@@ -52,7 +48,7 @@ def prove(folder: Path) -> list[str]:
         stored = _stored_with(folder, server.base_url, server.key)
     finally:
         server.close()
-    release = f"{library.PACKAGE} {library.installed_version()}"
+    release = f"{library.LIBRARY.package} {library.LIBRARY.version}"
     expected = template.format(conversation=f"{_TURN}\n{_REPLIED}")
     if [messages[-1]["content"] for messages in requests] != [expected]:
         raise ContractError(f"extract: {release} does not send it in its extraction request; the export is unusable")
@@ -121,11 +117,7 @@ def _module(path: Path) -> Any:
 
 def main() -> None:
     """Print the proof of the folder named, or why there is none, as JSON."""
-    try:
-        output: dict[str, Any] = {"result": prove(Path(sys.argv[1]))}
-    except MemtuneError as error:
-        output = {"error": [type(error).__name__, str(error)]}
-    print(json.dumps(output))
+    print_result(lambda: prove(Path(sys.argv[1])))
 
 
 if __name__ == "__main__":

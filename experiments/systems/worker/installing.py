@@ -11,16 +11,24 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-from experiments.systems.worker.environment import MARKER, Environment, Installed, environments_folder, interpreter_of
-from experiments.systems.worker.fingerprint import PARTS, fingerprint, sources
+from experiments.systems.worker.environment import (
+    MARKER,
+    PARTS,
+    Environment,
+    Installed,
+    environments_folder,
+    fingerprint,
+    interpreter_of,
+    sources,
+)
 from experiments.systems.worker.handle import Worker
 from experiments.systems.worker.messages import CHECK
-from experiments.systems.worker.pythons import python_for
 from tracing.errors import ConfigError, InstallError, MemorySystemError
 from tracing.llm.forwarding.errors import read
 from tracing.llm.serving.child_process import start_child
@@ -229,3 +237,60 @@ def _run(environment: Environment, command: Sequence[str], report: Report) -> No
         reason = excerpt(errors[-1], _LONGEST) if errors else f"exit code {code}"
         what = "pip cannot install it" if "pip" in command else "no virtual environment can be made"
         raise InstallError(f"{environment.name}: {what} ({reason})")
+
+
+Version = tuple[int, int]
+
+_PROBE_S = 20.0
+
+
+def python_for(name: str, oldest: str, newest: str) -> str:
+    """The path of a Python from `oldest` to `newest`: the one that runs here if it fits, or else the newest found.
+
+    Raises:
+        InstallError: there is none; the message says which versions would do.
+    """
+    first, last = version_of(oldest), version_of(newest)
+    if first <= sys.version_info[:2] <= last:
+        return sys.executable
+    for minor in range(last[1], first[1] - 1, -1):
+        for path in _named(f"python{first[0]}.{minor}"):
+            if _runs(path, (first[0], minor)):
+                return path
+    versions = oldest if oldest == newest else f"{oldest} to {newest}"
+    raise InstallError(
+        f"{name} needs Python {versions}, and there is none on the PATH, of pyenv or of uv: install python{newest}"
+    )
+
+
+def _named(name: str) -> Iterator[str]:
+    """Programs of this name: on the PATH, then what pyenv and uv have installed, whose folders need not be on it."""
+    on_path = shutil.which(name)
+    if on_path is not None:
+        yield on_path
+    home = Path.home()
+    pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv") / "versions"
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or home / ".local" / "share" / "uv" / "python")
+    for versions in (pyenv, uv):
+        yield from map(str, sorted(versions.glob(f"*/bin/{name}"), reverse=True))
+
+
+def version_of(text: str) -> Version:
+    """Major and minor number of `3.12`."""
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+def _runs(path: str, version: Version) -> bool:
+    """Whether it is that Python; what a version manager puts on the PATH may only say that it is not."""
+    try:
+        process = subprocess.run(  # noqa: S603 - a Python that the user's PATH names
+            [path, "-I", "-c", "import sys; print(*sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return process.stdout.split() == [str(number) for number in version]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from experiments.systems.worker.environment import Environment
-from experiments.systems.worker.interventions import intervened as answer_intervention
+from experiments.systems.worker.handle import pool_of
 from experiments.systems.worker.messages import METHODS, referred_to, result_read, written
-from experiments.systems.worker.pool import pool_of
+from experiments.systems.worker.messages import intervened as answer_intervention
 from tracing.errors import WorkerDiedError
 from tracing.llm.forwarding.answering import answered, described
 from tracing.llm.forwarding.errors import read as error_read

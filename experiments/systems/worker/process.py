@@ -21,9 +21,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any
 
-from experiments.systems.worker.fingerprint import fingerprint
-from experiments.systems.worker.interventions import ForwardedIntervention
-from experiments.systems.worker.messages import CHECK, METHODS, read, result_written, take_in
+from experiments.systems.worker.environment import fingerprint
+from experiments.systems.worker.messages import CHECK, METHODS, ForwardedIntervention, read, result_written, take_in
 from tracing.errors import MemorySystemError, MemtuneError, in_one_line
 from tracing.llm.forwarding.errors import written as error_written
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
