@@ -12,10 +12,11 @@ from experiments.systems.building_blocks.answering import SharedAnswer, answer_a
 from experiments.systems.building_blocks.choices import REPLY_SCHEMA, Settings, check_choice, check_least
 from experiments.systems.building_blocks.facts import MAX_FACTS
 from experiments.systems.building_blocks.recall import as_context, entries_of, memory_of, memory_of_texts, recorded
+from experiments.systems.mem0.additive_writer import AddingWriter
 from experiments.systems.mem0.connection import ConnectedMemory
 from experiments.systems.mem0.library import PACKAGE, V0, V1, V2, installed_version, require
 from experiments.systems.mem0.prompts import CHOICES, PROMPTS, library_prompts, prompts_of
-from experiments.systems.mem0.writer import AddingWriter, DecidingWriter, Writer
+from experiments.systems.mem0.writer import DecidingWriter, Writer
 from experiments.systems.worker import in_worker
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess

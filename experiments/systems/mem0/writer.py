@@ -1,16 +1,10 @@
-"""Building a memory with Mem0, recorded step by step through hooks on the instance."""
+"""Building a memory with Mem0, recorded step by step through hooks on the instance; and with a Mem0 before 2.0."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import json
-import re
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from experiments.systems.building_blocks.recall import recorded
@@ -21,13 +15,11 @@ from experiments.systems.mem0.decisions import (
     Decision,
     decisions_of,
     facts_of,
-    json_of,
     left_alone,
-    memories_of,
     reply_of,
 )
-from experiments.systems.mem0.library import V2, Generation
-from experiments.systems.mem0.prompts import ATTRIBUTED, BY, EXTRACT_PROMPT, MEMORIES_SCHEMA
+from experiments.systems.mem0.library import Generation
+from experiments.systems.mem0.prompts import EXTRACT_PROMPT
 from experiments.systems.mem0.reply_schemas import update_schema
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.graph.elements import Variable
@@ -42,15 +34,6 @@ from tracing.systems.texts import Text, variables_of
 CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}
 """Prompt name → the configuration key for it of Mem0 before 2.0."""
 
-INSTRUCTIONS_KEY = "custom_instructions"
-"""The configuration key of Mem0 2.x for the prompt `instructions`."""
-
-SYSTEM_PROMPT = "ADDITIVE_EXTRACTION_PROMPT"
-"""The constant of `mem0.memory.main` that the prompt `extract` replaces in Mem0 2.x: there is no key for it."""
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_UNKNOWN_DATE = "unknown"
-
 
 def native_prompts(candidate: Candidate) -> dict[str, str]:
     """The prompts of a candidate as Mem0 takes them: by configuration key, and rendered, since it has no templates."""
@@ -58,7 +41,7 @@ def native_prompts(candidate: Candidate) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class _Step:
+class AddCall:
     """One call of `Memory.add`: its input, and its results so far; `alone`: nothing follows from the model's reply."""
 
     time: str
@@ -88,7 +71,7 @@ class Writer(ConnectedMemory):
         """`enforced` says whether reply schemas replace `json_object`; for the others see `ConnectedMemory`."""
         super().__init__(access, prompts, max_tokens=max_tokens, generation=generation)
         self._enforced = enforced
-        self._step = _Step("")
+        self._step = AddCall("")
         self._extracted = self._added = 0
         store = self.memory.vector_store
         self._search = store.search
@@ -101,13 +84,13 @@ class Writer(ConnectedMemory):
         Raises:
             ModelError, BudgetExceededError: a model call failed, even if Mem0 swallowed the error.
         """
-        self._add([message.text for message in messages], _Step(time, messages=messages))
+        self._add([message.text for message in messages], AddCall(time, messages=messages))
 
     def take(self, facts: Sequence[Text], time: str = "") -> None:
         """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
-        self._add([fact.text for fact in facts], _Step(time, preset_facts=facts))
+        self._add([fact.text for fact in facts], AddCall(time, preset_facts=facts))
 
-    def _add(self, texts: Sequence[str], step: _Step) -> None:
+    def _add(self, texts: Sequence[str], step: AddCall) -> None:
         raise NotImplementedError
 
     def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
@@ -185,19 +168,19 @@ class DecidingWriter(Writer):
 
     def extract_again(self, messages: Sequence[Text]) -> None:
         """Let Mem0 read recorded messages, and do nothing with the facts that it finds. Raises as `read`."""
-        self._add([message.text for message in messages], _Step("", messages=messages, alone=True))
+        self._add([message.text for message in messages], AddCall("", messages=messages, alone=True))
 
     def decide_again(self, facts: Sequence[Text], memories: Sequence[Entry]) -> None:
         """Let a new Mem0 decide on recorded facts and the memories shown, and do nothing of it. Raises as `read`."""
         self.restore(memories)
-        self._add([fact.text for fact in facts], _Step("", preset_facts=facts, alone=True))
+        self._add([fact.text for fact in facts], AddCall("", preset_facts=facts, alone=True))
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded, or the text if the model reworded it."""
         facts = self._facts_with(text)
         return {"facts": facts} if facts else {"text": text}
 
-    def _add(self, texts: Sequence[str], step: _Step) -> None:
+    def _add(self, texts: Sequence[str], step: AddCall) -> None:
         self._step = step
         self._cross_threads("_add_to_vector_store")
         messages = [{"role": "user", "content": text} for text in texts]
@@ -312,91 +295,3 @@ def _intervened(step: Step, decision: Decision, texts: Sequence[str], memories: 
         return decision
     number = next((at for at, entry in enumerate(memories) if entry.id == change.target), None)
     return Decision(change.event, number, change.text, decision.facts)
-
-
-class AddingWriter(Writer):
-    """Mem0 2.x: what is extracted is added, and nothing is changed or removed afterwards."""
-
-    schema = MEMORIES_SCHEMA
-
-    def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
-        (name,) = {"extract", "instructions"} & set(candidate)
-        text = render(candidate[name], {})
-        prompts = {INSTRUCTIONS_KEY: text} if name == "instructions" else {}
-        super().__init__(access, prompts, max_tokens=max_tokens, enforced=enforced, generation=V2)
-        self._system_prompt = text if name == "extract" else None
-        self._prompt = variable(candidate[name], name=name, kind="prompt")
-        self._numbers = 0
-
-    def embedding_of(self, text: str) -> Mapping[str, Any]:
-        """The fact that is embedded; before there are any, the messages, for which memories are looked up."""
-        facts = self._facts_with(text)
-        if facts:
-            return {"facts": facts}
-        return {"messages": variables_of(self._step.messages)} if self._step.facts is None else {"text": text}
-
-    def _add(self, texts: Sequence[str], step: _Step) -> None:
-        self._step, before = step, len(self.entries)
-        messages = [{"role": "user", "content": text} for text in texts]
-        with self._pinned(step.time):
-            response = self.through(lambda: self.memory.add(messages, user_id=USER))
-        if len(self.entries) - before != len(response["results"]):
-            raise ModelError("mem0 did not store what it says it has stored; its log says why")
-
-    @contextlib.contextmanager
-    def _pinned(self, time: str) -> Iterator[None]:
-        """The library with our system prompt, the session's date for today's, and ids that are the same each time."""
-        main = import_module("mem0.memory.main")
-        date = match.group() if (match := _DATE.match(time)) else time or _UNKNOWN_DATE
-        ask = functools.partial(main.generate_additive_extraction_prompt, current_date=date, timestamp=date)
-        ours: dict[str, Any] = {
-            "generate_additive_extraction_prompt": ask,
-            "uuid": SimpleNamespace(uuid4=self._next_id),
-        }
-        if self._system_prompt is not None:
-            ours[SYSTEM_PROMPT] = self._system_prompt
-        theirs = {name: getattr(main, name) for name in ours}
-        vars(main).update(ours)
-        try:
-            yield
-        finally:
-            vars(main).update(theirs)
-
-    def _next_id(self) -> uuid.UUID:
-        self._numbers += 1
-        return uuid.UUID(int=self._numbers)
-
-    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
-        """The only request of an `add` extracts."""
-        return self._extract(messages, response_format)
-
-    def _inputs(self) -> dict[str, Any]:
-        return {"memories": recorded([self.entries[key] for key in self._step.shown_ids]), "prompt": self._prompt}
-
-    def _facts_in(self, reply: str) -> list[str]:
-        return memories_of(reply)
-
-    def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
-        return _as_reply(facts, json_of(reply)["memory"] if reply else ())
-
-    def _on_search(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:  # type: ignore[override]
-        """What it finds for the messages is what the extraction request shows."""
-        hits = self._search(query=query, vectors=vectors, top_k=top_k, filters=filters)
-        self._step.shown_ids.update((hit.id, None) for hit in hits)
-        return hits
-
-    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
-        """Sets the times, so that they are reproducible."""
-        times = {"created_at": self._step.time, "updated_at": self._step.time}
-        self._insert(vectors=vectors, payloads=[{**payload, **times} for payload in payloads], ids=ids)
-        for vector, payload, key in zip(vectors, payloads, ids, strict=True):
-            with operation("store", inputs={"fact": self._facts_with(payload["data"])}) as op:
-                self._added += 1
-                self._enter(op, key, payload["data"], vector)
-
-
-def _as_reply(texts: Sequence[str], items: Sequence[Mapping[str, Any]]) -> str:
-    """A reply with these texts; one that an item has, keeps what else is in it."""
-    by_text = {item.get("text"): item for item in reversed(items)}
-    memories = [{**by_text.get(text, {ATTRIBUTED: BY}), "id": str(n), "text": text} for n, text in enumerate(texts)]
-    return json.dumps({"memory": memories})
