@@ -27,7 +27,7 @@ from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
-from tracing.systems.coroutines import settled
+from tracing.systems.calls import settled
 from tracing.systems.suite.notebook import Notebook, notebook_conversations
 
 

@@ -37,9 +37,10 @@ from tracing.systems.recording_check import (
     message_faults,
     prediction_faults,
     prompt_faults,
+    rerun_difference,
+    sees_calls,
     unrecorded_operations,
 )
-from tracing.systems.rerun_check import rerun_difference, sees_calls
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator, Outcome

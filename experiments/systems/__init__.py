@@ -1,9 +1,10 @@
-"""The memory systems that memtune ships, and how tuned prompts go back into them: a folder for each product.
+"""The memory systems that memtune ships, and how tuned prompts go back into them: a folder, or a file, for each.
 
 `system.py` is the system under test, `exporter.py` writes prompts in the product's form, `proof.py` shows that the
 product sends them, `recorder.py` records a user's own instance. What a memory system is stands in `tracing.systems`.
 
-fact_memory, rag, long_context, evermemos, trace_memory   our own
+fact_memory, rag, long_context                            our own in a file each
+evermemos, trace_memory                                   our own in a folder each
 mem0, memori, everos                                      real libraries and servers
 langmem, graphiti, cognee                                 exported to, not run
 building_blocks                                           what the systems share

@@ -16,9 +16,8 @@ from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.scores import Interval
 from tracing.errors import ConfigError, DataError
 from tracing.recording.recorder import trace
-from tracing.systems.calls import answer_question
+from tracing.systems.calls import answer_question, settled
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.coroutines import settled
 from tracing.systems.description import describe
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import (

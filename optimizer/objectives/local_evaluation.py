@@ -13,7 +13,7 @@ from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError, in_one_line
 from tracing.recording.credentials import REDACTED
 from tracing.systems.layouts import recorded_outputs, recorded_parts
-from tracing.systems.rerun_check import rerun_difference, sees_calls
+from tracing.systems.recording_check import rerun_difference, sees_calls
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome

@@ -17,7 +17,7 @@ from attribution.text.languages.language_data import Language
 from attribution.text.languages.reading_language import reading
 from attribution.text.numbers import cjk_number, quantity_of
 from attribution.text.tokens import contains, word_count, words
-from experiments.systems.fact_memory.system import FactMemory
+from experiments.systems.fact_memory import FactMemory
 from optimizer.proposers.examples import Example, symptoms_of
 from tracing.systems.conversations import NearMiss, Question
 from tracing.systems.layouts import Item

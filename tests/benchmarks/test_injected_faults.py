@@ -24,8 +24,8 @@ from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.worker import in_worker
+from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.pool import close_pools
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

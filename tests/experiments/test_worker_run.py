@@ -13,7 +13,7 @@ from scripted_server import ScriptedServer
 from experiments.command import main
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.folder import RunFolder
-from experiments.systems.worker.pool import close_pools
+from experiments.systems.worker.handle import close_pools
 
 
 def asked(server: ScriptedServer) -> tuple[int, int]:

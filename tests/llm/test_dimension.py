@@ -11,7 +11,7 @@ from scripted_server import ScriptedServer
 
 from experiments.systems.mem0 import Mem0
 from experiments.systems.mem0.prompts import PROMPTS as MEM0_PROMPTS
-from experiments.systems.rag.system import Rag
+from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import CallFailedError, ModelError
 from tracing.llm.access import ModelAccess

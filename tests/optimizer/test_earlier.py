@@ -10,7 +10,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.methods import survival
-from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.fact_memory import PROMPTS
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.earlier import MOST_TOKENS, EarlierText, best_and_worst
 from optimizer.proposers.proposals import open_proposers

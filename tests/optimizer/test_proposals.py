@@ -10,7 +10,7 @@ from scripted_server import ScriptedServer
 from attribution.cases import Attribution
 from attribution.judging.words import judge
 from attribution.text.tokens import contains
-from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.fact_memory import PROMPTS
 from experiments.systems.mem0.prompts import PROMPTS as MEM0
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.bank import INSTRUCTIONS, BankProposer

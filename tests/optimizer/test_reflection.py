@@ -7,7 +7,7 @@ import pytest
 from memory_recordings import CONVERSATIONS, SHORT, Watched, attributions_of, script
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.fact_memory import PROMPTS
 from optimizer.proposers.proposals import ProposalRequest, examples_of
 from optimizer.proposers.reflection import ReflectionProposer
 from tracing.errors import BudgetExceededError

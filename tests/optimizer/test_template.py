@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.systems.fact_memory.prompts import PROMPTS
+from experiments.systems.fact_memory import PROMPTS
 from experiments.systems.mem0.prompts import PROMPTS as MEM0
 from optimizer.proposers.bank import INSTRUCTIONS, recomposed
 from optimizer.proposers.structure import (

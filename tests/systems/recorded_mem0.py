@@ -17,7 +17,7 @@ def opened(name):
     settings = {"api_key": "sk-abcdefgh12345678", "openai_base_url": sys.argv[1]}
     embedder = {**settings, "model": "scripted", "embedding_dims": 64}
     store = {"path": ":memory:", "collection_name": name, "embedding_model_dims": 64}
-    return getattr(library.load(library.TWO), name).from_config(
+    return getattr(library.load(library.V2), name).from_config(
         {
             "llm": {"provider": "openai", "config": {**settings, "model": "scripted"}},
             "embedder": {"provider": "openai", "config": embedder},

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
-from experiments.systems.fact_memory.prompts import PROMPTS
-from experiments.systems.fact_memory.system import FactMemory
+from experiments.systems.fact_memory import PROMPTS, FactMemory
 from experiments.systems.long_context import LongContext
-from experiments.systems.rag.system import Rag
+from experiments.systems.rag import Rag
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import current_recorder, variable

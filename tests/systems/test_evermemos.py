@@ -11,7 +11,7 @@ from evermemos_model import EverMemOSModel
 from scripted_server import ScriptedServer, prompt_of
 
 from experiments.systems.evermemos import EverMemOS
-from experiments.systems.evermemos.clusters import Clusters
+from experiments.systems.evermemos.writer import Clusters
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace

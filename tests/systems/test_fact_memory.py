@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
-from experiments.systems.fact_memory.prompts import PROMPTS
-from experiments.systems.fact_memory.system import FactMemory
+from experiments.systems.fact_memory import PROMPTS, FactMemory
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace

@@ -13,8 +13,7 @@ from scripted_server import Reply, ScriptedServer
 from attribution.agent.agent_method import Agent
 from attribution.agent.assisted import opinion_of
 from attribution.judging.llm_judge import LlmJudge
-from experiments.systems.fact_memory.prompts import PROMPTS
-from experiments.systems.fact_memory.system import FactMemory
+from experiments.systems.fact_memory import PROMPTS, FactMemory
 from experiments.systems.mem0 import Mem0
 from experiments.systems.mem0.prompts import PROMPTS as MEM0_PROMPTS
 from optimizer.proposers.examples import event_in

@@ -348,9 +348,9 @@ def test_another_generation_is_refused_with_the_command_that_mends_it(monkeypatc
 @pytest.mark.parametrize(
     ("key", "generation", "said"),
     [
-        ("custom_instructions", library.ONE, r"a key of mem0ai 2\.x, which 1\.0\.x ignores .* custom_fact_extraction"),
-        ("custom_update_memory_prompt", library.TWO, r"a key of mem0ai 0\.1\.x, which 2\.x ignores .* custom_instr"),
-        ("custom_promt", library.FIRST, r"no key of a prompt, which 0\.1\.x ignores"),
+        ("custom_instructions", library.V1, r"a key of mem0ai 2\.x, which 1\.0\.x ignores .* custom_fact_extraction"),
+        ("custom_update_memory_prompt", library.V2, r"a key of mem0ai 0\.1\.x, which 2\.x ignores .* custom_instr"),
+        ("custom_promt", library.V0, r"no key of a prompt, which 0\.1\.x ignores"),
     ],
 )
 def test_a_prompt_key_that_the_generation_would_ignore_is_refused(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from experiments.systems.mem0.additive_prompts import EXTRACT_PROMPT, MEMORIES_SCHEMA
-from experiments.systems.mem0.additive_writer import _as_reply, memories_of
+from experiments.systems.mem0.additive_writer import _as_reply
+from experiments.systems.mem0.decisions import memories_of
+from experiments.systems.mem0.prompts import MEMORIES_SCHEMA, WHOLE_PROMPT
 from tracing.systems.layouts import Item
 from tracing.systems.seeding import fitted
 
@@ -13,17 +14,17 @@ REPLY = '{"memory": [{"id": "0", "text": "a", "attributed_to": "assistant"}, {"i
 
 
 def test_prompt_reply_schema_and_demonstrations_ask_for_it() -> None:
-    assert '"attributed_to": "user"' in EXTRACT_PROMPT.text
+    assert '"attributed_to": "user"' in WHOLE_PROMPT.text
     assert "attributed_to" in MEMORIES_SCHEMA["properties"]["memory"]["items"]["required"]
-    shown = json.loads(EXTRACT_PROMPT.reply({}, [Item("facts", "fact1", "fact", "Ada likes tea.")]))
+    shown = json.loads(WHOLE_PROMPT.reply({}, [Item("facts", "fact1", "fact", "Ada likes tea.")]))
     assert shown == {"memory": [{"text": "Ada likes tea.", "attributed_to": "user"}]}
 
 
 def test_a_rewrite_keeps_it_if_its_seed_has_it() -> None:
-    without = EXTRACT_PROMPT.text.replace("attributed_to", "about")
-    assert EXTRACT_PROMPT.contract.violations(without) == ["the marker 'attributed_to' is missing"]
-    assert fitted(EXTRACT_PROMPT.contract, EXTRACT_PROMPT.text).violations(without) != []
-    assert fitted(EXTRACT_PROMPT.contract, without).violations(without) == []
+    without = WHOLE_PROMPT.text.replace("attributed_to", "about")
+    assert WHOLE_PROMPT.contract.violations(without) == ["the marker 'attributed_to' is missing"]
+    assert fitted(WHOLE_PROMPT.contract, WHOLE_PROMPT.text).violations(without) != []
+    assert fitted(WHOLE_PROMPT.contract, without).violations(without) == []
 
 
 def test_it_stays_with_the_texts_that_an_intervention_keeps() -> None:

@@ -12,8 +12,8 @@ import pytest
 from mem0_model import Mem0Model
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.pool import close_pools
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import trace

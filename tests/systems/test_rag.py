@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
-from experiments.systems.rag.system import Rag
+from experiments.systems.rag import Rag
 from tracing.errors import ConfigError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess

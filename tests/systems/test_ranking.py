@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.systems.building_blocks.ranking import by_words, fused
+from experiments.systems.building_blocks.recall import by_words, fused
 from tracing.systems.entries import Entry
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from experiments.systems.building_blocks.ranking import Retrieval
+from experiments.systems.building_blocks.recall import Retrieval
 from experiments.systems.mem0 import Mem0
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError

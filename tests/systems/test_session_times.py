@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tracing.systems.session_times import moment_of
+from tracing.systems.conversations import moment_of
 
 
 @pytest.mark.parametrize(

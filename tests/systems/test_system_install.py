@@ -19,9 +19,8 @@ from experiments.systems.exporting.exporter import EXPORTERS
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.worker import in_worker
 from experiments.systems.worker.environment import Environment
-from experiments.systems.worker.installing import check, install, our_requirements, remove
+from experiments.systems.worker.installing import check, install, our_requirements, python_for, remove
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.pythons import python_for
 from tracing.errors import ConfigError, InstallError
 
 ROOT = Path(__file__).parents[2]

@@ -20,8 +20,8 @@ from scripted_server import ScriptedServer, prompt_of
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.worker import handle, in_worker
 from experiments.systems.worker.environment import Environment
+from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.pool import close_pools
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import BudgetExceededError, ConfigError, MemorySystemError
 from tracing.graph.execution_graph import ExecutionGraph

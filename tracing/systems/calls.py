@@ -1,20 +1,26 @@
-"""Calling any memory system: its errors and results are checked before they are used."""
+"""Calling any memory system: its errors and results are checked before they are used, and coroutines run to their end.
+
+Coroutines run on one event loop, which lives as long as the process. A client that a system keeps belongs to the loop
+in which it was first used; a loop for each call would leave it with closed ones.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures._base as futures
 import contextlib
+import inspect
 import json
 import logging
 import traceback
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Iterator, Mapping
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import MemorySystemError, MemtuneError
+from tracing.llm.http.event_loop import EventLoop
 from tracing.recording.redaction import excerpt
-from tracing.systems import coroutines
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.coroutines import settled
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem, RerunsOperations
@@ -22,10 +28,14 @@ from tracing.systems.protocol import Answer, Memory, MemorySystem, RerunsOperati
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
 
+
+T = TypeVar("T")
+
+_LOOP = EventLoop()
 _log = logging.getLogger(__name__)
 
 _LONGEST = 300
-_OURS = (__file__, str(coroutines.__file__), str(futures.__file__))
+_OURS = (__file__, str(futures.__file__))
 """Files between here and a system's own code."""
 
 
@@ -91,5 +101,25 @@ def _own_errors(method: str) -> Iterator[None]:
         # The last frame that is in the system's own file.
         own = [frame for frame in theirs if frame.filename == theirs[0].filename]
         at = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-        said = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
-        raise MemorySystemError(f"the memory system failed in {method}{at}: {said}") from error
+        reason = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
+        raise MemorySystemError(f"the memory system failed in {method}{at}: {reason}") from error
+
+
+def settled(result: Any) -> Any:
+    """What a method returned, or what the coroutine that it returned does; recorded where this is called.
+
+    Raises:
+        Exception: whatever the coroutine raises.
+    """
+    if not inspect.iscoroutine(result):
+        return result
+    future = _LOOP.start(_within, result, copy_context())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # the caller was interrupted
+        raise
+
+
+async def _within(work: Coroutine[Any, Any, T], context: Context) -> T:
+    return await asyncio.get_running_loop().create_task(work, context=context)

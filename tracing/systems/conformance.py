@@ -16,17 +16,284 @@ Each failure says in one line what is wrong; `problems` returns them all, withou
 
 from __future__ import annotations
 
-from tracing.systems.suite.optional import OptionalConformance
-from tracing.systems.suite.recorded import RecordedConformance
-from tracing.systems.suite.repeatable import RepeatableConformance
-from tracing.systems.suite.talk import SMALL_TALK
-from tracing.systems.suite.tenants import TenantConformance
+import json
+import string
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from tracing.conformance import require
+from tracing.errors import ModelError
+from tracing.recording.recorder import trace
+from tracing.recording.redaction import REDACTED
+from tracing.systems.calls import build_memory, settled
+from tracing.systems.conversations import Conversation
+from tracing.systems.description import faults_of
+from tracing.systems.layouts import recorded_outputs, recorded_parts
+from tracing.systems.protocol import (
+    Answer,
+    AnswersFromContext,
+    BuildsFromFacts,
+    HoldsEntries,
+    Memory,
+    MemorySystem,
+    RerunsOperations,
+)
+from tracing.systems.recording_check import (
+    message_faults,
+    prediction_faults,
+    prompt_faults,
+    rerun_difference,
+    unrecorded_operations,
+)
+from tracing.systems.suite.steps import (
+    CREDENTIAL,
+    FACT,
+    SMALL_TALK,
+    RecordedCall,
+    SystemSteps,
+    as_json,
+    as_tenant,
+    sent,
+    structure,
+    with_credential,
+)
 
 __all__ = ["SMALL_TALK", "MemorySystemConformance"]
 
+TENANTS = ("kingfisher", "bullfinch")
+"""Each is a word that only its own tenant says."""
 
-class MemorySystemConformance(RecordedConformance, RepeatableConformance, TenantConformance, OptionalConformance):
+
+class MemorySystemConformance(SystemSteps):
     """What memtune relies on. Override `system` and `reply`, and `conversation` if your system needs another one.
 
     The model must make the system store something, and the conversation must cause every operation it lists.
     """
+
+    def test_the_description_is_whole(self) -> None:
+        """Name, version and settings distinguish built memories; a rewrite must meet the contract, so the seed must
+        too; blame reaches a prompt through its operation."""
+        faults = faults_of(self.system())
+        require(not faults, "; ".join(faults))
+
+    def test_every_listed_operation_is_recorded(self) -> None:
+        """Blame falls on recorded operations; one that never appears could never be blamed."""
+        system = self.system()
+        built = self._build(system)
+        graph = built.graph.merge(self._answer(system, built, self._question()).graph)
+        missing = unrecorded_operations(system, graph)
+        require(missing is None, missing or "")
+        for fault in prompt_faults(system, graph):
+            require(False, fault)
+
+    def test_messages_carry_turn_ids(self) -> None:
+        """Evidence is given as turn ids; attribution finds the messages by them."""
+        for fault in message_faults(self.conversation, self._build().graph):
+            require(False, fault)
+
+    def test_the_prediction_is_recorded(self) -> None:
+        """A case names its prediction; attribution walks back from there."""
+        system = self.system()
+        built = self._build(system)
+        for question in self.conversation.questions:
+            step = self._answer(system, built, question)
+            answer: Answer = step.result
+            for fault in prediction_faults(system, answer.text, answer.variable, step.graph):
+                require(False, f"{question.id}: {fault}")
+
+    def test_nothing_depends_on_being_recorded(self) -> None:
+        """The system works the same without an active trace."""
+        system, candidate, question = self.system(), self._candidate(), self._question()
+        built = self._build(system)
+        traced = self._answer(system, built, question)
+        with self._heard() as (access, requests):
+            memory = settled(system.build(self.conversation, candidate, access))
+            answer = settled(system.answer(memory, question, candidate, access))
+        require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
+        require(answer.text == traced.result.text, "without a trace it gave another answer")
+
+    def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
+        """The models are sent the user's own texts; a trace is made for people to read, and holds no credential."""
+        system, candidate, conversation = self.system(), self._candidate(), with_credential(self.conversation)
+        built = self._run(lambda access: system.build(conversation, candidate, access), "b")
+        restored = RecordedCall(Memory(json.loads(as_json(built.result.state))), built.records, built.graph, [])
+        for question in conversation.questions:
+            step = self._answer(system, built, question)
+            require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
+            with self._heard() as (access, requests):
+                memory = settled(system.build(conversation, candidate, access))
+                answer = settled(system.answer(memory, question, candidate, access))
+            sent = "".join(text for request in requests for text in request.texts)
+            require(REDACTED not in sent, "a model was sent the redacted text of a trace, not what was said")
+            require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
+            require(step.result.text == answer.text, "while recorded, it gave another answer")
+            again = self._answer(self.system(), restored, question)
+            require(again.requests == step.requests, f"{question.id}: the restored memory led to other requests")
+
+    def test_equal_arguments_give_equal_requests_and_graphs(self) -> None:
+        """Caches, snapshots and paired comparisons depend on this; state left in the system breaks it."""
+        system = self.system()
+        first, again, fresh = self._build(system), self._build(system), self._build(self.system())
+        for other, which in ((again, "a second build"), (fresh, "a build by a new system")):
+            require(other.requests == first.requests, f"{which} asked the models something else")
+            require(structure(other.graph) == structure(first.graph), f"{which} recorded another graph")
+            require(other.result.state == first.result.state, f"{which} gave another memory")
+
+    def test_answering_leaves_the_memory_alone(self) -> None:
+        """Answers must not depend on which questions came before."""
+        system = self.system()
+        built = self._build(system)
+        before = as_json(built.result.state)
+        questions = self.conversation.questions
+        forwards = {question.id: self._answer(system, built, question) for question in questions}
+        backwards = {question.id: self._answer(system, built, question) for question in reversed(questions)}
+        require(as_json(built.result.state) == before, "answering changed the memory's state")
+        for name, step in forwards.items():
+            require(step.requests == backwards[name].requests, f"{name}: asked again, it sent other requests")
+            require(step.result.text == backwards[name].result.text, f"{name}: asked again, it gave another answer")
+
+    def test_a_memory_restored_from_json_answers_the_same(self) -> None:
+        """Snapshots store a memory as JSON, beside the records of its build."""
+        system = self.system()
+        built = self._build(system)
+        state, records = json.loads(as_json(built.result.state)), json.loads(json.dumps(built.records))
+        restored = RecordedCall(Memory(state), records, built.graph, [])
+        for question in self.conversation.questions:
+            ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
+            require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
+            require(theirs.result.text == ours.result.text, f"{question.id}: the restored memory answers differently")
+            require(structure(theirs.graph) == structure(ours.graph), f"{question.id}: it recorded another graph")
+
+    def test_prompts_that_do_not_build_leave_the_build_alone(self) -> None:
+        """`builds=False` lets memtune reuse a built memory when only that prompt changed."""
+        plain = self._build()
+        for name, spec in self.system().prompts.items():
+            if not spec.builds:
+                edited = self._build(candidate=self._candidate(name))
+                require(edited.requests == plain.requests, f"{name} says builds=False but changes build requests")
+                require(edited.result.state == plain.result.state, f"{name} says builds=False but changes the memory")
+
+    def test_a_tuned_prompt_reaches_the_model(self) -> None:
+        """An operation sends its prompt of the candidate verbatim around the placeholders."""
+        for name, spec in self.system().prompts.items():
+            candidate, system = self._candidate(name), self.system()
+            built = self._build(system, candidate)
+            call = built if spec.builds else self._answer(system, built, self._question(), candidate)
+            pieces = [piece.strip() for piece, *_ in string.Formatter().parse(candidate[name])]
+            texts = ["\n".join(request.texts) for request in call.requests if request.kind == "chat"]
+            require(
+                any(all(piece in text for piece in pieces) for text in texts),
+                f"no {'build' if spec.builds else 'answer'} request holds the text of the tuned prompt {name}",
+            )
+
+    def test_a_model_error_leaves_the_build(self) -> None:
+        """A memory that lacks the result of a failed call must never be scored."""
+        calls = len(self._build().requests)
+        for failing in {1, calls} if calls else ():
+            system = self.system()
+            with trace(), self._heard(failing) as (access, _):
+                try:
+                    build_memory(system, self.conversation, self._candidate(), access)
+                except ModelError:
+                    continue
+            raise AssertionError(f"call {failing} of {calls} failed, but build returned a memory all the same")
+
+    def test_two_tenants_never_see_each_others_memories(self) -> None:
+        """A run builds and asks the memories of many conversations with one system, also at the same time."""
+        system, candidate = self.system(), self._candidate()
+        talks = {tenant: as_tenant(tenant, self.conversation) for tenant in TENANTS}
+        built = {
+            tenant: self._run(lambda access, talk=talk: system.build(talk, candidate, access), "b")  # type: ignore[misc]
+            for tenant, talk in talks.items()
+        }
+        for tenant, other in (TENANTS, TENANTS[::-1]):
+            steps = [
+                built[tenant],
+                *(self._answer(system, built[tenant], question) for question in talks[tenant].questions),
+            ]
+            state = as_json(built[tenant].result.state)
+            require(other not in state.lower(), f"the memory of one tenant holds {other!r}, which another one said")
+            sent = "".join(text for step in steps for request in step.requests for text in request.texts)
+            require(tenant in sent.lower(), f"no request holds {tenant!r}, which is in every turn")
+            for step in steps:
+                fault = f"{other!r}, which another tenant said, was sent, recorded or replied"
+                require(other not in _all_of(step), fault)
+        for tenant, state in self._built_at_once(system, talks).items():
+            require(state == as_json(built[tenant].result.state), "two memories built at once differ from each alone")
+
+    def test_given_entries_are_what_it_answers_from(self) -> None:
+        """The ladder's rung after storing: `with_entries`, if the system has it."""
+        system, question = self.system(), self._question()
+        if not isinstance(system, HoldsEntries):
+            return
+        for texts in ([FACT], []):
+            call = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
+            as_json(call.result.state)
+            step = self._answer(system, call, question)
+            require(isinstance(step.result.text, str), "the answer has no text")
+            require(
+                all(sent(step, text) for text in texts), "the answer's request does not hold the entry it was given"
+            )
+
+    def test_given_facts_are_stored_without_extraction(self) -> None:
+        """The ladder's rung after extraction: `build_from_facts`, if the system has it."""
+        system, candidate = self.system(), self._candidate()
+        if not isinstance(system, BuildsFromFacts):
+            return
+        call = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
+        as_json(call.result.state)
+        extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
+        recorded = {operation.name for operation in call.graph.operations.values()}
+        require(not extracting & recorded, f"facts were given, but it ran {sorted(extracting & recorded)}")
+        step = self._answer(system, call, self._question())
+        require(sent(step, FACT), "the answer's request does not hold the fact that was given")
+
+    def test_a_given_context_replaces_retrieval(self) -> None:
+        """The ladder's rung after retrieval: `answer_from`, if the system has it."""
+        system, candidate, question = self.system(), self._candidate(), self._question()
+        if not isinstance(system, AnswersFromContext):
+            return
+        call = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
+        require(sent(call, FACT), "the answer's request does not hold the context that was given")
+        require(sent(call, question.question), "the answer's request does not hold the question")
+        retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
+        recorded = {operation.name for operation in call.graph.operations.values()}
+        require(not retrieving & recorded, "a context was given, but it retrieved")
+
+    def test_an_operation_runs_again_on_what_was_recorded(self) -> None:
+        """The same request goes out, and the operation is recorded: `rerun`, if the system has it."""
+        system, candidate, question = self.system(), self._candidate(), self._question()
+        if not isinstance(system, RerunsOperations):
+            return
+        built = self._build(system)
+        graph = self._answer(system, built, question).graph
+        for prompt, spec in system.prompts.items():
+            for execution in graph.find_operations(name=spec.operation):
+                parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, graph)
+                call = self._run(
+                    lambda access, prompt=prompt, parts=parts: system.rerun(prompt, parts, candidate, access),  # type: ignore[misc]
+                    "l",
+                )
+                outputs = recorded_outputs(execution, graph)
+                difference = rerun_difference(spec, parts, outputs, call.graph, repeatable=True)
+                require(difference is None, difference or "")
+
+    def _built_at_once(self, system: MemorySystem, talks: Mapping[str, Conversation]) -> dict[str, str]:
+        """The states of the tenants' memories, built in a thread each."""
+        candidate, access = self._candidate(), self.access()
+
+        def build(tenant: str) -> str:
+            with trace(prefix="b"):
+                return as_json(settled(system.build(talks[tenant], candidate, access)).state)
+
+        with ThreadPoolExecutor(len(talks)) as threads:
+            return dict(zip(talks, threads.map(build, talks), strict=True))
+
+
+def _all_of(step: RecordedCall) -> str:
+    """The texts that were sent, recorded and, by an answer, replied."""
+    texts = [text for request in step.requests for text in request.texts]
+    return "\n".join([*texts, json.dumps(step.records), str(getattr(step.result, "text", ""))]).lower()
+
+
+__all__ = ["SMALL_TALK", "MemorySystemConformance"]

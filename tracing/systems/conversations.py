@@ -1,12 +1,15 @@
-"""Conversations with questions: what a memory system reads, and what it is asked afterwards.
+"""Conversations with questions: what a memory system reads, when it was said, and what is asked afterwards.
 
 Users' data is JSONL with one `Conversation` a line; `docs/data-format.md` describes every key.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -86,12 +89,12 @@ class Question(_Row):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_kind(cls, given: Any) -> Any:
+    def _read_kind(cls, data: Any) -> Any:
         # Files written before the two keys existed have only the kind.
-        if isinstance(given, dict):
-            said = {"supersedes": given.get("kind") == "updated", "unanswerable": given.get("kind") == "deleted"}
-            return {**said, **given}
-        return given
+        if isinstance(data, dict):
+            defaults = {"supersedes": data.get("kind") == "updated", "unanswerable": data.get("kind") == "deleted"}
+            return {**defaults, **data}
+        return data
 
 
 class Conversation(_Row):
@@ -112,7 +115,7 @@ class Conversation(_Row):
             ("fact", [f.id for f in self.facts]),
             ("question", [q.id for q in self.questions]),
         ):
-            twice = next((one for one, count in Counter(ids).items() if count > 1), None)
+            twice = next((repeated for repeated, count in Counter(ids).items() if count > 1), None)
             if twice is not None:
                 raise ValueError(f"two {name}s share the id {twice!r}")
         known_turns, known_facts = set(turns), {fact.id for fact in self.facts}
@@ -136,8 +139,8 @@ class Conversation(_Row):
 
     def facts_at_end(self) -> tuple[Fact, ...]:
         """The facts that hold after the last session: neither superseded nor deleted."""
-        gone = {fact.of for fact in self.facts if fact.of is not None}
-        return tuple(fact for fact in self.facts if fact.action != "delete" and fact.id not in gone)
+        replaced = {fact.of for fact in self.facts if fact.of is not None}
+        return tuple(fact for fact in self.facts if fact.action != "delete" and fact.id not in replaced)
 
 
 def read_conversations(path: Path, report: Callable[[str], None] | None = None) -> list[Conversation]:
@@ -215,12 +218,12 @@ def problems_of(error: ValidationError, model: type[BaseModel] | None = None) ->
     problems = error.errors()
     if model is not None:
         # A misspelt key also causes a missing one, and explains it.
-        problems.sort(key=lambda found: found["type"] != "extra_forbidden")
+        problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
     described = []
     for problem in problems:
         within = len(problem["loc"])
         if problem["type"] == "too_short" and any(
-            each["loc"][:within] == problem["loc"] and len(each["loc"]) > within for each in problems
+            other["loc"][:within] == problem["loc"] and len(other["loc"]) > within for other in problems
         ):
             continue  # only because what is in it is invalid
         key = ".".join(str(part) for part in problem["loc"])
@@ -231,3 +234,30 @@ def problems_of(error: ValidationError, model: type[BaseModel] | None = None) ->
             message = unknown_key(problem["loc"], model)
         described.append(f"{key}: {message}" if key else message)
     return described
+
+
+_WEEKDAY = re.compile(r"\s*\([^()]*\)")
+_FORMS = (
+    "%I:%M %p on %d %B, %Y",
+    "%I %p on %d %B, %Y",
+    "%Y/%m/%d %H:%M",
+    "%Y/%m/%d",
+    "%d %B %Y",
+    "%d %B, %Y",
+    "%B %d, %Y",
+    "%B-%d-%Y",
+)
+
+
+def moment_of(time: str) -> datetime | None:
+    """The time that a text gives, with a zone only if the text names one; None if its form is not known.
+
+    Known are ISO 8601 and how LoCoMo, LongMemEval, BEAM and RealMem write times; a weekday in brackets is passed over.
+    """
+    text = _WEEKDAY.sub("", time).strip()
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    for form in _FORMS:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    return None

@@ -61,10 +61,10 @@ def faults_of(system: object) -> list[str]:
 
 
 def _description_faults(system: MemorySystem) -> list[str]:
-    said = describe(system)
-    faults = [] if said.name and said.version else ["name and version must not be empty"]
+    description = describe(system)
+    faults = [] if description.name and description.version else ["name and version must not be empty"]
     try:
-        same = json.loads(json.dumps(dict(said.settings))) == dict(said.settings)
+        same = json.loads(json.dumps(dict(description.settings))) == dict(description.settings)
     except (TypeError, ValueError):
         same = False
     return faults if same else [*faults, "settings must be the same after a round trip through JSON"]
@@ -73,9 +73,9 @@ def _description_faults(system: MemorySystem) -> list[str]:
 def _operation_faults(operations: list[OperationSpec]) -> list[str]:
     names = [operation.name for operation in operations]
     faults = [
-        f"the operation {each.name} has the unknown stage {each.stage!r}; choose one of {', '.join(_STAGES)}"
-        for each in operations
-        if each.stage not in _STAGES
+        f"the operation {operation.name} has the unknown stage {operation.stage!r}; choose one of {', '.join(_STAGES)}"
+        for operation in operations
+        if operation.stage not in _STAGES
     ]
     if len(set(names)) < len(names):
         faults.append("two operations share a name")

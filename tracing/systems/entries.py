@@ -28,25 +28,25 @@ class Entry:
         return cls(data["id"], data["text"], tuple(data["vector"]), data["variable"])
 
 
-def similarity(left: Sequence[float], right: Sequence[float]) -> float:
+def similarity(vector: Sequence[float], other: Sequence[float]) -> float:
     """Cosine of two normalised vectors.
 
     Raises:
         ModelError: they are not from the same model.
     """
-    check_lengths(left, right)
-    return sum(a * b for a, b in zip(left, right, strict=True))
+    check_lengths(vector, other)
+    return sum(a * b for a, b in zip(vector, other, strict=True))
 
 
-def check_lengths(left: Sequence[float], right: Sequence[float]) -> None:
+def check_lengths(vector: Sequence[float], other: Sequence[float]) -> None:
     """Check that two vectors can be compared.
 
     Raises:
         ModelError: they have different lengths, and so are from different models.
     """
-    if len(left) != len(right):
+    if len(vector) != len(other):
         raise ModelError(
-            f"a stored memory has a vector of {len(right)} numbers, and the text it is compared with one of "
-            f"{len(left)}: another embedding model answers under the same name; give it its own name, or delete "
+            f"a stored memory has a vector of {len(other)} numbers, and the text it is compared with one of "
+            f"{len(vector)}: another embedding model answers under the same name; give it its own name, or delete "
             "the built memories (the folder `cache/memories` of the home)"
         )

@@ -8,15 +8,17 @@ output is changed costs the same as otherwise: nothing, if its reply is cached.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tracing.graph.elements import Variable
 
 if TYPE_CHECKING:
     from tracing.systems.entries import Entry
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +53,31 @@ class Intervention:
 
     def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
         """Statements made of messages: facts, or the lines of a chunk."""
-        return statements
+        return self.emitted("extracted", step, messages, output=statements)
 
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
+    def decided(self, step: Step, fact: str, memories: Sequence[Entry], change: Change) -> Change:
         """What to do about a fact, given the entries shown."""
-        return change
+        return self.emitted("decided", step, fact, memories, output=change)
 
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
+    def stored(self, step: Step, decision: Change, change: Change) -> Change:
         """What is done about a decision (or, without one, about adding a fact)."""
-        return change
+        return self.emitted("stored", step, decision, output=change)
 
-    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
+    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], hits: list[Entry]) -> list[Entry]:
         """Entries found for a question, best first, given all that are stored."""
-        return found
+        return self.emitted("retrieved", step, query, entries, output=hits)
 
     def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
         """Pieces of context as shown to the answer's model."""
-        return lines
+        return self.emitted("presented", step, query, output=lines)
 
     def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
         """The reply to a question, given the pieces of context."""
-        return reply
+        return self.emitted("answered", step, query, context, output=reply)
+
+    def emitted(self, method: str, step: Step, *inputs: object, output: T) -> T:
+        """Any kind of output, of which the method of this name is told; what the methods above do by default."""
+        return output
 
 
 class _Chain(Intervention):
@@ -80,76 +86,31 @@ class _Chain(Intervention):
     def __init__(self, parts: Sequence[Intervention]) -> None:
         self._parts = parts
 
-    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
+    def emitted(self, method: str, step: Step, *inputs: object, output: T) -> T:
         for part in self._parts:
-            statements = part.extracted(step, messages, statements)
-        return statements
-
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        for part in self._parts:
-            change = part.decided(step, fact, shown, change)
-        return change
-
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
-        for part in self._parts:
-            change = part.stored(step, given, change)
-        return change
-
-    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
-        for part in self._parts:
-            found = part.retrieved(step, query, entries, found)
-        return found
-
-    def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
-        for part in self._parts:
-            lines = part.presented(step, query, lines)
-        return lines
-
-    def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
-        for part in self._parts:
-            reply = part.answered(step, query, context, reply)
-        return reply
+            output = getattr(part, method)(step, *inputs, output)
+        return output
 
 
 class Heard(Intervention):
     """Changes nothing and records all calls, so that other interventions can be tried on them without another run."""
 
     def __init__(self) -> None:
-        self._said: list[Callable[[Intervention], object]] = []
+        self._calls: list[tuple[str, tuple[object, ...]]] = []
 
     @property
     def silent(self) -> bool:
         """Whether no call was recorded."""
-        return not self._said
+        return not self._calls
 
     def tell(self, other: Intervention) -> None:
         """Pass all recorded calls to another intervention, in order; its results are discarded."""
-        for say in self._said:
-            say(other)
+        for method, arguments in self._calls:
+            getattr(other, method)(*arguments)
 
-    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
-        self._said.append(lambda other: other.extracted(step, messages, statements))
-        return statements
-
-    def decided(self, step: Step, fact: str, shown: Sequence[Entry], change: Change) -> Change:
-        self._said.append(lambda other: other.decided(step, fact, shown, change))
-        return change
-
-    def stored(self, step: Step, given: Change, change: Change) -> Change:
-        self._said.append(lambda other: other.stored(step, given, change))
-        return change
-
-    def retrieved(self, step: Step, query: Variable, entries: Sequence[Entry], found: list[Entry]) -> list[Entry]:
-        self._said.append(lambda other: other.retrieved(step, query, entries, found))
-        return found
-
-    def presented(self, step: Step, query: Variable, lines: list[str]) -> list[str]:
-        self._said.append(lambda other: other.presented(step, query, lines))
-        return lines
-
-    def answered(self, step: Step, query: Variable, context: Sequence[str], reply: str) -> str:
-        self._said.append(lambda other: other.answered(step, query, context, reply))
-        return reply
+    def emitted(self, method: str, step: Step, *inputs: object, output: T) -> T:
+        self._calls.append((method, (step, *inputs, output)))
+        return output
 
 
 _active: ContextVar[tuple[Intervention, ...]] = ContextVar("memtune_interventions", default=())

@@ -108,15 +108,19 @@ def plain_reply(schema: Mapping[str, Any] | None, outputs: Sequence[Item]) -> st
         schema: JSON schema of the reply; None for free text. A property takes the outputs of the role with its name.
         outputs: of the execution, or some of them.
     """
-    said = [item.text for item in outputs if item.kind == RECORDED_REPLY]
-    if len(said) == 1:
-        return said[0]
+    replies = [item.text for item in outputs if item.kind == RECORDED_REPLY]
+    if len(replies) == 1:
+        return replies[0]
     properties = schema.get("properties", {}) if schema is not None else {}
     roles = {item.role for item in outputs}
     if properties and (roles & set(properties) or not outputs):
         listed = {name for name, form in properties.items() if form.get("type") == "array"}
-        found = {name: [item.value for item in outputs if item.role == name] for name in properties}
-        values = {name: each if name in listed else each[0] for name, each in found.items() if each or name in listed}
+        by_role = {name: [item.value for item in outputs if item.role == name] for name in properties}
+        values = {
+            name: role_values if name in listed else role_values[0]
+            for name, role_values in by_role.items()
+            if role_values or name in listed
+        }
         return json.dumps(values, ensure_ascii=False)
     return "\n".join(
         item.text if isinstance(item.value, str) else json.dumps(item.value, ensure_ascii=False) for item in outputs

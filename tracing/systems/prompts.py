@@ -51,12 +51,12 @@ class Contract:
         if len(text) > self.max_chars:
             problems.append(f"the text has {len(text)} characters, at most {self.max_chars} are allowed")
         try:
-            found = placeholders_of(text)
+            present = placeholders_of(text)
         except ValueError as error:
             problems.append(f"unbalanced or unusual braces ({error}); write literal braces as {{{{ and }}}}")
         else:
-            problems += [f"the placeholder {{{name}}} is missing" for name in sorted(self.placeholders - found)]
-            problems += [f"the placeholder {{{name}}} is unknown" for name in sorted(found - self.placeholders)]
+            problems += [f"the placeholder {{{name}}} is missing" for name in sorted(self.placeholders - present)]
+            problems += [f"the placeholder {{{name}}} is unknown" for name in sorted(present - self.placeholders)]
         problems += [f"the marker {marker!r} is missing" for marker in self.markers if marker not in text]
         if self.max_tokens is not None and tokens_of(text) > self.max_tokens:
             problems.append(f"the text has about {tokens_of(text)} tokens, at most {self.max_tokens} are allowed")

@@ -36,7 +36,7 @@ class OperationSpec:
 
 def stage_of(operations: Sequence[OperationSpec], prompt: str) -> Stage:
     """The stage of the first of a system's operations that a prompt steers."""
-    return next(each.stage for each in operations if each.prompt == prompt)
+    return next(operation.stage for operation in operations if operation.prompt == prompt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ SYSTEMS = PluginRegistry(
         "rag": "experiments.systems.rag:Rag",
         "mem0": "experiments.systems.mem0:Mem0",
         "trace-memory": "experiments.systems.trace_memory:TraceMemorySystem",
-        "mem0@0.1": "experiments.systems.mem0.generations:Mem0First",
-        "mem0@1.0": "experiments.systems.mem0.generations:Mem0One",
-        "mem0@2": "experiments.systems.mem0.additive_system:Mem0Two",
+        "mem0@0.1": "experiments.systems.mem0.system:Mem0First",
+        "mem0@1.0": "experiments.systems.mem0.system:Mem0One",
+        "mem0@2": "experiments.systems.mem0.system:Mem0Two",
         "long-context": "experiments.systems.long_context:LongContext",
         "evermemos": "experiments.systems.evermemos:EverMemOS",
         "everos": "experiments.systems.everos:EverOs",
@@ -41,16 +41,16 @@ def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemoryS
         ConfigError: the name is unknown, it cannot be imported or made, a setting is unknown to it or of the wrong
             type, or the object is not a memory system.
     """
-    found = SYSTEMS.open(name)
-    lacking = [method for method in ("build", "answer") if not hasattr(found, method)]
-    if inspect.isclass(found) and lacking:
+    target = SYSTEMS.open(name)
+    lacking = [method for method in ("build", "answer") if not hasattr(target, method)]
+    if inspect.isclass(target) and lacking:
         # Checked before its settings: the settings of something that is not a system do not matter.
         raise ConfigError(
-            f"system: {name!r}: a {found.__name__} without {', '.join(lacking)} is not a memory system; "
+            f"system: {name!r}: a {target.__name__} without {', '.join(lacking)} is not a memory system; "
             "see docs/extending.md"
         )
-    system: Any = _made(name, found, settings or {}) if _makes(found) else found
-    if system is found and settings:
+    system: Any = _instance(name, target, settings or {}) if _makes(target) else target
+    if system is target and settings:
         raise ConfigError(f"system_settings: {name} is an object that is made already and takes none; leave them out")
     try:
         faults = faults_of(system)
@@ -58,8 +58,8 @@ def open_system(name: str, settings: Mapping[str, Any] | None = None) -> MemoryS
         faults = [f"its description cannot be read: {type(error).__name__}: {error}"]
     if faults:
         raise ConfigError(f"system: {name!r}: {'; '.join(faults)}; see docs/extending.md")
-    made: MemorySystem = system
-    return made
+    memory_system: MemorySystem = system
+    return memory_system
 
 
 def caveats_of(name: str, settings: Mapping[str, Any], *, embedded: bool) -> list[str]:
@@ -77,26 +77,30 @@ def caveats_of(name: str, settings: Mapping[str, Any], *, embedded: bool) -> lis
     return list(system.caveats(embedded=embedded)) if isinstance(system, HasCaveats) else []
 
 
-def _makes(found: object) -> bool:
-    return inspect.isclass(found) or (callable(found) and not isinstance(found, MemorySystem))
+def _makes(target: object) -> bool:
+    return inspect.isclass(target) or (callable(target) and not isinstance(target, MemorySystem))
 
 
-def _made(name: str, maker: Any, settings: Mapping[str, Any]) -> object:
-    known = inspect.signature(maker).parameters
-    _check_settings(name, known, settings)
+def _instance(name: str, maker: Any, settings: Mapping[str, Any]) -> object:
+    parameters = inspect.signature(maker).parameters
+    _check_settings(name, parameters, settings)
     try:
         return maker(**settings)
     except MemtuneError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split())
-        raise ConfigError(f"system: {name!r}: cannot be made: {type(error).__name__}: {said}") from error
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"system: {name!r}: cannot be made: {type(error).__name__}: {reason}") from error
 
 
-def _check_settings(name: str, known: Mapping[str, inspect.Parameter], settings: Mapping[str, Any]) -> None:
-    named = [each for each in known.values() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
-    names = [each.name for each in named]
+def _check_settings(name: str, parameters: Mapping[str, inspect.Parameter], settings: Mapping[str, Any]) -> None:
+    named = [
+        parameter
+        for parameter in parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    names = [parameter.name for parameter in named]
     unknown = [key for key in settings if key not in names]
     if unknown and not takes_any:
         keys = ", ".join(f"system_settings.{key}" for key in unknown)
@@ -104,8 +108,10 @@ def _check_settings(name: str, known: Mapping[str, inspect.Parameter], settings:
             f"{keys}: unknown to {name}{near_names(unknown, names)}; it knows {', '.join(names) or 'none'}"
         )
     for key in filter(names.__contains__, settings):
-        _check_type(key, settings[key], known[key].default)
-    missing = [each.name for each in named if each.default is each.empty and each.name not in settings]
+        _check_type(key, settings[key], parameters[key].default)
+    missing = [
+        parameter.name for parameter in named if parameter.default is parameter.empty and parameter.name not in settings
+    ]
     if missing:
         raise ConfigError(f"system_settings.{missing[0]}: missing; {name} needs it")
 
@@ -114,7 +120,7 @@ def _check_type(key: str, value: Any, default: Any) -> None:
     """Refuse a value whose type differs from the default's, if there is a default with a type."""
     if default is inspect.Parameter.empty or default is None:
         return
-    wanted = (int, float) if isinstance(default, float) else type(default)
-    fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
+    expected = (int, float) if isinstance(default, float) else type(default)
+    fits = isinstance(value, expected) and isinstance(value, bool) == isinstance(default, bool)
     if not fits and not (isinstance(default, Sequence) and not isinstance(default, str) and isinstance(value, list)):
         raise ConfigError(f"system_settings.{key}: a value of type {type(default).__name__} is expected, not {value!r}")

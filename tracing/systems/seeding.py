@@ -62,5 +62,5 @@ def _seeded(spec: PromptSpec, text: str | None) -> PromptSpec:
     """The same prompt with this text; the system's own becomes one that a search may go back to."""
     if text is None:
         return spec
-    others = tuple(each for each in (spec.text, *spec.alternatives) if each != text)
+    others = tuple(alternative for alternative in (spec.text, *spec.alternatives) if alternative != text)
     return replace(spec, text=text, contract=fitted(spec.contract, text), alternatives=others)

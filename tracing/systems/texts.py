@@ -42,10 +42,10 @@ def recalled(ids: str | Iterable[str]) -> list[Variable]:
     """
     recorder = current_recorder()
     listed = (ids,) if isinstance(ids, str) else ids
-    known = map(recorder.referred, listed) if recorder is not None else ()
-    return [variable for variable in known if variable is not None]
+    variables = map(recorder.referred, listed) if recorder is not None else ()
+    return [variable for variable in variables if variable is not None]
 
 
 def variables_of(texts: Sequence[Text]) -> list[Variable]:
     """The variables of texts, in order."""
-    return [one.variable for one in texts]
+    return [text.variable for text in texts]

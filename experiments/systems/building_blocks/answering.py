@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import operation, variable
 from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Layout, Parts, bullets
-from tracing.systems.prompts import Contract, PromptSpec, render
+from tracing.systems.prompts import Candidate, Contract, PromptSpec, render
 from tracing.systems.protocol import Answer
 from tracing.systems.texts import Text, noted, noted_again, variables_of
 
@@ -36,26 +37,31 @@ def answer_from_context(query: Text, context: Sequence[Text], template: str, mod
     An empty context is answered `UNKNOWN` without a call.
     """
     prompt = variable(template, name="answer", kind="prompt")
-    given = [item.text for item in context]
+    pieces = [item.text for item in context]
     inputs = {"query": query.variable, "context": variables_of(context), "prompt": prompt}
     with operation("answer", kind="llm", inputs=inputs) as op:
         step = Step("answer", op.id)
-        lines = bullets(intervening().presented(step, query.variable, given))
+        lines = bullets(intervening().presented(step, query.variable, pieces))
         reply = UNKNOWN
         if lines:
             request = render(template, {"context": lines, "question": query.text})
-            asked = [{"role": "user", "content": request}]
-            reply = model.chat(asked, max_tokens=MAX_ANSWER_TOKENS, whole=False).text.strip()
-        text = intervening().answered(step, query.variable, given, reply)
+            messages = [{"role": "user", "content": request}]
+            reply = model.chat(messages, max_tokens=MAX_ANSWER_TOKENS, whole=False).text.strip()
+        text = intervening().answered(step, query.variable, pieces, reply)
         prediction = op.output("prediction", text, name="prediction", kind="prediction")
     return Answer(text, prediction.id or None)
 
 
-def answer_given(question: Question, context: Sequence[str], template: str, model: ChatModel) -> Answer:
-    """The answer from a context that was given instead of retrieved."""
-    query = noted(question.question, name=question.id, kind="query")
-    given = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, start=1)]
-    return answer_from_context(query, given, template, model)
+class SharedAnswer:
+    """What a system has by replying with this operation: answers from a context that was given to it."""
+
+    def answer_from(
+        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
+    ) -> Answer:
+        """Answer from a given context instead of what the system finds."""
+        query = noted(question.question, name=question.id, kind="query")
+        pieces = [noted(text, name=f"given{rank}", kind="context", rank=rank) for rank, text in enumerate(context, 1)]
+        return answer_from_context(query, pieces, candidate["answer"], access.task)
 
 
 def answer_again(parts: Parts, template: str, model: ChatModel) -> None:

@@ -1,8 +1,9 @@
-"""Settings of systems that take one of a few names, or a number from some least one on."""
+"""Settings of systems: those that shape the result, and checks of names and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tracing.errors import ConfigError
 from tracing.suggestions import did_you_mean
@@ -11,25 +12,39 @@ REPLY_SCHEMA = ("embedded", "always", "never")
 """When replies are constrained to a schema that the library alone does not ask for ("embedded": of embedded models)."""
 
 
-def check_choice(setting: str, given: str, choices: Sequence[str]) -> None:
+class Settings:
+    """The attribute `settings` of a system, everything besides prompts and models that shapes the result.
+
+    Args:
+        names: of the attributes that have the values.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __get__(self, system: object, owner: type | None = None) -> Mapping[str, Any]:
+        return {name: getattr(system, name) for name in self._names}
+
+
+def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:
     """Refuse a setting that is none of the choices.
 
     Raises:
         ConfigError: naming the setting and the choices.
     """
-    if given not in choices:
+    if value not in choices:
         raise ConfigError(
-            f"system_settings.{setting}: unknown: {given!r}{did_you_mean(given, choices)}; choose one of "
+            f"system_settings.{setting}: unknown: {value!r}{did_you_mean(value, choices)}; choose one of "
             f"{', '.join(choices)}"
         )
 
 
-def check_least(least: int, **given: int) -> None:
+def check_least(least: int, **settings: int) -> None:
     """Refuse a setting below the least number that makes sense.
 
     Raises:
         ConfigError: naming the setting and the number.
     """
-    for setting, value in given.items():
+    for setting, value in settings.items():
         if value < least:
             raise ConfigError(f"system_settings.{setting}: at least {least} is needed, not {value}")

@@ -8,17 +8,17 @@ from typing import Any
 
 from experiments.systems.building_blocks.facts import EVENTS
 from experiments.systems.building_blocks.recall import nearest, recorded
-from experiments.systems.building_blocks.structured_replies import asked
+from experiments.systems.building_blocks.structured_replies import parsed_reply
 from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.http.strict_json import strict_json
-from tracing.recording.recorder import operation, variable
+from tracing.recording.recorder import operation, session, variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.layouts import Parts, numbered
 from tracing.systems.prompts import PromptSpec, render
-from tracing.systems.texts import Text, noted_again, variables_of
+from tracing.systems.texts import Text, noted, noted_again, variables_of
 
 MAX_DECIDE_TOKENS = 32
 
@@ -50,13 +50,19 @@ class FactStore:
         for fact, vector in zip(facts, vectors, strict=True):
             self._store(fact, vector)
 
+    def store_sessions(self, sessions: Sequence[Sequence[str]]) -> None:
+        """Store the given facts of each session in a session of its own."""
+        for number, facts in enumerate(sessions, start=1):
+            with session(f"given{number}"):
+                self.store([noted(text, name="given", kind="fact") for text in facts])
+
     def _store(self, fact: Text, vector: Sequence[float]) -> None:
         near = [entry for entry, score in nearest(vector, self.entries, self._compared) if score >= self._near]
         # A fact without near memories is added.
-        given, decision = self.decide(fact, near) if near else (Change("ADD", text=fact.text), {})
-        with operation("store", inputs={"fact": fact.variable, **decision}) as op:
-            change = intervening().stored(Step("store", op.id), given, given)
-            if change.text != given.text:
+        decision, decision_inputs = self.decide(fact, near) if near else (Change("ADD", text=fact.text), {})
+        with operation("store", inputs={"fact": fact.variable, **decision_inputs}) as op:
+            change = intervening().stored(Step("store", op.id), decision, decision)
+            if change.text != decision.text:
                 (vector,) = self._access.embedding.embed([change.text])
             target = next((entry for entry in self.entries if entry.id == change.target), None)
             if change.event == "ADD":
@@ -76,24 +82,24 @@ class FactStore:
         """Decide once on a recorded fact and the recorded memories that were near it."""
         (fact,) = noted_again(parts["fact"])
         near = noted_again(parts["memories"])
-        self.decide(fact, [Entry(one.variable.name, one.text, (), one.variable.id) for one in near])
+        self.decide(fact, [Entry(memory.variable.name, memory.text, (), memory.variable.id) for memory in near])
 
     def decide(self, fact: Text, near: Sequence[Entry]) -> tuple[Change, dict[str, Variable]]:
         """What to do about a fact, and the variable of that decision by its role."""
         listed = numbered([entry.text for entry in near])
         request = render(self._template, {"fact": fact.text, "memories": listed})
         schema = _schema_for(self._spec, len(near))
-        shown = recorded(near)
-        inputs = {"fact": fact.variable, "memories": shown, "prompt": self._prompt}
+        memories = recorded(near)
+        inputs = {"fact": fact.variable, "memories": memories, "prompt": self._prompt}
         with operation(self._spec.operation, kind="llm", inputs=inputs) as op:
-            reply = asked(_decision_told, self._access.task, request, schema, MAX_DECIDE_TOKENS, op)
+            reply = parsed_reply(_decision_in, self._access.task, request, schema, MAX_DECIDE_TOKENS, op)
             event = reply.get("event") if reply else None
-            shown_as = {str(number): entry.id for number, entry in enumerate(near, start=1)}
-            target = shown_as.get(str(reply.get("id"))) if reply else None
+            id_of_number = {str(number): entry.id for number, entry in enumerate(near, start=1)}
+            target = id_of_number.get(str(reply.get("id"))) if reply else None
             # An unusable reply loses nothing: the fact is added.
             usable = event in EVENTS and (target is not None or event not in ("UPDATE", "DELETE"))
-            made = Change(str(event) if usable else "ADD", target, fact.text)
-            change = intervening().decided(Step(self._spec.operation, op.id), fact.text, near, made)
+            proposal = Change(str(event) if usable else "ADD", target, fact.text)
+            change = intervening().decided(Step(self._spec.operation, op.id), fact.text, near, proposal)
             value = {"event": change.event, "target": change.target}
             decision = op.output("decision", value, name="decision", kind="value")
             return Change(change.event, change.target, fact.text), {"decision": decision}
@@ -105,7 +111,7 @@ def _schema_for(spec: PromptSpec, count: int) -> dict[str, Any]:
     return dict(schema)
 
 
-def _decision_told(reply: str) -> dict[str, Any]:
+def _decision_in(reply: str) -> dict[str, Any]:
     value = strict_json(reply)
     if not isinstance(value, dict):
         raise MalformedReplyError("the reply is not a JSON object")

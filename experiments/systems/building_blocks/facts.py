@@ -1,4 +1,4 @@
-"""What systems that store facts share: how a small model is asked for facts, and what may happen to one."""
+"""What systems that store facts share: how a small model is asked for facts of messages, and what may happen to one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.systems.building_blocks.structured_replies import read_as
+from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Item, Layout, Parts, numbered
-from tracing.systems.prompts import Contract
+from tracing.systems.prompts import Contract, PromptSpec, render
+from tracing.systems.texts import Text, variables_of
 
 MAX_FACTS = 4
 """Most facts of one extraction; a small model fills any list it may, so the limit is near what turns contain."""
@@ -52,7 +56,17 @@ def decision_reply(parts: Parts, outputs: Sequence[Item]) -> str:
     return json.dumps({"event": value.get("event"), "id": number})
 
 
-EXTRACT_LAYOUT = Layout(roles={"conversation": "messages"})
+FACTS_PROMPT = PromptSpec(
+    name="extract",
+    text=EXTRACT_TASK + "\n\nConversation:\n{conversation}",
+    operation="extract_facts",
+    contract=Contract(placeholders=frozenset({"conversation"}), reply_schema=FACTS_SCHEMA, markers=('"facts"',)),
+    purpose=EXTRACT_PURPOSE,
+    builds=True,
+    layout=Layout(roles={"conversation": "messages"}),
+)
+"""The prompt of an extraction whose one placeholder is the conversation."""
+
 DECIDE_CONTRACT = Contract(
     placeholders=frozenset({"fact", "memories"}),
     reply_schema={
@@ -82,10 +96,49 @@ class _Facts(BaseModel):
 _read = read_as(_Facts)
 
 
-def facts_told(reply: str) -> list[str]:
+def facts_in(reply: str) -> list[str]:
     """The facts in the reply to an extraction, as written.
 
     Raises:
         MalformedReplyError: it is not JSON, does not have the form of `FACTS_SCHEMA`, or is far over its limits.
     """
     return _read(reply).facts
+
+
+MAX_EXTRACT_TOKENS = 512
+
+
+class Extractor:
+    """Asks a model for the facts of messages, and numbers them through a build.
+
+    Args:
+        spec: of the prompt, whose one placeholder the messages fill as its layout says.
+        template: the prompt's text.
+        access: the models.
+        max_tokens: maximum length of a reply.
+    """
+
+    def __init__(
+        self, spec: PromptSpec, template: str, access: ModelAccess, *, max_tokens: int = MAX_EXTRACT_TOKENS
+    ) -> None:
+        self._spec, self._template, self._model, self._max_tokens = spec, template, access.task, max_tokens
+        self._prompt = variable(template, name=spec.name, kind="prompt")
+        self._extracted = 0
+
+    def extract(self, texts: Sequence[Text]) -> list[Text]:
+        """Record and return the facts in these texts, each once; none if the reply is malformed."""
+        spec = self._spec
+        (placeholder,) = spec.contract.placeholders
+        values = {placeholder: spec.layout.fill(placeholder, [text.text for text in texts])}
+        request = render(self._template, values)
+        read = variables_of(texts)
+        with operation(spec.operation, kind="llm", inputs={"messages": read, "prompt": self._prompt}) as op:
+            reply = parsed_reply(facts_in, self._model, request, spec.contract.reply_schema, self._max_tokens, op)
+            unique = list(dict.fromkeys(fact.strip() for fact in reply or ()))
+            messages = [source for source in read if source.kind == "message"]
+            statements = intervening().extracted(Step(spec.operation, op.id), messages, unique)
+            return [self._fact(op, statement) for statement in statements if statement]
+
+    def _fact(self, op: ActiveOperation, text: str) -> Text:
+        self._extracted += 1
+        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))

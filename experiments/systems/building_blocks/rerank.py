@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from experiments.systems.building_blocks.recall import as_context
-from experiments.systems.building_blocks.structured_replies import asked, read_as
+from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
 from tracing.llm.models import ChatModel
 from tracing.recording.recorder import operation, variable
 from tracing.systems.entries import Entry
@@ -25,8 +25,8 @@ MOST_NAMED = 12
 
 def _best_of(parts: Parts, outputs: Sequence[Item]) -> str:
     """What was kept, as the reply that names its numbers among the passages shown."""
-    shown = [item.name for item in parts.get("passages", ())]
-    best = [str(shown.index(item.name) + 1) for item in outputs if item.name in shown]
+    names = [item.name for item in parts.get("passages", ())]
+    best = [str(names.index(item.name) + 1) for item in outputs if item.name in names]
     return json.dumps({"best": best[:MOST_NAMED]})
 
 
@@ -64,7 +64,7 @@ _read = read_as(_Best)
 
 
 def rerank(
-    query: Text, found: Sequence[Entry], passages: Sequence[Text], template: str, model: ChatModel, count: int
+    query: Text, hits: Sequence[Entry], passages: Sequence[Text], template: str, model: ChatModel, count: int
 ) -> tuple[list[Entry], list[Text]]:
     """Record a reranking, and return the first `count` entries, also as context.
 
@@ -73,7 +73,7 @@ def rerank(
 
     Args:
         query: the question.
-        found: entries, best first.
+        hits: entries, best first.
         passages: the same as context.
         template: the prompt.
         model: that is asked.
@@ -84,19 +84,19 @@ def rerank(
     with operation("rerank", kind="llm", inputs=inputs) as op:
         listed = numbered([passage.text for passage in passages])
         request = render(template, {"passages": listed, "question": query.text})
-        reply = asked(_read, model, request, _schema_for(len(found)), MAX_RERANK_TOKENS, op)
-        by_number = {str(number): entry for number, entry in enumerate(found, start=1)}
-        named = [by_number[str(each)] for each in (reply.best if reply else ()) if str(each) in by_number]
-        kept = list({entry.id: entry for entry in (*named, *found)}.values())[:count]
-        kept = intervening().retrieved(Step("rerank", op.id), query.variable, found, kept)
-        return kept, as_context(op, kept)
+        reply = parsed_reply(_read, model, request, _schema_for(len(hits)), MAX_RERANK_TOKENS, op)
+        by_number = {str(number): entry for number, entry in enumerate(hits, start=1)}
+        named = [by_number[str(answer)] for answer in (reply.best if reply else ()) if str(answer) in by_number]
+        best = list({entry.id: entry for entry in (*named, *hits)}.values())[:count]
+        best = intervening().retrieved(Step("rerank", op.id), query.variable, hits, best)
+        return best, as_context(op, best)
 
 
 def rerank_again(parts: Parts, template: str, model: ChatModel, count: int) -> None:
     """Rerank the recorded passages for the recorded question under the prompt `template`."""
     (query,) = noted_again(parts["question"])
     passages = noted_again(parts["passages"])
-    entries = [Entry(each.variable.name, each.text, (), each.variable.id) for each in passages]
+    entries = [Entry(passage.variable.name, passage.text, (), passage.variable.id) for passage in passages]
     rerank(query, entries, passages, template, model, count)
 
 

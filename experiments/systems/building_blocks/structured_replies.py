@@ -21,7 +21,7 @@ LONGEST_SHOWN = 500
 """Most characters of a malformed reply that its operation records."""
 
 
-def asked(
+def parsed_reply(
     read: Callable[[str], R],
     model: ChatModel,
     request: str,
@@ -31,6 +31,11 @@ def asked(
 ) -> R | None:
     """The model's reply, parsed by `read`; None if it is malformed, which the operation records."""
     reply = model.chat([{"role": "user", "content": request}], max_tokens=max_tokens, schema=schema).text
+    return read_reply(read, reply, op)
+
+
+def read_reply(read: Callable[[str], R], reply: str, op: ActiveOperation) -> R | None:
+    """A reply, parsed by `read`; None if it is malformed, which the operation records."""
     try:
         return read(reply)
     except MalformedReplyError as error:

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 
-async def used(given: dict[str, Any]) -> None:
+async def use(payload: dict[str, Any]) -> None:
     """Read and ask with the models of the input."""
     import cognee
 
     await cognee.add("Ada likes tea from Assam.", dataset_name="proof")
-    await cognee.cognify(datasets=["proof"], **given["arguments"].get("cognify", {}))
-    if "search" in given["arguments"]:
-        await cognee.search(query_text="What does Ada like?", datasets=["proof"], **given["arguments"]["search"])
+    await cognee.cognify(datasets=["proof"], **payload["arguments"].get("cognify", {}))
+    if "search" in payload["arguments"]:
+        await cognee.search(query_text="What does Ada like?", datasets=["proof"], **payload["arguments"]["search"])
 
 
 def main() -> None:
     """Use it."""
-    given = json.load(sys.stdin)
+    payload = json.load(sys.stdin)
     print("release cognee", version("cognee"))
-    scratch, endpoint, key = given["scratch"], given["base_url"], given["key"]
+    scratch, endpoint, key = payload["scratch"], payload["base_url"], payload["key"]
     # The table of the tokenizer is in litellm, so that nothing is downloaded.
     litellm = find_spec("litellm")
     places = litellm.submodule_search_locations if litellm is not None else None
@@ -50,7 +50,7 @@ def main() -> None:
         "EMBEDDING_API_KEY": key,
         "EMBEDDING_DIMENSIONS": "8",
     }
-    asyncio.run(used(given))
+    asyncio.run(use(payload))
 
 
 main()

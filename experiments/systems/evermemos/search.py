@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.systems.building_blocks.ranking import fused, rankings
-from experiments.systems.building_blocks.recall import as_context, found_as_context
+from experiments.systems.building_blocks.recall import as_context, fused, rankings, recorded_retrieval
 from experiments.systems.building_blocks.rerank import rerank
-from experiments.systems.building_blocks.structured_replies import asked, read_as
-from experiments.systems.evermemos.replies import QUERIES_SCHEMA, SUFFICIENCY_SCHEMA, Queries, Sufficiency
+from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
+from experiments.systems.evermemos.prompts import QUERIES_SCHEMA, SUFFICIENCY_SCHEMA, Queries, Sufficiency
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, variable
 from tracing.systems.entries import Entry
@@ -36,9 +35,9 @@ class Documents:
 
     def without(self, others: Documents) -> Documents:
         """All that are not among others."""
-        known = {entry.id for entry in others.entries}
-        left = [at for at, entry in enumerate(self.entries) if entry.id not in known]
-        return Documents([self.entries[at] for at in left], [self.texts[at] for at in left])
+        other_ids = {entry.id for entry in others.entries}
+        positions = [at for at, entry in enumerate(self.entries) if entry.id not in other_ids]
+        return Documents([self.entries[at] for at in positions], [self.texts[at] for at in positions])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,11 @@ class CheckOutcome:
 
     Attributes:
         context: what the answer is given; None if more is to be searched.
-        found, missing: what the documents tell and lack.
+        key_information, missing: what the documents tell and lack.
     """
 
     context: Sequence[Text] | None
-    found: Sequence[Text] = ()
+    key_information: Sequence[Text] = ()
     missing: Sequence[Text] = ()
 
 
@@ -70,36 +69,36 @@ class Search:
 
     def context(self, query: Text, entries: Sequence[Entry]) -> Sequence[Text]:
         """What the answer to a question is given."""
-        found = self._found("retrieve", query, (), entries, 2 * self._candidates)
-        if not found.entries:
+        documents = self._documents("retrieve", query, (), entries, 2 * self._candidates)
+        if not documents.entries:
             return ()
-        shown = self._best(query, found)
-        checked = self.check(query, shown, found.without(shown))
-        if checked.context is not None:
-            return checked.context
-        queries = self.ask_more(query, checked.found, checked.missing, shown.texts)
-        again = self._found("retrieve_again", query, queries, entries, max(self._reranked, self._top_k))
+        best = self._best(query, documents)
+        outcome = self.check(query, best, documents.without(best))
+        if outcome.context is not None:
+            return outcome.context
+        queries = self.ask_more(query, outcome.key_information, outcome.missing, best.texts)
+        again = self._documents("retrieve_again", query, queries, entries, max(self._reranked, self._top_k))
         return self._best(query, again).texts
 
-    def check(self, query: Text, shown: Documents, rest: Documents) -> CheckOutcome:
+    def check(self, query: Text, documents: Documents, rest: Documents) -> CheckOutcome:
         """Whether the documents shown are enough; only then they are passed on. An unusable reply says that they are.
 
         Args:
             query: the question.
-            shown: what the model is shown.
+            documents: what the model is shown.
             rest: what was found beside them and is given up if they are enough.
         """
         template = self._candidate["sufficiency"]
         inputs = {
             "query": query.variable,
-            "retrieved_docs": variables_of(shown.texts),
+            "retrieved_docs": variables_of(documents.texts),
             "unchecked": variables_of(rest.texts),
             "prompt": variable(template, name="sufficiency", kind="prompt"),
         }
         with operation("check_sufficiency", kind="llm", inputs=inputs) as op:
-            values = {"query": query.text, "retrieved_docs": bullets([text.text for text in shown.texts])}
+            values = {"query": query.text, "retrieved_docs": bullets([text.text for text in documents.texts])}
             request = render(template, values)
-            reply = asked(
+            reply = parsed_reply(
                 _sufficiency, self._access.task, request, SUFFICIENCY_SCHEMA, MAX_SUFFICIENCY_TOKENS, op
             ) or Sufficiency(is_sufficient=True)
             op.output("is_sufficient", reply.is_sufficient, name="is_sufficient", kind="value")
@@ -112,18 +111,18 @@ class Search:
             }
             if not reply.is_sufficient:
                 return CheckOutcome(None, *points.values())
-            found, kept = [*shown.entries, *rest.entries], list(shown.entries)
-            kept = intervening().retrieved(Step("check_sufficiency", op.id), query.variable, found, kept)
-            return CheckOutcome(as_context(op, kept), *points.values())
+            hits, best = [*documents.entries, *rest.entries], list(documents.entries)
+            best = intervening().retrieved(Step("check_sufficiency", op.id), query.variable, hits, best)
+            return CheckOutcome(as_context(op, best), *points.values())
 
     def ask_more(
-        self, query: Text, found: Sequence[Text], missing: Sequence[Text], documents: Sequence[Text]
+        self, query: Text, key_information: Sequence[Text], missing: Sequence[Text], documents: Sequence[Text]
     ) -> list[Text]:
         """Queries for what is missing; none if the reply is unusable."""
         template = self._candidate["queries"]
         inputs = {
             "query": query.variable,
-            "key_info": variables_of(found),
+            "key_info": variables_of(key_information),
             "missing_info": variables_of(missing),
             "retrieved_docs": variables_of(documents),
             "prompt": variable(template, name="queries", kind="prompt"),
@@ -131,31 +130,33 @@ class Search:
         with operation("ask_more", kind="llm", inputs=inputs) as op:
             values = {
                 "original_query": query.text,
-                "key_info": "; ".join(text.text for text in found),
+                "key_info": "; ".join(text.text for text in key_information),
                 "missing_info": "; ".join(text.text for text in missing),
                 "retrieved_docs": bullets([text.text for text in documents]),
             }
             request = render(template, values)
-            reply = asked(_queries, self._access.task, request, QUERIES_SCHEMA, MAX_QUERIES_TOKENS, op)
+            reply = parsed_reply(_queries, self._access.task, request, QUERIES_SCHEMA, MAX_QUERIES_TOKENS, op)
             texts = [text.strip() for text in reply.queries] if reply is not None else []
             return [
                 Text(text, op.output("queries", text, name=f"query{number}", kind="query"))
                 for number, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)
             ]
 
-    def _found(self, step: str, query: Text, more: Sequence[Text], entries: Sequence[Entry], count: int) -> Documents:
+    def _documents(
+        self, step: str, query: Text, more: Sequence[Text], entries: Sequence[Entry], count: int
+    ) -> Documents:
         """Entries found by words and by meaning for a question and more queries, fused."""
         texts = [query.text, *(text.text for text in more)]
 
         def find() -> list[Entry]:
             return fused(rankings("hybrid", texts, entries, self._access.embedding, self._candidates))[:count]
 
-        return Documents(*found_as_context(step, {"query": [query], "queries": more}, entries, find))
+        return Documents(*recorded_retrieval(step, {"query": [query], "queries": more}, entries, find))
 
-    def _best(self, query: Text, found: Documents) -> Documents:
+    def _best(self, query: Text, documents: Documents) -> Documents:
         """The first documents, reranked if that is on."""
-        if not self._reranked or not found.entries:
-            return found.first(self._top_k)
-        shown = found.first(max(self._reranked, self._top_k))
+        if not self._reranked or not documents.entries:
+            return documents.first(self._top_k)
+        candidates = documents.first(max(self._reranked, self._top_k))
         template, model = self._candidate["rerank"], self._access.task
-        return Documents(*rerank(query, shown.entries, shown.texts, template, model, self._top_k))
+        return Documents(*rerank(query, candidates.entries, candidates.texts, template, model, self._top_k))

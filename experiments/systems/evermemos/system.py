@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
+from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import check_least
-from experiments.systems.building_blocks.recall import given_entries
+from experiments.systems.building_blocks.recall import entries_of, memory_of_texts
 from experiments.systems.building_blocks.rerank import RERANK_PROMPT, rerank_again
-from experiments.systems.evermemos.extraction import detect_boundaries, extract_facts, write_episode
-from experiments.systems.evermemos.profiles import init_profile, update_profile
+from experiments.systems.evermemos.extraction import (
+    detect_boundaries,
+    extract_facts,
+    init_profile,
+    update_profile,
+    write_episode,
+)
 from experiments.systems.evermemos.prompts import PROMPTS
 from experiments.systems.evermemos.search import Documents, Search
-from experiments.systems.evermemos.writer import Limits, Writer, entries_of
+from experiments.systems.evermemos.writer import Limits, Writer
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session
 from tracing.systems.conversations import Conversation, Question
@@ -24,7 +29,7 @@ from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import noted, noted_again
 
 
-class EverMemOS:
+class EverMemOS(SharedAnswer):
     """Tell episodes, list their facts, keep profiles; search, check what was found, and search again if it lacks.
 
     Args:
@@ -71,7 +76,7 @@ class EverMemOS:
         self._candidates, self._top_k, self._rerank = candidates, top_k, rerank
         if rerank:
             self.prompts = {**PROMPTS, "rerank": RERANK_PROMPT}
-            before = [each.name for each in self.operations].index("check_sufficiency")
+            before = [spec.name for spec in self.operations].index("check_sufficiency")
             reranking = OperationSpec("rerank", "retrieve", "rerank")
             self.operations = (*self.operations[:before], reranking, *self.operations[before:])
 
@@ -112,44 +117,37 @@ class EverMemOS:
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these entries."""
-        vectors = access.embedding.embed(texts) if texts else []
-        return Memory({"entries": [entry.as_json() for entry in given_entries(texts, vectors, "f")]})
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of the search."""
-        return answer_given(question, context, candidate["answer"], access.task)
+        return memory_of_texts(texts, "f", access.embedding)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
-        template, given = candidate[prompt], {name: noted_again(items) for name, items in parts.items()}
+        template, texts = candidate[prompt], {name: noted_again(items) for name, items in parts.items()}
         if prompt == "boundary":
-            detect_boundaries(given["messages"], template, access.task)
+            detect_boundaries(texts["messages"], template, access.task)
         elif prompt == "episode":
-            write_episode(given["conversation"], given["conversation_start_time"][0], template, access.task)
+            write_episode(texts["conversation"], texts["conversation_start_time"][0], template, access.task)
         elif prompt == "facts":
-            extract_facts(given["INPUT_TEXT"][0], given["TIME"][0], (), template, access.task)
+            extract_facts(texts["INPUT_TEXT"][0], texts["TIME"][0], (), template, access.task)
         elif prompt == "profile_init":
-            init_profile("p1", given["facts"], candidate, access)
+            init_profile("p1", texts["facts"], candidate, access)
         elif prompt == "profile_update":
-            (shown,) = given["profile"]
-            profile = _entry(parts["profile"][0], shown.variable.id)
-            update_profile(profile, shown, given["facts"], candidate, access)
+            (profile_text,) = texts["profile"]
+            profile = _entry(parts["profile"][0], profile_text.variable.id)
+            update_profile(profile, profile_text, texts["facts"], candidate, access)
         elif prompt == "sufficiency":
             documents = {
                 name: Documents(
                     [_entry(item, "") for item in parts.get(name, ())],
-                    given.get(name, ()),
+                    texts.get(name, ()),
                 )
                 for name in ("retrieved_docs", "unchecked")
             }
             search = self._search(candidate, access)
-            search.check(given["query"][0], documents["retrieved_docs"], documents["unchecked"])
+            search.check(texts["query"][0], documents["retrieved_docs"], documents["unchecked"])
         elif prompt == "queries":
-            found, missing = given.get("key_info", ()), given.get("missing_info", ())
+            key_information, missing = texts.get("key_info", ()), texts.get("missing_info", ())
             search = self._search(candidate, access)
-            search.ask_more(given["original_query"][0], found, missing, given.get("retrieved_docs", ()))
+            search.ask_more(texts["original_query"][0], key_information, missing, texts.get("retrieved_docs", ()))
         elif prompt == "rerank":
             rerank_again(parts, template, access.task, self._top_k)
         else:

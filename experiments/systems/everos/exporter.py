@@ -6,13 +6,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from experiments.systems.everos import proof
-from experiments.systems.everos.prompts import PROMPTS, SLOTS
-from experiments.systems.everos.rendering import as_template, rendered
-from experiments.systems.everos.slots import FOLDER, read_slot, write_slots
+from experiments.systems.everos.prompts import FOLDER, PROMPTS, SLOTS, as_template, read_slot, rendered, write_slots
+from experiments.systems.everos.server import LIBRARY
 from experiments.systems.everos.system import EverOs
-from experiments.systems.worker.environment import Environment
+from experiments.systems.worker.environment import Environment, result_of
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.programs import said_by
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.seeding import check_seeds
@@ -44,13 +42,13 @@ class EverOsSlots:
 
     def prove(self, folder: Path) -> list[str]:
         """See `proof.prove`; in the environment of EverOS, unless it is installed here."""
-        if proof.here():
+        if LIBRARY.is_here():
             return proof.prove(folder)
-        return list(said_by(proof.__name__, [str(folder.absolute())], _environment()))
+        return list(result_of(proof.__name__, [str(folder.absolute())], _environment()))
 
     def defaults(self) -> Mapping[str, str]:
         """The texts that EverOS ships, by slot. See `proof.shipped`, and `prove`."""
-        return proof.shipped() if proof.here() else dict(said_by(proof.__name__, [], _environment()))
+        return proof.shipped() if LIBRARY.is_here() else dict(result_of(proof.__name__, [], _environment()))
 
     def recognises(self, source: str) -> bool:
         """Whether it is a folder of slots, has one, or is a file of one."""
@@ -68,9 +66,9 @@ class EverOsSlots:
                 f"{source}: no {' or '.join(f'{name}.yaml' for name in SLOTS)}; give the folder of the slots"
             )
         files = {name: _slots_in(source) / f"{name}.yaml" for name in SLOTS}
-        found = {name: read_slot(path) if path.is_file() else None for name, path in files.items()}
-        own = self.defaults() if None in found.values() else {}
-        return {name: own[name] if text is None else text for name, text in found.items()}
+        texts = {name: read_slot(path) if path.is_file() else None for name, path in files.items()}
+        own = self.defaults() if None in texts.values() else {}
+        return {name: own[name] if text is None else text for name, text in texts.items()}
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """A slot's text as a template of memtune's."""
@@ -78,9 +76,9 @@ class EverOsSlots:
 
 
 def _environment() -> Environment:
-    found = environment_of(EverOs)
-    assert found is not None  # noqa: S101 - it is decorated so
-    return found
+    environment = environment_of(EverOs)
+    assert environment is not None  # noqa: S101 - it is decorated so
+    return environment
 
 
 def _slots_in(source: str) -> Path:

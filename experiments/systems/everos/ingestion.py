@@ -14,17 +14,15 @@ from typing import Any, Self
 
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.prompts import SLOTS, Request
-from experiments.systems.everos.server import OWNER, Chat, Server
-from experiments.systems.everos.server_pool import Kept
-from experiments.systems.everos.stored_entries import EPISODE, FACT, Stored
+from experiments.systems.everos.search import EPISODE, FACT, Stored
+from experiments.systems.everos.server import OWNER, Chat, Server, ServerPool
 from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
 from tracing.recording.recorder import operation
-from tracing.systems.conversations import DialogueSession
+from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.prompts import Candidate
-from tracing.systems.session_times import moment_of
 from tracing.systems.texts import Text, noted
 
 _AT_ONCE = 400
@@ -64,9 +62,9 @@ class _Reading:
     """An EverOS that stores; its requests go to the one that has it."""
 
     def __init__(self, slots: Mapping[str, str]) -> None:
-        self.asked: Chat = _not_asked
+        self.chat: Chat = _not_asked
         self.builds = 0
-        self.server = Server(slots, chat=lambda messages: self.asked(messages))
+        self.server = Server(slots, chat=lambda messages: self.chat(messages))
 
     @property
     def alive(self) -> bool:
@@ -76,7 +74,7 @@ class _Reading:
         self.server.close()
 
 
-_kept: Kept[_Reading] = Kept(1)
+_servers: ServerPool[_Reading] = ServerPool(1)
 
 
 class Reader:
@@ -104,11 +102,11 @@ class Reader:
         self._ended = False
         slots = {name: candidate[name] for name in SLOTS}
         self._stack = ExitStack()
-        reading = self._stack.enter_context(_kept.one(json.dumps(slots), lambda: _Reading(slots)))
+        reading = self._stack.enter_context(_servers.borrowed(json.dumps(slots), lambda: _Reading(slots)))
         reading.builds += 1
         self._app, self._server = f"b{reading.builds}", reading.server
-        reading.asked = self._chat
-        self._stack.callback(setattr, reading, "asked", _not_asked)
+        reading.chat = self._chat
+        self._stack.callback(setattr, reading, "chat", _not_asked)
         # Requests that wait for their turn would keep the server waiting.
         self._stack.callback(self._end)
 
@@ -189,9 +187,9 @@ class Reader:
             # EverOS could not read the reply, and asks again.
             del part.requests[-1], part.episodes[-1]
         number = len(part.requests)
-        known = part.segments[number : number + 1]
-        messages = known[0][0] if known else part.messages
-        reply, episode = self._asker.episode(request, values, messages, [segment for _, segment in known])
+        stretch = part.segments[number : number + 1]
+        messages = stretch[0][0] if stretch else part.messages
+        reply, episode = self._asker.episode(request, values, messages, [segment for _, segment in stretch])
         part.requests.append(request)
         part.episodes.append(episode)
         return reply
@@ -219,23 +217,23 @@ class Reader:
             if entry["kind"] == kind and entry["id"] not in self._names
         ]
         # EverOS writes episodes in the order of its requests, and the facts of each together.
-        told = [episode for episode in part.episodes if episode is not None] if kind == EPISODE else []
+        episodes = [episode for episode in part.episodes if episode is not None] if kind == EPISODE else []
         for number, entry in enumerate(fresh):
             parent = self._names.get(entry["inline"].get("parent_id", ""))
             text = entry["sections"].get("Content" if kind == EPISODE else "Fact", "").strip()
             if parent is not None:
                 # Facts with the same text are told apart by their episode.
-                of = part.facts.get(part.names.index(parent.id), []) if parent.id in part.names else []
-                source = next((fact.variable for fact in of if fact.text.strip() == text), None)
+                facts = part.facts.get(part.names.index(parent.id), []) if parent.id in part.names else []
+                source = next((fact.variable for fact in facts if fact.text.strip() == text), None)
             else:
-                source = told[number].variable if number < len(told) else None
+                source = episodes[number].variable if number < len(episodes) else None
             with operation("store", inputs={"fact": [] if source is None else source}) as op:
-                name = f"{'e' if kind == EPISODE else 'f'}{sum(one.kind == kind for one in self.entries) + 1}"
-                made = op.output("entry", text, name=name, kind="memory_entry")
+                name = f"{'e' if kind == EPISODE else 'f'}{sum(earlier.kind == kind for earlier in self.entries) + 1}"
+                output = op.output("entry", text, name=name, kind="memory_entry")
             stored = Stored(
                 id=name,
                 text=text,
-                variable=made.id,
+                variable=output.id,
                 kind=kind,
                 time=entry["inline"].get("timestamp", ""),
                 session=entry["inline"].get("session_id", ""),
@@ -245,16 +243,16 @@ class Reader:
             self.entries.append(stored)
             self._names[entry["id"]] = stored
             if kind == EPISODE:
-                part.stored.append(Text(text, made))
+                part.stored.append(Text(text, output))
                 part.names.append(name)
 
-    def _began(self, said: str) -> datetime:
+    def _began(self, time: str) -> datetime:
         """When a session began. EverOS needs a time, so sessions without a known one are on days after each other."""
         self._days += 1
-        found = moment_of(said)
-        if found is None:
+        moment = moment_of(time)
+        if moment is None:
             return _FIRST_DAY + timedelta(days=self._days)
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _not_asked(messages: Sequence[Mapping[str, str]]) -> ChatReply:
@@ -263,7 +261,7 @@ def _not_asked(messages: Sequence[Mapping[str, str]]) -> ChatReply:
 
 def _of(part: _Part, request: str) -> int:
     """The number of the episode whose facts a request asks for, of those not yet asked for."""
-    inside = [number for number, one in enumerate(part.stored) if one.text in request]
+    inside = [number for number, episode in enumerate(part.stored) if episode.text in request]
     fresh = [number for number in inside if number not in part.facts]
-    found = fresh or inside
-    return max(found, key=lambda number: len(part.stored[number].text)) if found else len(part.stored)
+    candidates = fresh or inside
+    return max(candidates, key=lambda number: len(part.stored[number].text)) if candidates else len(part.stored)

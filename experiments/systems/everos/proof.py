@@ -11,27 +11,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from experiments.systems.everos import server
-from experiments.systems.everos.prompts import SLOTS, Request
-from experiments.systems.everos.rendering import rendered
-from experiments.systems.everos.slots import FOLDER, read_slot
-from tracing.errors import ContractError, MemtuneError
+from experiments.systems.everos.prompts import FOLDER, SLOTS, Request, read_slot, rendered
+from experiments.systems.worker.environment import print_result
+from tracing.errors import ContractError
 from tracing.llm.models import ChatReply
 
-_SAID = ("I like tea.", "Good to know.")
+_TURNS = ("I like tea.", "Good to know.")
 _REPLIES = (
     {"reasoning": "one", "boundaries": [], "should_wait": False},
     {"title": "Tea", "content": "Ada likes tea."},
     {"atomic_facts": {"time": "now", "atomic_fact": ["Ada likes tea."]}},
 )
 _TITLES = {"boundary_detection": "boundary", "episode_extract": "episode"}
-
-
-def here() -> bool:
-    """Whether this process has the library."""
-    return (server.installed_version() or "").startswith(server.GENERATION)
 
 
 def prove(folder: Path) -> list[str]:
@@ -41,25 +34,25 @@ def prove(folder: Path) -> list[str]:
         ContractError: a text is in no request.
         ConfigError: the library is not installed, or another generation.
     """
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
 
     def chat(messages: Sequence[Mapping[str, str]]) -> ChatReply:
-        asked.append((messages[-1]["role"], messages[-1]["content"]))
-        return ChatReply(json.dumps(_REPLIES[min(len(asked), 3) - 1]), "stop", 0, 0, cached=False, model="capture")
+        requests.append((messages[-1]["role"], messages[-1]["content"]))
+        return ChatReply(json.dumps(_REPLIES[min(len(requests), 3) - 1]), "stop", 0, 0, cached=False, model="capture")
 
     with server.Server(folder, chat=chat) as running:
         sent = [
             {"sender_id": server.OWNER, "sender_name": name, "role": "user", "timestamp": at * 1000, "content": text}
-            for at, (name, text) in enumerate(zip(("Ada", "Bob"), _SAID, strict=True), start=1_700_000_000)
+            for at, (name, text) in enumerate(zip(("Ada", "Bob"), _TURNS, strict=True), start=1_700_000_000)
         ]
         running.post("/api/v2/memory/add", {"session_id": "proof", "messages": sent, "defer_extraction": True})
         running.post("/api/v2/memory/flush", {"session_id": "proof"})
         running.idle()
-    release = f"{server.PACKAGE} {server.installed_version()}"
+    release = f"{server.LIBRARY.package} {server.LIBRARY.version}"
     proof = []
     for name in SLOTS:
         text = read_slot(folder / FOLDER / f"{name}.yaml")
-        role = None if text is None else next((role for role, sent in asked if _sends(text, sent)), None)
+        role = None if text is None else next((role for role, sent in requests if _sends(text, sent)), None)
         if text is None or role is None:
             raise ContractError(f"{name}: {release} does not send it with the conversation; the export is unusable")
         proof.append(
@@ -75,7 +68,7 @@ def shipped() -> dict[str, str]:
     Raises:
         ConfigError: the library is not installed, or another generation.
     """
-    server.require()
+    server.LIBRARY.require()
     boundary, episode = map(
         import_module, ("everalgo.boundary.prompts.en.chat", "everalgo.user_memory.prompts.en.episode")
     )
@@ -85,18 +78,14 @@ def shipped() -> dict[str, str]:
 
 def _sends(text: str, request: str) -> bool:
     values = Request(text).values(request)
-    held = all(said in request for said in _SAID)
-    return values is not None and held and rendered(text, values) == request
+    whole = all(turn in request for turn in _TURNS)
+    return values is not None and whole and rendered(text, values) == request
 
 
 def main() -> None:
     """Print what was asked for, or why it cannot be had, as JSON."""
-    try:
-        given = sys.argv[1:]
-        said: dict[str, Any] = {"result": prove(Path(given[0])) if given else shipped()}
-    except MemtuneError as error:
-        said = {"error": [type(error).__name__, str(error)]}
-    print(json.dumps(said))
+    folders = sys.argv[1:]
+    print_result(lambda: prove(Path(folders[0])) if folders else shipped())
 
 
 if __name__ == "__main__":

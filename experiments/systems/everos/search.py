@@ -1,17 +1,80 @@
-"""EverOS's own search over a built memory: a server that holds it, kept for the next question."""
+"""What EverOS holds of a conversation, and its own search there: a server that is kept for the next question."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from experiments.systems.everos.server import OWNER, Server
-from experiments.systems.everos.server_pool import Kept
-from experiments.systems.everos.stored_entries import EPISODE, FACT, Stored, content_hash
+from experiments.systems.everos.server import OWNER, Server, ServerPool
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
+
+EPISODE, FACT = "episode", "atomic_fact"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry of EverOS's markdown files.
+
+    Attributes:
+        id: its name in the trace, which does not depend on when it was written.
+        text: what it says.
+        variable: id of its variable in the trace.
+        kind: `EPISODE` or `FACT`.
+        time: of what it tells, as EverOS writes it.
+        session: where it was said.
+        sections: the sections of its entry, by title.
+        parent: id of the episode of a fact; "" for an episode.
+    """
+
+    id: str
+    text: str
+    variable: str
+    kind: str
+    time: str
+    session: str
+    sections: Mapping[str, str] = field(hash=False)
+    parent: str = ""
+
+    @property
+    def indexed(self) -> tuple[str, ...]:
+        """The texts that EverOS embeds for it."""
+        subject = self.sections.get("Subject", "").strip()
+        return (self.text, subject) if subject else (self.text,)
+
+    def as_item(self, owner: str, parent: str) -> dict[str, Any]:
+        """The entry as EverOS writes it, with its parent's id there."""
+        fields = {"owner_id": owner, "session_id": self.session, "timestamp": self.time}
+        fields |= {"parent_type": "episode" if self.kind == FACT else "memcell", "parent_id": parent}
+        if self.kind == EPISODE:
+            fields["sender_ids"] = f"[{owner}]"
+        return {"inline": fields, "sections": dict(self.sections)}
+
+
+def as_state(entries: Sequence[Stored], vectors: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """A memory's state."""
+    return {
+        "entries": [asdict(entry) for entry in entries],
+        "vectors": {text: list(vector) for text, vector in vectors.items()},
+    }
+
+
+def from_state(state: Mapping[str, Any]) -> tuple[list[Stored], dict[str, list[float]]]:
+    """What `as_state` wrote."""
+    return [Stored(**entry) for entry in state["entries"]], dict(state["vectors"])
+
+
+def content_hash(entries: Iterable[Stored], vectors: Mapping[str, Sequence[float]]) -> str:
+    """Equal for entries that an EverOS holds alike, whatever they are called in a trace."""
+    rows = [[entry.id, entry.kind, entry.time, entry.session, dict(entry.sections), entry.parent] for entry in entries]
+    return hashlib.sha256(json.dumps([rows, sorted(vectors.items())]).encode()).hexdigest()
+
 
 _PROBE = "everos embedding dimension probe"
 """What EverOS embeds when it starts, to learn how long vectors are."""
@@ -56,10 +119,10 @@ class Recaller:
                 raise
             finally:
                 self._access = None
-            found = []
+            entry_ids = []
             for episode in data["episodes"]:
-                found += [episode["id"], *(fact["id"] for fact in episode["atomic_facts"])]
-            return [self._names[each] for each in dict.fromkeys(found)]
+                entry_ids += [episode["id"], *(fact["id"] for fact in episode["atomic_facts"])]
+            return [self._names[entry_id] for entry_id in dict.fromkeys(entry_ids)]
 
     def close(self) -> None:
         """End its server."""
@@ -72,9 +135,11 @@ class Recaller:
         for kind in (EPISODE, FACT):
             items = [entry for entry in entries if entry.kind == kind]
             if items:
-                made = self._server.write(kind, [one.as_item(OWNER, ids.get(one.parent, "none")) for one in items])
-                for entry, given in zip(items, made, strict=True):
-                    ids[entry.id], names[f"{OWNER}_{given}"] = given, entry.id
+                new_ids = self._server.write(
+                    kind, [item.as_item(OWNER, ids.get(item.parent, "none")) for item in items]
+                )
+                for entry, new_id in zip(items, new_ids, strict=True):
+                    ids[entry.id], names[f"{OWNER}_{new_id}"] = new_id, entry.id
         return names
 
     def _embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -83,9 +148,9 @@ class Recaller:
     def _vector(self, text: str) -> list[float]:
         if text == _PROBE:
             return [1.0] + [0.0] * (self._dimension - 1)
-        known = self._vectors.get(text)
-        if known is not None:
-            return known
+        stored = self._vectors.get(text)
+        if stored is not None:
+            return stored
         access = self._access
         if access is None:
             raise MemorySystemError(f"everos embeds a text that is not in the memory: {text[:80]!r}")
@@ -97,10 +162,10 @@ class Recaller:
         return list(vector)
 
 
-_kept: Kept[Recaller] = Kept(2)
+_recallers: ServerPool[Recaller] = ServerPool(2)
 
 
-def found_in(
+def matching_ids(
     entries: Sequence[Stored],
     vectors: Mapping[str, Sequence[float]],
     query: str,
@@ -110,7 +175,7 @@ def found_in(
     top_k: int,
 ) -> list[str]:
     """What an EverOS that holds these entries finds; see `Recaller.search`."""
-    with _kept.one(content_hash(entries, vectors), lambda: Recaller(entries, vectors)) as recaller:
+    with _recallers.borrowed(content_hash(entries, vectors), lambda: Recaller(entries, vectors)) as recaller:
         return recaller.search(query, access, method=method, top_k=top_k)
 
 

@@ -1,28 +1,34 @@
-"""An EverOS server on loopback with a storage folder of its own, whose models are ours."""
+"""An EverOS server on loopback with a storage folder of its own, whose models are ours; and servers kept for reuse."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from experiments.systems import libraries
-from experiments.systems.everos.slots import FOLDER, write_slots
+from experiments.systems.everos.prompts import FOLDER, write_slots
+from experiments.systems.libraries import SystemLibrary
 from tracing.errors import MemorySystemError
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, redact
 
-PACKAGE, GENERATION, RELEASE = "everos", "1.5.", "1.5.1"
+LIBRARY = SystemLibrary("everos", "1.5.", "1.5.1")
+"""Another generation has other prompt slots."""
+
 OWNER = "memtune"
 """The only owner of a conversation's memories: its speakers share them."""
 
@@ -44,21 +50,6 @@ Chat = Callable[[Sequence[Mapping[str, str]]], ChatReply]
 Embed = Callable[[Sequence[str]], list[list[float]]]
 
 
-def installed_version() -> str | None:
-    """The installed version of the library, or None."""
-    return libraries.installed_version(PACKAGE)
-
-
-def require() -> None:
-    """Return if the server can be started.
-
-    Raises:
-        ConfigError: it is not installed, or another generation, whose prompt slots differ.
-    """
-    remedy = "memtune system install everos"
-    libraries.require_generation(PACKAGE, installed_version(), GENERATION, by="everos", remedy=remedy)
-
-
 class Server:
     """A running EverOS; a context manager that ends it. It also ends with this process, however that ends.
 
@@ -72,7 +63,7 @@ class Server:
     def __init__(
         self, slots: Mapping[str, str] | Path, *, chat: Chat, embed: Embed | None = None, dimension: int = 0
     ) -> None:
-        require()
+        LIBRARY.require()
         self._folder = tempfile.TemporaryDirectory(prefix="memtune-everos-")
         folder = Path(self._folder.name)
         root = folder / "root"
@@ -136,13 +127,13 @@ class Server:
         )
         try:
             with _opener.open(request) as response:
-                found: dict[str, Any] = json.loads(response.read())
+                result: dict[str, Any] = json.loads(response.read())
         except urllib.error.HTTPError as error:
-            said = redact(excerpt(" ".join(error.read().decode("utf-8", "replace").split()), _LONGEST_SAID))
-            raise MemorySystemError(f"everos refuses {path} ({error.code}): {said}") from None
+            reason = redact(excerpt(" ".join(error.read().decode("utf-8", "replace").split()), _LONGEST_SAID))
+            raise MemorySystemError(f"everos refuses {path} ({error.code}): {reason}") from None
         except (OSError, ValueError) as error:
             raise MemorySystemError(f"everos does not answer {path} ({error}); {self._last_words()}") from None
-        return found
+        return result
 
     def idle(self) -> None:
         """Wait until nothing is extracted in the background."""
@@ -153,13 +144,13 @@ class Server:
         """What the markdown files of an `app_id` hold, in the order written: kind, id, and the fields and sections of
         each entry.
         """
-        found: list[dict[str, Any]] = self.post("/memtune/entries", {"app": app})["entries"]
-        return found
+        rows: list[dict[str, Any]] = self.post("/memtune/entries", {"app": app})["entries"]
+        return rows
 
     def write(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
         """Put entries into its markdown files, as it does itself; their ids."""
-        made: list[str] = self.post("/memtune/write", {"kind": kind, "owner": OWNER, "items": list(items)})["ids"]
-        return made
+        ids: list[str] = self.post("/memtune/write", {"kind": kind, "owner": OWNER, "items": list(items)})["ids"]
+        return ids
 
     def index(self) -> None:
         """Index all that was written.
@@ -167,10 +158,10 @@ class Server:
         Raises:
             MemorySystemError: not all of it was.
         """
-        done = self.post("/api/v2/cascade/quiesce", {})
-        left = done["pending_after"] + done["failed_permanent"]
-        if left:
-            raise MemorySystemError(f"everos did not index {left} of its files; {self._last_words()}")
+        outcome = self.post("/api/v2/cascade/quiesce", {})
+        unindexed = outcome["pending_after"] + outcome["failed_permanent"]
+        if unindexed:
+            raise MemorySystemError(f"everos did not index {unindexed} of its files; {self._last_words()}")
 
     def close(self) -> None:
         """End it, and remove its storage."""
@@ -210,9 +201,9 @@ class Server:
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        said = redact(" ".join(" ".join(lines[-3:]).split()))[-_LONGEST_SAID:]
+        words = redact(" ".join(" ".join(lines[-3:]).split()))[-_LONGEST_SAID:]
         how = "it runs" if self.alive else f"it ended with {self._process.returncode}"
-        return f"{how} and said last: {said}" if said else how
+        return f"{how} and said last: {words}" if words else how
 
 
 class _Served:
@@ -229,7 +220,7 @@ class _ServedChat(ChatModel):
     def __init__(self, chat: Chat) -> None:
         self.identity, self.settings, self._chat = _CHAT, ModelSettings(model=_CHAT), chat
 
-    def chat(self, messages: Sequence[Mapping[str, str]], **given: Any) -> ChatReply:
+    def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> ChatReply:
         return self._chat(messages)
 
 
@@ -242,3 +233,61 @@ class _ServedEmbedding(EmbeddingModel):
 
 
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Closeable(Protocol):
+    """What can be kept."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be used again."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+T = TypeVar("T", bound=Closeable)
+
+
+class ServerPool(Generic[T]):
+    """The last few servers of a kind, by what they are good for, since one takes seconds to start; all end with this
+    process.
+    """
+
+    def __init__(self, most: int) -> None:
+        """`most` is how many are kept."""
+        self._most, self._guard = most, threading.Lock()
+        self._kept: OrderedDict[str, T] = OrderedDict()
+        atexit.register(self.close)
+
+    @contextmanager
+    def borrowed(self, key: str, make: Callable[[], T]) -> Iterator[T]:
+        """One for this key, for the block alone. After an error it is ended."""
+        with self._guard:
+            server = self._kept.pop(key, None)
+        if server is not None and not server.alive:
+            server.close()
+            server = None
+        used = make() if server is None else server
+        try:
+            yield used
+        except BaseException:
+            used.close()
+            raise
+        with self._guard:
+            ended = [self._kept.pop(key)] if key in self._kept else []
+            self._kept[key] = used
+            while len(self._kept) > self._most:
+                ended.append(self._kept.popitem(last=False)[1])
+        for stale in ended:
+            stale.close()
+
+    def close(self) -> None:
+        """End all that are kept."""
+        with self._guard:
+            ended = list(self._kept.values())
+            self._kept.clear()
+        for server in ended:
+            server.close()

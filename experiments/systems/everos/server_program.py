@@ -61,23 +61,23 @@ def _application() -> Any:
     app = create_app()
     root = MemoryRoot.resolve()
 
-    async def entries(given: dict[str, Any]) -> dict[str, Any]:
-        found = []
-        for path in sorted(root.users_dir(given["app"]).rglob("*.md")):
+    async def entries(request: dict[str, Any]) -> dict[str, Any]:
+        rows = []
+        for path in sorted(root.users_dir(request["app"]).rglob("*.md")):
             for entry in (await MarkdownReader.read(path)).entries:
                 read = entry.as_structured()
                 written = {"inline": dict(read.inline), "sections": dict(read.sections)}
-                found.append({"kind": _KINDS[entry.id[:2]], "id": entry.id, **written})
-        return {"entries": found}
+                rows.append({"kind": _KINDS[entry.id[:2]], "id": entry.id, **written})
+        return {"entries": rows}
 
-    async def write(given: dict[str, Any]) -> dict[str, Any]:
-        writer = {"episode": EpisodeWriter, "atomic_fact": AtomicFactWriter}[given["kind"]](root)
-        items = [(item["inline"], item["sections"]) for item in given["items"]]
-        made = await writer.append_entries(given["owner"], items, date=_DAY)
-        return {"ids": [each.format() for each in made]}
+    async def write(request: dict[str, Any]) -> dict[str, Any]:
+        writer = {"episode": EpisodeWriter, "atomic_fact": AtomicFactWriter}[request["kind"]](root)
+        items = [(item["inline"], item["sections"]) for item in request["items"]]
+        new_ids = await writer.append_entries(request["owner"], items, date=_DAY)
+        return {"ids": [new_id.format() for new_id in new_ids]}
 
-    async def idle(given: dict[str, Any]) -> dict[str, Any]:
-        return {"idle": await engine().wait_idle(timeout=given["seconds"])}
+    async def idle(request: dict[str, Any]) -> dict[str, Any]:
+        return {"idle": await engine().wait_idle(timeout=request["seconds"])}
 
     for route in (entries, write, idle):
         app.post(f"/memtune/{route.__name__}")(route)
@@ -93,16 +93,16 @@ def main() -> None:
     """Serve until the input ends."""
     import uvicorn
 
-    said = os.fdopen(os.dup(1), "w")
+    output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    given = json.loads(sys.stdin.buffer.readline())
+    settings = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _change(Path(given["slots"]))
+    _change(Path(settings["slots"]))
     app = _application()
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
-    said.write(json.dumps({"port": bound.getsockname()[1]}) + "\n")
-    said.flush()
+    output.write(json.dumps({"port": bound.getsockname()[1]}) + "\n")
+    output.flush()
     uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run(sockets=[bound])
 
 

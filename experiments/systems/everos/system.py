@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
-from experiments.systems.building_blocks.choices import REPLY_SCHEMA, check_choice, check_least
+from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import REPLY_SCHEMA, Settings, check_choice, check_least
+from experiments.systems.building_blocks.recall import as_context
 from experiments.systems.everos.ingestion import Reader
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.prompts import PROMPTS
-from experiments.systems.everos.search import found_in
-from experiments.systems.everos.server import RELEASE, require
-from experiments.systems.everos.stored_entries import EPISODE, Stored, as_state, from_state
+from experiments.systems.everos.search import EPISODE, Stored, as_state, from_state, matching_ids
+from experiments.systems.everos.server import LIBRARY
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
@@ -22,13 +21,13 @@ from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import Text, noted, noted_again, recalled
+from tracing.systems.texts import noted, noted_again, recalled
 
 METHODS = ("hybrid", "keyword", "vector")
 
 
-@in_worker(requirements=[f"everos=={RELEASE}"], python=("3.12", "3.13"))
-class EverOs:
+@in_worker(requirements=[LIBRARY.requirement], python=("3.12", "3.13"))
+class EverOs(SharedAnswer):
     """The real EverOS 1.5: split into episodes, extract each, store it, extract its facts, search, answer.
 
     Args:
@@ -44,7 +43,7 @@ class EverOs:
 
     name = "everos"
     # Memories built by another release of the library are other memories.
-    version = f"2 with everos {RELEASE}"
+    version = f"2 with everos {LIBRARY.release}"
     prompts = PROMPTS
     operations = (
         OperationSpec("detect_boundaries", "extract", "boundary_detection"),
@@ -54,6 +53,7 @@ class EverOs:
         OperationSpec("search", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings("top_k", "method", "max_tokens", "reply_schema")
 
     def __init__(
         self, *, top_k: int = 5, method: str = "hybrid", max_tokens: int = 1024, reply_schema: str = "embedded"
@@ -69,17 +69,7 @@ class EverOs:
         Raises:
             ConfigError: it is not installed, or another generation.
         """
-        require()
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {
-            "top_k": self.top_k,
-            "method": self.method,
-            "max_tokens": self.max_tokens,
-            "reply_schema": self.reply_schema,
-        }
+        LIBRARY.require()
 
     def enforces_schema(self, *, embedded: bool) -> bool:
         """Whether reply schemas are enforced with such a model, which EverOS does not do."""
@@ -87,16 +77,16 @@ class EverOs:
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
-        said = [
+        caveats = [
             "EverOS counted a token for four bytes, since its table of tokens would be downloaded: where a session is "
             "longer than its limit of 65,536 tokens, it is split elsewhere than by EverOS alone."
         ]
         if self.enforces_schema(embedded=embedded):
-            said.append(
+            caveats.append(
                 "Replies to EverOS's requests were constrained to a JSON schema, where EverOS alone asks for JSON in "
                 "words; with EverOS alone the prompts may do worse."
             )
-        return said
+        return caveats
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation into a new EverOS; a failed call raises, whatever EverOS makes of it."""
@@ -109,24 +99,18 @@ class EverOs:
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what EverOS's search finds."""
         stored, vectors = from_state(memory.state)
-        entries = [Entry(one.id, one.text, (), one.variable) for one in stored]
+        entries = [Entry(item.id, item.text, (), item.variable) for item in stored]
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recalled(one.variable for one in stored)}
+        inputs = {"query": query.variable, "entries": recalled(item.variable for item in stored)}
         with operation("search", kind="retrieval", inputs=inputs) as op:
             ids: list[str] = []
             if stored:
-                asked = question.question
-                ids = found_in(stored, vectors, asked, access, method=self.method, top_k=self.top_k)
-            known = {entry.id: entry for entry in entries}
-            found = [known[each] for each in ids]
-            found = intervening().retrieved(Step("search", op.id), query.variable, entries, found)
-            context = [
-                Text(
-                    entry.text,
-                    op.output("context", entry.text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
-                )
-                for rank, entry in enumerate(found, start=1)
-            ]
+                text = question.question
+                ids = matching_ids(stored, vectors, text, access, method=self.method, top_k=self.top_k)
+            by_id = {entry.id: entry for entry in entries}
+            hits = [by_id[entry_id] for entry_id in ids]
+            hits = intervening().retrieved(Step("search", op.id), query.variable, entries, hits)
+            context = as_context(op, hits)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -138,20 +122,16 @@ class EverOs:
                     fact = noted(text, name="given", kind="fact")
                     with operation("store", inputs={"fact": fact.variable}) as op:
                         name = f"e{len(entries) + 1}"
-                        made = op.output("entry", text, name=name, kind="memory_entry")
-                    entries.append(_episode(name, text, made.id))
+                        output = op.output("entry", text, name=name, kind="memory_entry")
+                    entries.append(_episode(name, text, output.id))
         return _memory(entries, access)
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these episodes."""
-        made = [variable(text, name=f"e{number}", kind="memory_entry") for number, text in enumerate(texts, start=1)]
-        return _memory([_episode(one.name, text, one.id) for one, text in zip(made, texts, strict=True)], access)
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of the search."""
-        return answer_given(question, context, candidate["answer"], access.task)
+        outputs = [variable(text, name=f"e{number}", kind="memory_entry") for number, text in enumerate(texts, start=1)]
+        return _memory(
+            [_episode(output.name, text, output.id) for output, text in zip(outputs, texts, strict=True)], access
+        )
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
@@ -165,7 +145,7 @@ class EverOs:
             asker.boundaries(request, values, noted_again(parts["turns"]))
         else:
             segment = noted_again(parts.get("segment", ()))
-            asker.episode(request, values, segment, [one.variable for one in segment])
+            asker.episode(request, values, segment, [message.variable for message in segment])
 
     def _enforced(self, access: ModelAccess) -> bool:
         return self.enforces_schema(embedded=access.task.settings.embedded)
@@ -183,5 +163,5 @@ def _memory(entries: Sequence[Stored], access: ModelAccess) -> Memory:
     return Memory(as_state(entries, dict(zip(texts, vectors, strict=True))))
 
 
-def _episode(name: str, text: str, made: str) -> Stored:
-    return Stored(name, text, made, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})
+def _episode(name: str, text: str, variable_id: str) -> Stored:
+    return Stored(name, text, variable_id, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})

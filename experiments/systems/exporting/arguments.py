@@ -45,8 +45,8 @@ class Arguments:
         arguments: dict[str, Any] = {}
         for place, template in candidate.items():
             function, _, argument = place.rpartition(".")
-            of_it = arguments.setdefault(function, {}) if function else arguments
-            of_it[argument] = render(template, {})
+            group = arguments.setdefault(function, {}) if function else arguments
+            group[argument] = render(template, {})
         write_text(folder / self.file, json.dumps(arguments, indent=2, ensure_ascii=False) + "\n")
         return dict.fromkeys(candidate, self.file)
 
@@ -63,14 +63,14 @@ class Arguments:
 
     def texts(self, source: str) -> dict[str, str]:
         """The texts of a file, by place."""
-        arguments, found = json_object(source), {}
+        arguments, texts = json_object(source), {}
         for place in self.places:
             function, _, argument = place.name.rpartition(".")
-            of_it = arguments.get(function) if function else arguments
-            text = of_it.get(argument) if isinstance(of_it, dict) else None
+            group = arguments.get(function) if function else arguments
+            text = group.get(argument) if isinstance(group, dict) else None
             if isinstance(text, str):
-                found[place.name] = text
-        return found
+                texts[place.name] = text
+        return texts
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text as a template without placeholders."""
@@ -85,11 +85,7 @@ class Arguments:
         """
         file = str(folder / self.file)
         sent = sent_by(self.library, self.proof, {"arguments": json_object(file)}, reply_by_schema)
-        texts = self.texts(file)
-        return [
-            *(sent.proof(place, text) for place, text in texts.items()),
-            *sent.others([text] for text in texts.values()),
-        ]
+        return sent.proofs({place: [text] for place, text in self.texts(file).items()})
 
 
 _SCHEMA_IN_TEXT = re.compile(r"conforming to this schema:\n```json\n(.*?)\n```", re.DOTALL)
@@ -98,9 +94,11 @@ _SCHEMA_IN_TEXT = re.compile(r"conforming to this schema:\n```json\n(.*?)\n```",
 def reply_by_schema(body: Mapping[str, Any]) -> dict[str, Any]:
     """A reply in the form that a request asks for: a small instance of its schema, or a word."""
     schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
-    told = [found for message in body["messages"] for found in _SCHEMA_IN_TEXT.findall(str(message["content"]))]
-    if schema is None and told:
-        schema = json.loads(told[-1])
+    schemas = [
+        schema_text for message in body["messages"] for schema_text in _SCHEMA_IN_TEXT.findall(str(message["content"]))
+    ]
+    if schema is None and schemas:
+        schema = json.loads(schemas[-1])
     return {"content": "tea" if schema is None else json.dumps(smallest(schema, schema))}
 
 
@@ -115,7 +113,7 @@ def smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
         return schema["enum"][0]
     kind = schema.get("type")
     if kind == "object":
-        return {name: smallest(each, root) for name, each in schema.get("properties", {}).items()}
+        return {name: smallest(property_schema, root) for name, property_schema in schema.get("properties", {}).items()}
     if kind == "array":
         return [smallest(schema["items"], root)] if "items" in schema else []
     return {"integer": 0, "number": 0, "boolean": False, "null": None}.get(str(kind), "tea")

@@ -65,7 +65,7 @@ class ExporterConformance(Conformance):
             sources = [folder] if exporter.recognises(str(folder)) else [folder / file for file in files]
             texts = {name: text for source in sources for name, text in exporter.texts(str(source)).items()}
             for name, text in candidate.items():
-                read = [exporter.template(each, placeholders_of(text)) for each in texts.values()]
+                read = [exporter.template(source_text, placeholders_of(text)) for source_text in texts.values()]
                 if name not in texts and (folder / f"{name}.txt").is_file():
                     # The form has no place for it; an import takes it from beside.
                     read.append((folder / f"{name}.txt").read_bytes().decode())
@@ -87,13 +87,13 @@ class ExporterConformance(Conformance):
     def test_it_says_rightly_which_prompts_it_holds(self) -> None:
         """`prompts` decides which systems it is offered for."""
         exporter = self.exporter()
-        given = set(self.candidate())
+        names = set(self.candidate())
         if isinstance(exporter, HoldsOnly):
-            held = set(exporter.prompts)
-            require(held == given, f"it says that it holds {sorted(held)}, but candidate() has {sorted(given)}")
+            prompts = set(exporter.prompts)
+            require(prompts == names, f"it says that it holds {sorted(prompts)}, but candidate() has {sorted(names)}")
         if isinstance(exporter, HasPlaces):
-            known = {place.name for place in exporter.places}
-            require(given <= known, f"it has the places {sorted(known)}, but candidate() has {sorted(given)}")
+            places = {place.name for place in exporter.places}
+            require(names <= places, f"it has the places {sorted(places)}, but candidate() has {sorted(names)}")
 
 
 def _written(exporter: Exporter, candidate: Candidate) -> Mapping[str, bytes]:

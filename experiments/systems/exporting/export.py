@@ -21,8 +21,7 @@ from experiments.systems.exporting.exporter import (
 )
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import check_fit, losses, placed
-from experiments.systems.exporting.whole_folder import whole_folder
-from experiments.systems.exporting.written_files import write_text
+from experiments.systems.exporting.written_files import whole_folder, write_text
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
 from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt
@@ -127,9 +126,9 @@ def _places(
 
 def _files(exporter: Exporter, candidate: Candidate, at: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Write all prompts, those without a place as text files; prompt → file."""
-    held = written(exporter, {place: candidate[name] for name, place in at.items()}, folder)
+    placed_files = written(exporter, {place: candidate[name] for name, place in at.items()}, folder)
     others = {name: text for name, text in candidate.items() if name not in at}
-    return {**{name: held[place] for name, place in at.items()}, **written(TextFiles(), others, folder)}
+    return {**{name: placed_files[place] for name, place in at.items()}, **written(TextFiles(), others, folder)}
 
 
 def _proven(exporter: Exporter, folder: Path) -> list[str]:
@@ -166,9 +165,9 @@ def _holding(system_name: str, system: MemorySystem, target: str) -> Exporter:
     """
     exporter = open_exporter(target)
     if isinstance(exporter, HoldsOnly) and set(exporter.prompts) != set(system.prompts):
-        held = ", ".join(sorted(exporter.prompts))
+        prompts = ", ".join(sorted(exporter.prompts))
         raise RunError(
-            f"--to {target}: holds the prompts {held}, but {system_name} has {', '.join(system.prompts)}; "
+            f"--to {target}: holds the prompts {prompts}, but {system_name} has {', '.join(system.prompts)}; "
             f"{_fitting(system_name, system)}"
         )
     return exporter
@@ -183,11 +182,11 @@ def known_target(target: str, fitting: Callable[[], str]) -> str:
     Raises:
         RunError: the target or its version is unknown.
     """
-    found = target if is_object(target) else version_of(target)
-    if found is not None:
-        return found
+    full_name = target if is_object(target) else version_of(target)
+    if full_name is not None:
+        return full_name
     name, _, version = target.partition("@")
-    versions = [each for each in EXPORTERS.names() if each.startswith(f"{name}@")]
+    versions = [choice for choice in EXPORTERS.names() if choice.startswith(f"{name}@")]
     if not versions:
         near = did_you_mean(target, EXPORTERS.names())
         raise RunError(f"--to {target}: unknown target{near}; {fitting()}, or by your own as module:Object")
@@ -259,5 +258,5 @@ def own_errors(method: str) -> Iterator[None]:
     except (MemtuneError, OSError):
         raise
     except Exception as error:
-        said = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
-        raise RunError(f"the exporter failed in {method}: {said}") from error
+        reason = excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST)
+        raise RunError(f"the exporter failed in {method}: {reason}") from error

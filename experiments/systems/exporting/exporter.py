@@ -147,7 +147,7 @@ EXPORTERS = PluginRegistry(
 def version_of(name: str) -> str | None:
     """The exporter of this name; of a name without a version (`langmem`), the only version that there is, or None."""
     names = EXPORTERS.names()
-    versions = [each for each in names if each.partition("@")[0] == name]
+    versions = [full_name for full_name in names if full_name.partition("@")[0] == name]
     return name if name in names else versions[0] if len(versions) == 1 else None
 
 
@@ -157,19 +157,19 @@ def open_exporter(name: str) -> Exporter:
     Raises:
         ConfigError: the name is unknown, or it cannot be imported or made, or is not an exporter.
     """
-    found: Any = EXPORTERS.open(name)
-    if inspect.isclass(found) or (callable(found) and not isinstance(found, Exporter)):
+    exporter: Any = EXPORTERS.open(name)
+    if inspect.isclass(exporter) or (callable(exporter) and not isinstance(exporter, Exporter)):
         try:
-            found = found()
+            exporter = exporter()
         except MemtuneError:
             raise
         except Exception as error:
-            said = " ".join(str(error).split())
-            raise ConfigError(f"--to: {name!r}: cannot be made: {type(error).__name__}: {said}") from error
-    if not isinstance(found, Exporter):
-        lacking = [method for method in ("write", "render") if not hasattr(found, method)]
+            reason = " ".join(str(error).split())
+            raise ConfigError(f"--to: {name!r}: cannot be made: {type(error).__name__}: {reason}") from error
+    if not isinstance(exporter, Exporter):
+        lacking = [method for method in ("write", "render") if not hasattr(exporter, method)]
         raise ConfigError(
-            f"--to: {name!r}: a {type(found).__name__} without {', '.join(lacking)} is not an exporter; "
+            f"--to: {name!r}: a {type(exporter).__name__} without {', '.join(lacking)} is not an exporter; "
             "see docs/extending.md"
         )
-    return found
+    return exporter

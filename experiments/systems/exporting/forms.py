@@ -99,8 +99,8 @@ def from_string_template(text: str) -> str:
     for dollar in string.Template.pattern.finditer(text):
         name = dollar["named"] or dollar["braced"]
         if name is None and dollar["escaped"] is None:
-            shown = text[dollar.start() : dollar.start() + 10]
-            raise ContractError(f"the dollar in {shown!r} begins no placeholder; write $$ for a dollar")
+            snippet = text[dollar.start() : dollar.start() + 10]
+            raise ContractError(f"the dollar in {snippet!r} begins no placeholder; write $$ for a dollar")
         parts += [escaped(text[place : dollar.start()]), "$" if name is None else f"{{{name}}}"]
         place = dollar.end()
     return "".join([*parts, escaped(text[place:])])

@@ -1,19 +1,19 @@
-"""Reads the prompts that a system uses today, as the seed of a run: its library's own, or those of a user's files."""
+"""Reads the prompts that a system uses today, as the start of a run: its library's own, or those of a user's files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.exporting.export import own_errors
-from experiments.systems.exporting.exporter import Exporter, HasDefaults, HasPlaces, Reads, open_exporter
+from experiments.systems.exporting.export import FORMAT, MANIFEST, own_errors
+from experiments.systems.exporting.exporter import EXPORTERS, Exporter, HasDefaults, HasPlaces, Reads, open_exporter
 from experiments.systems.exporting.formats.constants import constant_of
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import likeliest, of_stage
-from experiments.systems.exporting.sources import files_of, form_of, own_form, places_of, readable_forms
-from experiments.systems.exporting.whole_folder import whole_folder
+from experiments.systems.exporting.written_files import whole_folder
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem
@@ -99,26 +99,26 @@ class _Reading:
 
     def all(self, mapping: Mapping[str, str], form: str | None) -> Imported:
         names = self._names(mapping)
-        found, problems = {}, []
+        candidate, problems = {}, []
         for prompt, name in names.items():
             contract = self.system.prompts[prompt].contract
             try:
                 text = self.texts[name]
                 with own_errors("template"):
-                    found[prompt] = (
+                    candidate[prompt] = (
                         self.exporter.template(text, contract.placeholders)
                         if isinstance(self.exporter, Reads)
                         else text
                     )
-                wrong = fitted(contract, text).violations(found[prompt])
+                violations = fitted(contract, text).violations(candidate[prompt])
             except ContractError as error:
-                wrong = [str(error)]
-            problems += [f"{prompt} ({name}): {problem}" for problem in wrong]
+                violations = [str(error)]
+            problems += [f"{prompt} ({name}): {problem}" for problem in violations]
         if problems:
             raise ContractError(f"{self.source}: {'; '.join(problems)}")
         beside = self._beside()
         names |= {prompt: f"{prompt}.txt" for prompt in beside if prompt not in names}
-        return Imported({**seed_candidate(self.system.prompts), **beside, **found}, names, form)
+        return Imported({**seed_candidate(self.system.prompts), **beside, **candidate}, names, form)
 
     def _beside(self) -> dict[str, str]:
         """The prompts that an export wrote beside, since the target has no place for them."""
@@ -131,21 +131,21 @@ class _Reading:
         there = ", ".join(self.texts) or "no prompts"
         for prompt, name in mapping.items():
             if prompt not in self.system.prompts:
-                known = ", ".join(self.system.prompts)
-                raise RunError(f"--map {prompt}={name}: {self.system_name} has no such prompt; it has {known}")
+                prompts = ", ".join(self.system.prompts)
+                raise RunError(f"--map {prompt}={name}: {self.system_name} has no such prompt; it has {prompts}")
             if name not in self.texts:
                 raise RunError(f"--map {prompt}={name}: {self.source} has no such text; it has {there}")
-        found = dict(mapping)
+        names = dict(mapping)
         for prompt in self.system.prompts:
             fitting = [name for name in self._looked_for(prompt) if name in self.texts]
             if fitting:
-                found.setdefault(prompt, fitting[0])
-        if not found:
+                names.setdefault(prompt, fitting[0])
+        if not names:
             raise RunError(
                 f"{self.source}: has {there}, but {self.system_name} has the prompts {', '.join(self.system.prompts)}; "
                 "say which is which with --map PROMPT=NAME"
             )
-        return {prompt: found[prompt] for prompt in self.system.prompts if prompt in found}
+        return {prompt: names[prompt] for prompt in self.system.prompts if prompt in names}
 
     def _looked_for(self, prompt: str) -> Iterator[str]:
         """Names that a prompt may have in a source, the likeliest first."""
@@ -165,3 +165,67 @@ class _Reading:
         yield constant_of(prompt)
         yield f"{prompt}.predict"
         yield f"memtune.{self.system_name}.{prompt}"
+
+
+OWN_FORMS = {"mem0": "mem0@1.0"}
+"""System → the exporter that writes for it, where that does not follow from its name."""
+
+_GENERAL = ("rag", "graphiti@0.31", "dspy", "json", "python", "dotenv", "mlflow", "text")
+
+
+def own_form(system_name: str) -> str | None:
+    """The exporter that writes for a system itself: the one of its name, or the only version of that."""
+    versions = [name for name in EXPORTERS.names() if name.partition("@")[0] == system_name]
+    if system_name in EXPORTERS.names():
+        return system_name
+    return versions[0] if len(versions) == 1 else OWN_FORMS.get(system_name)
+
+
+def readable_forms() -> list[str]:
+    """The exporters whose forms can be read."""
+    return [name for name in EXPORTERS.names() if isinstance(open_exporter(name), Reads)]
+
+
+def form_of(source: str, own: str | None) -> str:
+    """The exporter whose form a source has.
+
+    Args:
+        own: the exporter that writes for the system itself, which is asked first.
+
+    Raises:
+        RunError: there is no such source, or it has no known form.
+    """
+    target = _manifest(source).get("target")
+    if target in readable_forms():
+        return str(target)
+    if "://" not in source and not Path(source).exists():
+        raise RunError(f"{source}: no such file or folder; give --from what holds the prompts")
+    for name in dict.fromkeys((*([own] if own is not None else []), *_GENERAL)):
+        exporter = open_exporter(name)
+        if isinstance(exporter, Reads) and exporter.recognises(source):
+            return name
+    raise RunError(f"{source}: prompts in no known form; say which with --format ({', '.join(readable_forms())})")
+
+
+def files_of(source: str) -> list[str]:
+    """The files of an export that is named by its folder, without those beside; any other source itself."""
+    files = [str(entry.get("file")) for entry in _manifest(source).get("prompts", {}).values()]
+    together = dict.fromkeys(name for name in files if not name.endswith(".txt"))
+    return [str(Path(source) / name) for name in together] or [source]
+
+
+def places_of(source: str) -> dict[str, str | None]:
+    """Prompt → the place that it was exported to, None if it is beside; empty for what is no export with places."""
+    prompts = _manifest(source).get("prompts", {})
+    places = {name: str(entry["place"]) if "place" in entry else None for name, entry in prompts.items()}
+    return places if any(places.values()) else {}
+
+
+def _manifest(source: str) -> dict[str, Any]:
+    """The manifest of an export's folder; empty for anything else."""
+    try:
+        manifest = json.loads((Path(source) / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    prompts = manifest.get("prompts") if isinstance(manifest, dict) and manifest.get("format") == FORMAT else None
+    return manifest if isinstance(prompts, dict) and all(isinstance(entry, dict) for entry in prompts.values()) else {}

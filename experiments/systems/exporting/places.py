@@ -39,14 +39,14 @@ class Place:
 
     def problems(self, spec: PromptSpec, text: str) -> list[str]:
         """Why a prompt of a system does not fit here, in plain words; empty if it does."""
-        found, known = placeholders_of(text), self.needs | self.may
-        has = f"its placeholders are {_listed(known)}" if known else "it fills no placeholders"
-        problems = [f"{{{name}}} would be sent as it is written: {has}" for name in sorted(found - known)]
-        problems += [f"the placeholder {{{name}}} is missing" for name in sorted(self.needs - found)]
-        asked = _reply_keys(spec.contract.reply_schema)
-        if asked != self.reply:
+        present, allowed = placeholders_of(text), self.needs | self.may
+        has = f"its placeholders are {_listed(allowed)}" if allowed else "it fills no placeholders"
+        problems = [f"{{{name}}} would be sent as it is written: {has}" for name in sorted(present - allowed)]
+        problems += [f"the placeholder {{{name}}} is missing" for name in sorted(self.needs - present)]
+        reply_keys = _reply_keys(spec.contract.reply_schema)
+        if reply_keys != self.reply:
             reads = f"a JSON object with {_listed(self.reply)}" if self.reply else "no JSON that a prompt describes"
-            wants = f"a JSON object with {_listed(asked)}" if asked else "free text"
+            wants = f"a JSON object with {_listed(reply_keys)}" if reply_keys else "free text"
             problems.append(f"the prompt asks for {wants} as reply, but {reads} is read there")
         problems += [f"the text lacks {marker!r}" for marker in self.markers if marker not in text]
         problems += [f"the text lacks the word {word!r}" for word in self.words if word not in text.lower()]
@@ -74,20 +74,20 @@ def placed(
         RunError: the mapping names an unknown prompt or place, or a place twice; several prompts could go to one
             place; or none has a place.
     """
-    known = {place.name: place for place in places}
+    by_name = {place.name: place for place in places}
     if mapping:
         for prompt, name in mapping.items():
             if prompt not in system.prompts:
                 called = unknown_names([prompt], system.prompts)
                 raise RunError(f"--map {prompt}={name}: {system_name} has no prompt {called}; {_has(system)}")
-            if name not in known:
-                called = unknown_names([name], known)
-                raise RunError(f"--map {prompt}={name}: {target} has no place {called}; it has {', '.join(known)}")
+            if name not in by_name:
+                called = unknown_names([name], by_name)
+                raise RunError(f"--map {prompt}={name}: {target} has no place {called}; it has {', '.join(by_name)}")
         twice = [name for name in mapping.values() if list(mapping.values()).count(name) > 1]
         if twice:
             raise RunError(f"--map: {twice[0]} is given twice, but holds one prompt; leave one out")
         return dict(mapping)
-    chosen = {name: name for name in system.prompts if name in known}
+    chosen = {name: name for name in system.prompts if name in by_name}
     for place in places:
         if place.stage is None or place.name in chosen.values():
             continue
@@ -103,9 +103,9 @@ def placed(
             )
         chosen.update(dict.fromkeys(fitting, place.name))
     if not chosen:
-        wanted = ", ".join(f"{place.name} ({place.stage or 'by --map alone'})" for place in places)
+        listing = ", ".join(f"{place.name} ({place.stage or 'by --map alone'})" for place in places)
         raise RunError(
-            f"--to {target}: it has places for {wanted}, but {_has(system)}; choose with --map PROMPT=PLACE, or take "
+            f"--to {target}: it has places for {listing}, but {_has(system)}; choose with --map PROMPT=PLACE, or take "
             "--to text"
         )
     return {name: chosen[name] for name in system.prompts if name in chosen}
@@ -113,8 +113,8 @@ def placed(
 
 def likeliest(places: Sequence[Place], spec: PromptSpec, stage: Stage | None) -> list[Place]:
     """The places of a stage that read the reply which a prompt asks for; all of the stage if none does."""
-    of_it = [place for place in places if place.stage == stage]
-    return [place for place in of_it if place.reply == _reply_keys(spec.contract.reply_schema)] or of_it
+    candidates = [place for place in places if place.stage == stage]
+    return [place for place in candidates if place.reply == _reply_keys(spec.contract.reply_schema)] or candidates
 
 
 def check_fit(
@@ -132,11 +132,11 @@ def check_fit(
     Raises:
         ContractError: names each prompt, its place and what is wrong.
     """
-    known = {place.name: place for place in places}
+    by_name = {place.name: place for place in places}
     problems = [
         f"{prompt} does not fit {place} of {target}: {problem}"
         for prompt, place in at.items()
-        for problem in known[place].problems(specs[prompt], texts[prompt])
+        for problem in by_name[place].problems(specs[prompt], texts[prompt])
     ]
     if problems:
         raise ContractError("; ".join(problems))
@@ -148,11 +148,11 @@ def losses(target: str, places: Sequence[Place], texts: Mapping[str, str], at: M
     Args:
         at: prompt → place.
     """
-    known = {place.name: place for place in places}
+    by_name = {place.name: place for place in places}
     return [
         f"{prompt}, at {place} of {target}, {loss}."
         for prompt, place in at.items()
-        for loss in known[place].lost(texts[prompt])
+        for loss in by_name[place].lost(texts[prompt])
     ]
 
 

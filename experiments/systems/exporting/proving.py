@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,13 +48,17 @@ class Library:
         Raises:
             ConfigError: it is not installed; the message gives the command that installs it.
         """
-        found = self.here()
-        if found is not None and self.holds(found):
+        version = self.here()
+        if version is not None and self.holds(version):
             return Path(sys.executable)
-        made = None if self.environment is None else self.environment.installed()
-        if self.environment is not None and made is not None and made.requirements == self.environment.requirements:
+        installed = None if self.environment is None else self.environment.installed()
+        if (
+            self.environment is not None
+            and installed is not None
+            and installed.requirements == self.environment.requirements
+        ):
             return self.environment.interpreter
-        raise self._missing(found)
+        raise self._missing(version)
 
     def require(self) -> None:
         """Return if it is in memtune's own environment.
@@ -62,14 +66,14 @@ class Library:
         Raises:
             ConfigError: it is not.
         """
-        found = self.here()
-        if found is None or not self.holds(found):
-            raise self._missing(found)
+        version = self.here()
+        if version is None or not self.holds(version):
+            raise self._missing(version)
 
-    def _missing(self, found: str | None) -> ConfigError:
-        has = "it is not installed" if found is None else f"{found} is installed"
-        wanted = " or ".join(f"{each}x" if each.endswith(".") else each for each in self.versions)
-        return ConfigError(f"this needs {self.package} {wanted}, but {has}: {self.install}")
+    def _missing(self, version: str | None) -> ConfigError:
+        has = "it is not installed" if version is None else f"{version} is installed"
+        releases = " or ".join(f"{prefix}x" if prefix.endswith(".") else prefix for prefix in self.versions)
+        return ConfigError(f"this needs {self.package} {releases}, but {has}: {self.install}")
 
     @property
     def install(self) -> str:
@@ -84,7 +88,9 @@ class Library:
 
     def holds(self, release: str) -> bool:
         """Whether an export is for this release."""
-        return any(release == each or (each.endswith(".") and release.startswith(each)) for each in self.versions)
+        return any(
+            release == prefix or (prefix.endswith(".") and release.startswith(prefix)) for prefix in self.versions
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,46 +100,40 @@ class Sent:
     Attributes:
         release: the package and its version.
         requests: the messages of each chat request, as it put them.
-        said: why the program ended, if it failed; otherwise empty.
+        failure: why the program ended, if it failed; otherwise empty.
     """
 
     release: str
     requests: Sequence[Sequence[Mapping[str, Any]]]
-    said: str
+    failure: str
 
-    def proof(self, place: str, text: str) -> str:
-        """A sentence that says which message holds a prompt whole.
+    def proofs(self, prompts: Mapping[str, Sequence[str]]) -> list[str]:
+        """A sentence for each prompt that says where it was sent, and one on the requests that have none of them.
 
-        Raises:
-            ContractError: none does.
-        """
-        return self.proof_between(place, [text])
-
-    def proof_between(self, place: str, parts: Sequence[str]) -> str:
-        """The same for a prompt with values in it: which message has all its own parts, in their order.
+        Args:
+            prompts: place → the prompt's own parts: its whole text, or what is between the values in it.
 
         Raises:
-            ContractError: none has.
+            ContractError: a prompt is in no request.
         """
+        return [*(self._proof(place, parts) for place, parts in prompts.items()), *self._others(prompts.values())]
+
+    def _proof(self, place: str, parts: Sequence[str]) -> str:
+        """Which message has all parts of a prompt, in their order."""
         for number, messages in enumerate(self.requests, start=1):
             for message in messages:
                 if _holds(_content(message), parts):
                     where = f"the {message['role']} message of request {number} of {self.release}"
                     return f"{place}: all {sum(map(len, parts))} characters are in {where}"
-        why = f" ({self.said})" if self.said else ""
+        why = f" ({self.failure})" if self.failure else ""
         raise ContractError(f"{place}: {self.release} does not send it as it is{why}; the export is unusable")
 
-    def others(self, parts: Iterable[Sequence[str]]) -> list[str]:
-        """A sentence on the requests that have none of the prompts, if there are any, by how their messages begin.
-
-        Args:
-            parts: the own parts of each prompt.
-        """
-        held = list(parts)
+    def _others(self, prompts: Collection[Sequence[str]]) -> list[str]:
+        """On the requests that have none of the prompts, if there are any, by how their messages begin."""
         own = [
             messages
             for messages in self.requests
-            if not any(_holds(_content(message), each) for message in messages for each in held)
+            if not any(_holds(_content(message), prompt) for message in messages for prompt in prompts)
         ]
         if not own:
             return []
@@ -149,7 +149,7 @@ Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Maps the body of a chat request to the message of the reply."""
 
 
-def sent_by(library: Library, proof: Path, given: Mapping[str, Any], reply: Reply) -> Sent:
+def sent_by(library: Library, proof: Path, payload: Mapping[str, Any], reply: Reply) -> Sent:
     """Run a proof, a program that uses a library, and record the chat requests that it makes on loopback.
 
     Its environment has no key, no proxy and an empty home.
@@ -158,10 +158,10 @@ def sent_by(library: Library, proof: Path, given: Mapping[str, Any], reply: Repl
         ConfigError: no environment has the library, or it sent nothing.
     """
     python = library.python()
-    asked: list[Sequence[Mapping[str, Any]]] = []
+    requests: list[Sequence[Mapping[str, Any]]] = []
 
     def chat(request: Request) -> dict[str, Any]:
-        asked.append(request.body["messages"])
+        requests.append(request.body["messages"])
         choice = {"index": 0, "message": {"role": "assistant", **reply(request.body)}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         base = {"id": "1", "object": "chat.completion", "created": 0, "model": "capture"}
@@ -176,43 +176,43 @@ def sent_by(library: Library, proof: Path, given: Mapping[str, Any], reply: Repl
     server = LoopbackServer("capture", {"POST /v1/chat/completions": chat, "POST /v1/embeddings": embed})
     server.start()
     try:
-        release, said = _run(library, python, proof, {**given, "base_url": server.base_url, "key": server.key})
+        release, failure = _run(library, python, proof, {**payload, "base_url": server.base_url, "key": server.key})
     finally:
         server.close()
-    if not asked:
-        raise ConfigError(f"--verify: {release} sent no request ({said or 'it said nothing'}); {library.install}")
-    return Sent(release, tuple(asked), said)
+    if not requests:
+        raise ConfigError(f"--verify: {release} sent no request ({failure or 'it said nothing'}); {library.install}")
+    return Sent(release, tuple(requests), failure)
 
 
 DIMENSIONS = 8
 """Of a vector, if the request names no other number."""
 
 
-def printed_by(library: Library, program: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def printed_by(library: Library, program: Path, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object that a program which uses a library prints last.
 
     Raises:
         ConfigError: no environment has the library, or the program failed.
     """
     python = library.python()
-    done = _ended(library, python, program, given)
+    process = _ended(library, python, program, payload)
     try:
-        found = json.loads(done.stdout.strip().splitlines()[-1])
+        value = json.loads(process.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        found = None
-    if done.returncode != 0 or not isinstance(found, dict):
-        raise ConfigError(f"{library.package} cannot be read ({_last(done.stderr)}); {library.install}")
-    return found
+        value = None
+    if process.returncode != 0 or not isinstance(value, dict):
+        raise ConfigError(f"{library.package} cannot be read ({_last(process.stderr)}); {library.install}")
+    return value
 
 
-def _run(library: Library, python: Path, proof: Path, given: Mapping[str, Any]) -> tuple[str, str]:
+def _run(library: Library, python: Path, proof: Path, payload: Mapping[str, Any]) -> tuple[str, str]:
     """The release that ran, and why it failed, or nothing."""
-    done = _ended(library, python, proof, given)
-    named = [line.removeprefix("release ") for line in done.stdout.splitlines() if line.startswith("release ")]
-    return (named[-1] if named else library.package), ("" if done.returncode == 0 else _last(done.stderr))
+    process = _ended(library, python, proof, payload)
+    named = [line.removeprefix("release ") for line in process.stdout.splitlines() if line.startswith("release ")]
+    return (named[-1] if named else library.package), ("" if process.returncode == 0 else _last(process.stderr))
 
 
-def _ended(library: Library, python: Path, proof: Path, given: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
+def _ended(library: Library, python: Path, proof: Path, payload: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory(prefix="memtune-proof-") as scratch:
         environment = {
             "PATH": os.defpath,
@@ -224,7 +224,7 @@ def _ended(library: Library, python: Path, proof: Path, given: Mapping[str, Any]
         try:
             return subprocess.run(  # noqa: S603 - our own program, without a shell
                 [str(python), "-I", str(proof)],
-                input=json.dumps({**given, "scratch": scratch}),
+                input=json.dumps({**payload, "scratch": scratch}),
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
@@ -247,12 +247,12 @@ def _last(text: str) -> str:
 
 
 def _holds(text: str, parts: Sequence[str]) -> bool:
-    place = 0
+    start = 0
     for part in parts:
-        found = text.find(part, place)
-        if found < 0:
+        position = text.find(part, start)
+        if position < 0:
             return False
-        place = found + len(part)
+        start = position + len(part)
     return True
 
 

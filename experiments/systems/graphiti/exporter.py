@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from experiments.systems.exporting.arguments import reply_by_schema
-from experiments.systems.exporting.formats.python_source import literal, python_constants
+from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import Library, sent_by
 from experiments.systems.exporting.written_files import write_text
@@ -88,7 +88,7 @@ _LOST = {
 MESSAGE, TEXT, JSON = (f"extract_nodes.extract_{kind}" for kind in ("message", "text", "json"))
 EDGE, COMBINED = "extract_edges.edge", "extract_nodes_and_edges.extract_message"
 
-_ASKED = {
+_REQUESTS = {
     MESSAGE: "for the entities of a message",
     TEXT: "for the entities of a text",
     JSON: "for the entities of a JSON episode",
@@ -145,7 +145,7 @@ class GraphitiLibrary:
 
     def warnings(self, texts: Mapping[str, str]) -> list[str]:
         """Where Graphiti extracts by a prompt of its own."""
-        own = [f"{place} ({asked})" for place, asked in _ASKED.items() if place not in texts]
+        own = [f"{place} ({request})" for place, request in _REQUESTS.items() if place not in texts]
         there = [f"Graphiti asks by its own prompts at {', '.join(own)}: no prompt is placed there."] if own else []
         return [*there, _NO_PLACE]
 
@@ -155,8 +155,8 @@ class GraphitiLibrary:
 
     def texts(self, source: str) -> dict[str, str]:
         """The templates of a module, by place; nothing of it is executed."""
-        found = python_constants(str(_module_in(source)))
-        return {place.name: found[place.name] for place in self.places if place.name in found}
+        constants = python_constants(str(_module_in(source)))
+        return {place.name: constants[place.name] for place in self.places if place.name in constants}
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text itself."""
@@ -174,7 +174,7 @@ class GraphitiLibrary:
         module = str((folder / MODULE_FILE).resolve())
         parts = {place: _literals(text) for place, text in self.texts(module).items()}
         sent = sent_by(GRAPHITI, Path(__file__).with_name("proof.py"), {"module": module}, reply_by_schema)
-        return [*(sent.proof_between(place, each) for place, each in parts.items()), *sent.others(parts.values())]
+        return sent.proofs(parts)
 
 
 def _module_in(source: str) -> Path:

@@ -10,7 +10,7 @@ from runpy import run_path
 from typing import Any
 
 
-async def added(given: dict[str, Any]) -> None:
+async def add_episodes(payload: dict[str, Any]) -> None:
     """Add the episodes with the models of the input."""
     from graphiti_core import Graphiti
     from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
@@ -22,14 +22,14 @@ async def added(given: dict[str, Any]) -> None:
     from graphiti_core.nodes import EpisodeType
     from graphiti_core.utils.bulk_utils import RawEpisode
 
-    prompt_library = run_path(given["module"])["prompt_library"]
-    config = LLMConfig(api_key=given["key"], base_url=given["base_url"], model="capture", small_model="capture")
+    prompt_library = run_path(payload["module"])["prompt_library"]
+    config = LLMConfig(api_key=payload["key"], base_url=payload["base_url"], model="capture", small_model="capture")
     graphiti = Graphiti(
-        graph_driver=KuzuDriver(db=f"{given['scratch']}/graph"),
+        graph_driver=KuzuDriver(db=f"{payload['scratch']}/graph"),
         llm_client=OpenAIGenericClient(config=config),
         embedder=OpenAIEmbedder(
             OpenAIEmbedderConfig(
-                api_key=given["key"], base_url=given["base_url"], embedding_model="capture", embedding_dim=8
+                api_key=payload["key"], base_url=payload["base_url"], embedding_model="capture", embedding_dim=8
             )
         ),
         cross_encoder=OpenAIRerankerClient(config=config),
@@ -72,10 +72,10 @@ async def added(given: dict[str, Any]) -> None:
 
 def main() -> None:
     """Add them."""
-    given = json.load(sys.stdin)
+    payload = json.load(sys.stdin)
     print("release graphiti-core", version("graphiti-core"))
     os.environ |= {"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": "8"}
-    asyncio.run(added(given))
+    asyncio.run(add_episodes(payload))
 
 
 main()

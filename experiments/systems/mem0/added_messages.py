@@ -15,7 +15,7 @@ from tracing.systems.texts import Text, noted
 _SPEAKER = re.compile(r"[^\n:]{1,40}:\s+")
 
 
-def added(recorder: Recorder, given: Any) -> list[Text]:
+def messages_added(recorder: Recorder, payload: Any) -> list[Text]:
     """The messages in what `add` was given: those that the trace has, and the others as new ones.
 
     A message is known by its key `id`, which is the id or the name of its variable; else by its text, with or without
@@ -23,12 +23,12 @@ def added(recorder: Recorder, given: Any) -> list[Text]:
     """
     with recorder.lock:
         recorder.settle()
-        known: _Known = recorder.beside.setdefault(_Known, _Known())
-        known.look_at(recorder)
-        return list(known.messages(recorder, given))
+        messages: _RecordedMessages = recorder.beside.setdefault(_RecordedMessages, _RecordedMessages())
+        messages.look_at(recorder)
+        return list(messages.messages(recorder, payload))
 
 
-class _Known:
+class _RecordedMessages:
     """The messages of a recording. The recorder's lock is held."""
 
     def __init__(self) -> None:
@@ -48,36 +48,36 @@ class _Known:
                     self._by_text[form].append(variable)
         self._seen = len(variables)
 
-    def messages(self, recorder: Recorder, given: Any) -> Iterator[Text]:
-        """See `added`."""
-        for item in given if isinstance(given, list) else [given]:
+    def messages(self, recorder: Recorder, payload: Any) -> Iterator[Text]:
+        """See `messages_added`."""
+        for item in payload if isinstance(payload, list) else [payload]:
             facts = item if isinstance(item, Mapping) else {"content": item}
             content, role = facts.get("content"), str(facts.get("role") or "message")
             text = content if isinstance(content, str) else str(content)
-            found = self._by_id.get(str(facts.get("id"))) or self._of(recorder, text)
+            variable = self._by_id.get(str(facts.get("id"))) or self._of(recorder, text)
             lines = [line for line in text.splitlines() if line.strip()]
-            if found is None and len(lines) > 1 and any(self._of(recorder, line) for line in lines):
+            if variable is None and len(lines) > 1 and any(self._of(recorder, line) for line in lines):
                 for line in lines:
                     yield self._text(recorder, line, role, self._of(recorder, line))
             else:
-                yield self._text(recorder, text, role, found)
+                yield self._text(recorder, text, role, variable)
 
     def _of(self, recorder: Recorder, text: str) -> Variable | None:
         """The message with this text: the first that was not added before, or else the last."""
-        shown = recorder.redaction.text(text)
-        alike = next((self._by_text[form] for form in _forms(shown) if form in self._by_text), [])
-        return next((one for one in alike if one.id not in self._taken), alike[-1] if alike else None)
+        redacted = recorder.redaction.text(text)
+        alike = next((self._by_text[form] for form in _forms(redacted) if form in self._by_text), [])
+        return next((variable for variable in alike if variable.id not in self._taken), alike[-1] if alike else None)
 
-    def _text(self, recorder: Recorder, text: str, role: str, known: Variable | None) -> Text:
-        if known is not None:
-            self._taken.add(known.id)
-            return Text(text, known)
+    def _text(self, recorder: Recorder, text: str, role: str, variable: Variable | None) -> Text:
+        if variable is not None:
+            self._taken.add(variable.id)
+            return Text(text, variable)
         while (name := f"{role}{self._counts[role] + 1}") in self._by_id:
             self._counts[role] += 1
-        made = noted(text, name=name, kind="message", role=role)
+        message = noted(text, name=name, kind="message", role=role)
         self.look_at(recorder)
-        self._taken.add(made.variable.id)
-        return made
+        self._taken.add(message.variable.id)
+        return message
 
 
 def _forms(text: str) -> list[str]:

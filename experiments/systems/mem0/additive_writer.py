@@ -1,4 +1,4 @@
-"""Building a memory with Mem0 2.x, recorded step by step through hooks on the instance."""
+"""Building a memory with Mem0 2.x, which adds what it extracts, and changes and removes nothing afterwards."""
 
 from __future__ import annotations
 
@@ -8,116 +8,66 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 from experiments.systems.building_blocks.recall import recorded
-from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
-from experiments.systems.mem0.additive_prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
-from experiments.systems.mem0.connection import USER, ConnectedMemory
+from experiments.systems.mem0.connection import USER
 from experiments.systems.mem0.decisions import json_of, memories_of
-from experiments.systems.mem0.library import TWO
-from tracing.errors import MalformedReplyError, ModelError
+from experiments.systems.mem0.library import V2
+from experiments.systems.mem0.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
+from experiments.systems.mem0.writer import AddCall, Writer
+from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import ActiveOperation, operation, variable
-from tracing.recording.redaction import excerpt
-from tracing.systems.entries import Entry
-from tracing.systems.interventions import Step, intervening
+from tracing.recording.recorder import operation, variable
 from tracing.systems.prompts import Candidate, render
-from tracing.systems.texts import Text, variables_of
+from tracing.systems.texts import variables_of
 
-CONFIG_KEY = "custom_instructions"
-"""Mem0's configuration key for the prompt `instructions`."""
+INSTRUCTIONS_KEY = "custom_instructions"
+"""The configuration key of Mem0 2.x for the prompt `instructions`."""
 
 SYSTEM_PROMPT = "ADDITIVE_EXTRACTION_PROMPT"
-"""The constant of `mem0.memory.main` that the prompt `extract` replaces: there is no key for it."""
+"""The constant of `mem0.memory.main` that the prompt `extract` replaces in Mem0 2.x: there is no key for it."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _UNKNOWN_DATE = "unknown"
 
 
-@dataclass(slots=True)
-class _Step:
-    """One call of `Memory.add`: its input, and its results so far."""
+class AddingWriter(Writer):
+    """Mem0 2.x: what is extracted is added, and nothing is changed or removed afterwards."""
 
-    time: str
-    messages: Sequence[Text] = ()
-    given: Sequence[Text] | None = None
-    facts: list[Text] | None = None
-    shown: dict[str, None] = field(default_factory=dict)
-
-
-class AddingMemory(ConnectedMemory):
-    """Mem0 2.x with both its clients on the gateway."""
-
-    def __init__(self, access: ModelAccess, prompts: Mapping[str, str], *, max_tokens: int) -> None:
-        """See `ConnectedMemory`."""
-        super().__init__(access, prompts, max_tokens=max_tokens, generation=TWO)
-        self._embed_batch = self.memory.embedding_model.embed_batch
-        self.memory.embedding_model.embed_batch = self._embedded_together
-
-    def found(self, query: str, count: int) -> Mapping[str, Any]:
-        """What Mem0's own search returns."""
-        found: Mapping[str, Any] = self.memory.search(query, top_k=count, filters={"user_id": USER})
-        return found
-
-    def _embedded_together(self, texts: Sequence[str], memory_action: str = "add") -> list[list[float]]:
-        # One request for all texts gives vectors that depend on how they were put together.
-        return [self._embedded(text, memory_action) for text in texts]
-
-
-class AddingWriter(AddingMemory):
-    """Adds messages or facts to a new Mem0 2.x, and records extraction and storing."""
+    schema = MEMORIES_SCHEMA
 
     def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
-        """`enforced` says whether a reply schema replaces `json_object`."""
         (name,) = {"extract", "instructions"} & set(candidate)
         text = render(candidate[name], {})
-        super().__init__(access, {CONFIG_KEY: text} if name == "instructions" else {}, max_tokens=max_tokens)
-        self._enforced = enforced
+        prompts = {INSTRUCTIONS_KEY: text} if name == "instructions" else {}
+        super().__init__(access, prompts, max_tokens=max_tokens, enforced=enforced, generation=V2)
         self._system_prompt = text if name == "extract" else None
         self._prompt = variable(candidate[name], name=name, kind="prompt")
-        self._step = _Step("")
-        self._extracted = self._added = self._numbers = 0
-        store = self.memory.vector_store
-        self._search = store.search
-        store.search, store.insert = self._shown, self._new
-        self.memory.llm.generate_response = self._asked
-
-    def read(self, messages: Sequence[Text], time: str) -> None:
-        """Let Mem0 read messages; all have the role `user`.
-
-        Raises:
-            ModelError, BudgetExceededError: a model call failed, even if Mem0 swallowed the error.
-        """
-        self._add([message.text for message in messages], _Step(time, messages=messages))
-
-    def take(self, facts: Sequence[Text], time: str = "") -> None:
-        """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
-        self._add([fact.text for fact in facts], _Step(time, given=facts))
+        self._numbers = 0
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded; before there are any, the messages, for which memories are looked up."""
-        facts = [fact.variable for fact in self._step.facts or () if fact.text == text]
+        facts = self._facts_with(text)
         if facts:
             return {"facts": facts}
         return {"messages": variables_of(self._step.messages)} if self._step.facts is None else {"text": text}
 
-    def _add(self, texts: Sequence[str], step: _Step) -> None:
+    def _add(self, texts: Sequence[str], step: AddCall) -> None:
         self._step, before = step, len(self.entries)
         messages = [{"role": "user", "content": text} for text in texts]
         with self._pinned(step.time):
-            done = self.through(lambda: self.memory.add(messages, user_id=USER))
-        if len(self.entries) - before != len(done["results"]):
+            response = self.through(lambda: self.memory.add(messages, user_id=USER))
+        if len(self.entries) - before != len(response["results"]):
             raise ModelError("mem0 did not store what it says it has stored; its log says why")
 
     @contextlib.contextmanager
     def _pinned(self, time: str) -> Iterator[None]:
         """The library with our system prompt, the session's date for today's, and ids that are the same each time."""
         main = import_module("mem0.memory.main")
-        date = found.group() if (found := _DATE.match(time)) else time or _UNKNOWN_DATE
+        date = match.group() if (match := _DATE.match(time)) else time or _UNKNOWN_DATE
         ask = functools.partial(main.generate_additive_extraction_prompt, current_date=date, timestamp=date)
         ours: dict[str, Any] = {
             "generate_additive_extraction_prompt": ask,
@@ -136,52 +86,37 @@ class AddingWriter(AddingMemory):
         self._numbers += 1
         return uuid.UUID(int=self._numbers)
 
-    def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
-        """Hook of `llm.generate_response`: the only request of an `add` extracts."""
-        step = self._step
-        if step.given is not None:
-            step.facts = list(step.given)
-            return _as_reply([fact.text for fact in step.given], ())
-        schema = MEMORIES_SCHEMA if self._enforced else None
-        messages_read, memories = variables_of(step.messages), recorded([self.entries[each] for each in step.shown])
-        inputs = {"messages": messages_read, "memories": memories, "prompt": self._prompt}
-        with operation("extract_facts", kind="llm", inputs=inputs) as op:
-            reply = self.ask(messages, response_format, schema)
-            try:
-                texts = memories_of(reply)
-            except MalformedReplyError as error:
-                op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
-                texts, reply = [], _as_reply((), ())
-            kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
-            step.facts = [self._fact(op, text) for text in kept]
-        return reply if kept == texts else _as_reply(kept, json_of(reply)["memory"])
+    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+        """The only request of an `add` extracts."""
+        return self._extract(messages, response_format)
 
-    def _fact(self, op: ActiveOperation, text: str) -> Text:
-        self._extracted += 1
-        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
+    def _inputs(self) -> dict[str, Any]:
+        return {"memories": recorded([self.entries[key] for key in self._step.shown_ids]), "prompt": self._prompt}
 
-    def _shown(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:
-        """Hook of `vector_store.search`: what it finds for the messages is what the extraction request shows."""
+    def _facts_in(self, reply: str) -> list[str]:
+        return memories_of(reply)
+
+    def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
+        return _as_reply(facts, json_of(reply)["memory"] if reply else ())
+
+    def _on_search(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:  # type: ignore[override]
+        """What it finds for the messages is what the extraction request shows."""
         hits = self._search(query=query, vectors=vectors, top_k=top_k, filters=filters)
-        self._step.shown.update((hit.id, None) for hit in hits)
+        self._step.shown_ids.update((hit.id, None) for hit in hits)
         return hits
 
-    def _new(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
-        """Hook of `vector_store.insert`; sets the times, so that they are reproducible."""
+    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        """Sets the times, so that they are reproducible."""
         times = {"created_at": self._step.time, "updated_at": self._step.time}
         self._insert(vectors=vectors, payloads=[{**payload, **times} for payload in payloads], ids=ids)
         for vector, payload, key in zip(vectors, payloads, ids, strict=True):
-            text = payload["data"]
-            about = [fact.variable for fact in self._step.facts or () if fact.text == text]
-            with operation("store", inputs={"fact": about}) as op:
+            with operation("store", inputs={"fact": self._facts_with(payload["data"])}) as op:
                 self._added += 1
-                name = f"m{self._added}"
-                stored = op.output("entry", text, name=name, kind="memory_entry")
-                self.entries[key] = Entry(name, text, tuple(vector), stored.id)
+                self._enter(op, key, payload["data"], vector)
 
 
 def _as_reply(texts: Sequence[str], items: Sequence[Mapping[str, Any]]) -> str:
     """A reply with these texts; one that an item has, keeps what else is in it."""
-    known = {item.get("text"): item for item in reversed(items)}
-    memories = [{**known.get(text, {ATTRIBUTED: BY}), "id": str(n), "text": text} for n, text in enumerate(texts)]
+    by_text = {item.get("text"): item for item in reversed(items)}
+    memories = [{**by_text.get(text, {ATTRIBUTED: BY}), "id": str(n), "text": text} for n, text in enumerate(texts)]
     return json.dumps({"memory": memories})

@@ -56,6 +56,8 @@ class ConnectedMemory:
         self._embed = self.memory.embedding_model.embed
         self._insert = self.memory.vector_store.insert
         self.memory.embedding_model.embed = self._embedded
+        if generation is library.V2:
+            self.memory.embedding_model.embed_batch = self._embedded_together
 
     def __enter__(self) -> Self:
         return self
@@ -81,13 +83,10 @@ class ConnectedMemory:
             ModelError, BudgetExceededError: the query could not be embedded.
         """
         self._cross_threads("_search_vector_store")
-        found = self.through(lambda: self.found(query, count))
-        return [self.entries[hit["id"]] for hit in found["results"]]
-
-    def found(self, query: str, count: int) -> Mapping[str, Any]:
-        """What Mem0's own search returns."""
-        found: Mapping[str, Any] = self.memory.search(query, user_id=USER, limit=count)
-        return found
+        two = self.generation is library.V2
+        settings = {"filters": {"user_id": USER}, "top_k": count} if two else {"user_id": USER, "limit": count}
+        response = self.through(lambda: self.memory.search(query, **settings))
+        return [self.entries[hit["id"]] for hit in response["results"]]
 
     def through(self, call: Callable[[], R]) -> R:
         """What `call` returns, unless one of its model calls failed.
@@ -134,6 +133,10 @@ class ConnectedMemory:
             self._failures.append(error)  # Mem0 may swallow it
             raise
         return vector
+
+    def _embedded_together(self, texts: Sequence[str], memory_action: str = "add") -> list[list[float]]:
+        # One request for all texts gives vectors that depend on how they were put together.
+        return [self._embedded(text, memory_action) for text in texts]
 
     @contextlib.contextmanager
     def _call(self, part: Any, *, schema: Mapping[str, Any] | None = None, query: bool = False) -> Iterator[None]:

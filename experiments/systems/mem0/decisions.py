@@ -63,13 +63,13 @@ def facts_of(reply: str, *, finds_json: bool = True) -> list[str]:
     if not isinstance(value, dict) or "facts" not in value:
         raise MalformedReplyError("the reply has no key 'facts'")
     try:
-        found = normalize_facts(value["facts"])
+        facts = normalize_facts(value["facts"])
     except TypeError as error:
         raise MalformedReplyError(f"'facts' is not a list ({error})") from None
-    if not all(isinstance(fact, str) for fact in found):
+    if not all(isinstance(fact, str) for fact in facts):
         raise MalformedReplyError("a fact is not a text")
-    check_count(found, "facts")
-    return list(dict.fromkeys(found))
+    check_count(facts, "facts")
+    return list(dict.fromkeys(facts))
 
 
 def memories_of(reply: str) -> list[str]:
@@ -88,7 +88,7 @@ def memories_of(reply: str) -> list[str]:
     return list(dict.fromkeys(item["text"] for item in items if item.get("text")))
 
 
-def decisions_of(reply: str, facts: Sequence[str], shown: int, *, finds_json: bool = True) -> list[Decision]:
+def decisions_of(reply: str, facts: Sequence[str], memory_count: int, *, finds_json: bool = True) -> list[Decision]:
     """The decisions in the reply to an update, in the order in which Mem0 carries them out.
 
     Mem0 lets the model reword and merge the texts, and list old memories too. An item is assigned to the fact it
@@ -104,10 +104,10 @@ def decisions_of(reply: str, facts: Sequence[str], shown: int, *, finds_json: bo
     if not isinstance(items, list):
         raise MalformedReplyError("'memory' is not a list")
     check_count(items, "decisions")
-    found = [decision for item in items if (decision := _decision(item, facts, shown)) is not None]
-    decided = {number for decision in found for number in decision.facts}
-    left = [number for number in range(len(facts)) if number not in decided]
-    return [*found, *(Decision("NONE", None, facts[number], (number,)) for number in left)]
+    decisions = [decision for item in items if (decision := _decision(item, facts, memory_count)) is not None]
+    decided = {number for decision in decisions for number in decision.facts}
+    untouched = [number for number in range(len(facts)) if number not in decided]
+    return [*decisions, *(Decision("NONE", None, facts[number], (number,)) for number in untouched)]
 
 
 def left_alone(facts: Sequence[str], problem: str) -> list[Decision]:
@@ -123,12 +123,12 @@ def reply_of(decisions: Sequence[Decision]) -> str:
     return json.dumps({"memory": items})
 
 
-def _decision(item: Any, facts: Sequence[str], shown: int) -> Decision | None:
+def _decision(item: Any, facts: Sequence[str], memory_count: int) -> Decision | None:
     if not isinstance(item, dict) or not isinstance(item.get("text"), str) or not item["text"]:
         return None
     text, event, named = item["text"], item.get("event"), item.get("id")
     # Mem0 knows the memories it showed by these texts; a number finds none of them.
-    target = int(named) if named in [str(number) for number in range(shown)] else None
+    target = int(named) if named in [str(number) for number in range(memory_count)] else None
     about = _about(text, facts)
     if event == "NONE" and text not in facts:
         # An old memory, listed as unchanged.
@@ -143,8 +143,8 @@ def _decision(item: Any, facts: Sequence[str], shown: int) -> Decision | None:
 def _about(text: str, facts: Sequence[str]) -> tuple[int, ...]:
     if text in facts:
         return (facts.index(text),)
-    wanted = _words(text)
-    shared = [len(wanted & _words(fact)) for fact in facts]
+    words = _words(text)
+    shared = [len(words & _words(fact)) for fact in facts]
     best = max(shared, default=0)
     return (shared.index(best),) if best else tuple(range(len(facts)))
 

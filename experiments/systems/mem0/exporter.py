@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.formats.literal_templates import escaped
-from experiments.systems.exporting.formats.python_source import literal, python_constants
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import Library, printed_by, sent_by
 from experiments.systems.exporting.written_files import read_text, write_text
-from experiments.systems.mem0 import generations as systems
 from experiments.systems.mem0 import library
 from experiments.systems.mem0 import reply_schemas as replies
-from experiments.systems.mem0.additive_prompts import ATTRIBUTED
-from experiments.systems.mem0.additive_system import Mem0Two
+from experiments.systems.mem0.prompts import ATTRIBUTED
+from experiments.systems.mem0.system import Mem0First, Mem0One, Mem0Two
 from experiments.systems.worker.isolated import environment_of
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, render
 
+_PROOF = Path(__file__).with_name("proof.py")
 CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
 
 FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
@@ -63,9 +63,9 @@ class Generation:
 def _two_prompts(*, json_told: bool) -> tuple[Place, ...]:
     # From 1.0.6 on, Mem0 itself adds that the reply is JSON; an endpoint that is asked for a JSON object and finds the
     # word in no message refuses the request.
-    told = ("json",) if json_told else ()
+    words = ("json",) if json_told else ()
     return (
-        Place(FACTS, "extract", reply=frozenset({"facts"}), markers=("facts",), words=told),
+        Place(FACTS, "extract", reply=frozenset({"facts"}), markers=("facts",), words=words),
         # A preamble: Mem0 adds what may be decided and how to reply.
         Place(UPDATE, "update", reply=frozenset({"memory"})),
     )
@@ -77,9 +77,9 @@ def _library(system: type) -> Library:
     return Library(library.PACKAGE, (generation.prefix,), environment_of(system))
 
 
-FIRST = Generation("mem0@0.1", _library(systems.Mem0First), _two_prompts(json_told=True))
-ONE = Generation("mem0@1.0", _library(systems.Mem0One), _two_prompts(json_told=False))
-TWO = Generation(
+V0 = Generation("mem0@0.1", _library(Mem0First), _two_prompts(json_told=True))
+V1 = Generation("mem0@1.0", _library(Mem0One), _two_prompts(json_told=False))
+V2 = Generation(
     "mem0@2",
     _library(Mem0Two),
     (
@@ -94,7 +94,7 @@ TWO = Generation(
         ),
     ),
 )
-GENERATIONS = (FIRST, ONE, TWO)
+GENERATIONS = (V0, V1, V2)
 
 _REPLIES: tuple[dict[str, Any], ...] = (
     {"facts": ["Ada likes tea"], "memory": [{"id": "0", "text": "Ada likes tea"}]},
@@ -108,13 +108,12 @@ class Mem0Settings:
     For generations that ask for any JSON object there is a module that holds replies to a schema, to be used or not.
     """
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
+    generation: Generation
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The places of this generation; another one's keys would be ignored without a word."""
-        return self._generation.places
+        return self.generation.places
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
         """Write the rendered texts: for Mem0 they are no templates, and braces are plain."""
@@ -135,7 +134,7 @@ class Mem0Settings:
     def recognises(self, source: str) -> bool:
         """Whether it is a configuration of Mem0 with a key for a prompt, of whatever generation."""
         try:
-            return bool(_known(source)) if Path(source).is_file() else False
+            return bool(_placed_texts(source)) if Path(source).is_file() else False
         except RunError:
             return False
 
@@ -145,15 +144,19 @@ class Mem0Settings:
         Raises:
             RunError: it has only keys of another generation.
         """
-        found, own = _known(source), {place.name for place in self.places}
-        others = sorted(set(found) - own)
+        texts, own = _placed_texts(source), {place.name for place in self.places}
+        others = sorted(set(texts) - own)
         if others:
-            others_of = next(each.name for each in GENERATIONS if others[0] in {place.name for place in each.places})
+            others_of = next(
+                generation.name
+                for generation in GENERATIONS
+                if others[0] in {place.name for place in generation.places}
+            )
             raise RunError(
-                f"{source}: {others[0]} is a prompt of {others_of}, which {self._generation.name} ignores; "
+                f"{source}: {others[0]} is a prompt of {others_of}, which {self.generation.name} ignores; "
                 f"import it for {others_of}, or use {' or '.join(sorted(own))}"
             )
-        return found
+        return texts
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text as a template without placeholders."""
@@ -164,8 +167,7 @@ class Mem0Settings:
 
         A custom prompt cannot keep that line up to date.
         """
-        program = Path(__file__).with_name("shipped_prompts.py")
-        prompts = printed_by(self._generation.proved_in, program, {"generation": self._generation.name})
+        prompts = printed_by(self.generation.proved_in, _PROOF, {"generation": self.generation.name})
         return {place: str(text) for place, text in prompts.items()}
 
     def prove(self, folder: Path) -> list[str]:
@@ -176,20 +178,19 @@ class Mem0Settings:
             ConfigError: the library is not installed, or another generation.
         """
         texts = self._written(folder)
-        given = {
+        payload = {
             "settings": {place: text for place, text in texts.items() if place != WHOLE},
             "module": str((folder / MODULE_FILE).resolve()) if WHOLE in texts else None,
             "replies": str((folder / REPLIES_FILE).resolve()) if UPDATE in texts else None,
         }
-        asked, forms = iter(_REPLIES), list[str]()
+        replies_left, forms = iter(_REPLIES), list[str]()
 
         def reply(body: Mapping[str, Any]) -> Mapping[str, Any]:
             forms.append(body.get("response_format", {}).get("type", "text"))
-            return {"content": json.dumps(next(asked, _REPLIES[-1]))}
+            return {"content": json.dumps(next(replies_left, _REPLIES[-1]))}
 
-        sent = sent_by(self._generation.proved_in, Path(__file__).with_name("proof.py"), given, reply)
-        proofs = [sent.proof(place, text) for place, text in texts.items()]
-        proofs += sent.others([text] for text in texts.values())
+        sent = sent_by(self.generation.proved_in, _PROOF, payload, reply)
+        proofs = sent.proofs({place: [text] for place, text in texts.items()})
         if UPDATE in texts:
             if set(forms) != {"json_schema"}:
                 raise ContractError(f"{REPLIES_FILE}: {sent.release} asked for replies as {', '.join(forms)}")
@@ -198,10 +199,10 @@ class Mem0Settings:
 
     def _written(self, folder: Path) -> dict[str, str]:
         files = [folder / name for name in (CONFIG_FILE, MODULE_FILE)]
-        return {place: text for file in files if file.is_file() for place, text in _known(str(file)).items()}
+        return {place: text for file in files if file.is_file() for place, text in _placed_texts(str(file)).items()}
 
 
-def _known(source: str) -> dict[str, str]:
+def _placed_texts(source: str) -> dict[str, str]:
     """The texts of a file that belong to places of any generation."""
     places = {place.name for generation in GENERATIONS for place in generation.places}
     return {name: text for name, text in _texts(source).items() if name in places}
@@ -215,37 +216,34 @@ def _texts(source: str) -> dict[str, str]:
 
     try:
         # JSON first: YAML's reader would not take every JSON string.
-        found = json.loads(read_text(path)) if path.suffix == ".json" else yaml.safe_load(read_text(path))
+        settings = json.loads(read_text(path)) if path.suffix == ".json" else yaml.safe_load(read_text(path))
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise RunError(f"{source}: no configuration ({said}); give Mem0's JSON, YAML or Python") from None
-    return dict(_strings(found))
+        reason = " ".join(str(error).split())
+        raise RunError(f"{source}: no configuration ({reason}); give Mem0's JSON, YAML or Python") from None
+    return dict(_strings(settings))
 
 
 def _strings(value: object) -> list[tuple[str, str]]:
     """Keys with texts, the outer ones last, so that they count."""
     if not isinstance(value, dict):
         return []
-    inner = [pair for each in value.values() for pair in _strings(each)]
+    inner = [pair for item in value.values() for pair in _strings(item)]
     return inner + [(str(key), text) for key, text in value.items() if isinstance(text, str)]
 
 
 class Mem0FirstSettings(Mem0Settings):
     """Mem0 0.1.x."""
 
-    def __init__(self) -> None:
-        super().__init__(FIRST)
+    generation = V0
 
 
 class Mem0OneSettings(Mem0Settings):
     """Mem0 1.0.x."""
 
-    def __init__(self) -> None:
-        super().__init__(ONE)
+    generation = V1
 
 
 class Mem0TwoSettings(Mem0Settings):
     """Mem0 2.x."""
 
-    def __init__(self) -> None:
-        super().__init__(TWO)
+    generation = V2

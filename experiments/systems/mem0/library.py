@@ -44,12 +44,12 @@ class Generation:
 
 _TWO_PROMPTS = frozenset({"custom_fact_extraction_prompt", "custom_update_memory_prompt"})
 
-FIRST = Generation("0.1.", "0.1.118", _TWO_PROMPTS, finds_json=False, remedy="memtune system install mem0@0.1")
-ONE = Generation("1.0.", "1.0.11", _TWO_PROMPTS, finds_json=True, remedy="pip install 'memtune[mem0]'")
-TWO = Generation(
+V0 = Generation("0.1.", "0.1.118", _TWO_PROMPTS, finds_json=False, remedy="memtune system install mem0@0.1")
+V1 = Generation("1.0.", "1.0.11", _TWO_PROMPTS, finds_json=True, remedy="pip install 'memtune[mem0]'")
+V2 = Generation(
     "2.", "2.2.1", frozenset({"custom_instructions"}), finds_json=True, remedy="memtune system install mem0@2"
 )
-GENERATIONS = (FIRST, ONE, TWO)
+GENERATIONS = (V0, V1, V2)
 
 _loading = threading.Lock()
 _loaded: list[Any] = []
@@ -60,14 +60,14 @@ def installed_version() -> str | None:
     return libraries.installed_version(PACKAGE)
 
 
-def require(generation: Generation = ONE) -> None:
+def require(generation: Generation = V1) -> None:
     """Return if the library can be loaded.
 
     Raises:
         ConfigError: it is not installed, or another generation, whose prompts have other names.
     """
-    found, remedy = installed_version(), generation.remedy
-    libraries.require_generation(PACKAGE, found, generation.prefix, by="mem0", remedy=remedy)
+    release, remedy = installed_version(), generation.remedy
+    libraries.require_generation(PACKAGE, release, generation.prefix, by="mem0", remedy=remedy)
 
 
 def require_keys(keys: Collection[str], generation: Generation) -> None:
@@ -78,8 +78,8 @@ def require_keys(keys: Collection[str], generation: Generation) -> None:
     """
     for key in keys:
         if key not in generation.prompt_keys:
-            known = next((each for each in GENERATIONS if key in each.prompt_keys), None)
-            belongs = f"a key of {PACKAGE} {known.prefix}x" if known is not None else "no key of a prompt"
+            owner = next((candidate for candidate in GENERATIONS if key in candidate.prompt_keys), None)
+            belongs = f"a key of {PACKAGE} {owner.prefix}x" if owner is not None else "no key of a prompt"
             raise ConfigError(
                 f"{key}: {belongs}, which {generation.prefix}x ignores without a word; "
                 f"use {', '.join(sorted(generation.prompt_keys))}"
@@ -92,12 +92,14 @@ def recordable(memory: Any) -> Generation:
     Raises:
         ConfigError: the library is of another generation, or this is none of its memories.
     """
-    found = installed_version()
-    generation = next((one for one in (ONE, TWO) if found is not None and found.startswith(one.prefix)), None)
+    release = installed_version()
+    generation = next(
+        (candidate for candidate in (V1, V2) if release is not None and release.startswith(candidate.prefix)), None
+    )
     if generation is None:
         raise ConfigError(
-            f"instrument.mem0 records {PACKAGE} {ONE.prefix}x and {TWO.prefix}x, but {found or 'none'} is installed; "
-            f"install one of them, such as {ONE.requirement} or {TWO.requirement}, which it was tried with"
+            f"instrument.mem0 records {PACKAGE} {V1.prefix}x and {V2.prefix}x, but {release or 'none'} is installed; "
+            f"install one of them, such as {V1.requirement} or {V2.requirement}, which it was tried with"
         )
     if not all(hasattr(memory, part) for part in ("add", "search", "llm", "embedding_model", "vector_store")):
         raise ConfigError(
@@ -107,7 +109,7 @@ def recordable(memory: Any) -> Generation:
     return generation
 
 
-def load(generation: Generation = ONE) -> Any:
+def load(generation: Generation = V1) -> Any:
     """The module `mem0`.
 
     Raises:
@@ -146,7 +148,7 @@ def open_memory(
     embedding_model: str,
     temperature: float = 0.0,
     max_tokens: int = 1024,
-    generation: Generation = ONE,
+    generation: Generation = V1,
 ) -> Any:
     """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint.
 
@@ -176,7 +178,7 @@ def open_memory(
             **prompts,
         }
     )
-    if generation == FIRST:
+    if generation == V0:
         # It always asks for a number of dimensions, which not every model can be asked for.
         import openai
 

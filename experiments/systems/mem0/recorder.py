@@ -11,10 +11,10 @@ from inspect import iscoroutinefunction
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
-from experiments.systems.mem0.added_messages import added
+from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN, read_reply
+from experiments.systems.mem0.added_messages import messages_added
 from experiments.systems.mem0.decisions import Decided, Decision, decisions_of, facts_of, left_alone, memories_of
-from experiments.systems.mem0.library import TWO, recordable
+from experiments.systems.mem0.library import V2, recordable
 from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
 from tracing.instrument.openai_calls import openai
@@ -49,7 +49,7 @@ def mem0(memory: Any) -> Instrumentation:
     """
     instrumentation = Instrumentation()
     generation = recordable(memory)
-    _Observer(memory, decides=generation is not TWO).attach(instrumentation.replace)
+    _Observer(memory, decides=generation is not V2).attach(instrumentation.replace)
     for part in (memory.llm, memory.embedding_model):
         client = getattr(part, "client", None)
         if client is not None and type(client).__module__.partition(".")[0] == "openai":
@@ -63,7 +63,7 @@ class _Step:
 
     messages: Sequence[Text]
     facts: list[Text] | None = None
-    shown: dict[str, Variable] = field(default_factory=dict)
+    shown_entries: dict[str, Variable] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
 
 
@@ -113,11 +113,11 @@ class _Observer:
             if not iscoroutinefunction(getattr(memory, name)):
                 replace(memory, inner, _arriving(crossing))
             replace(memory, name, self._outer(around, takes, crossing))
-        replace(memory.llm, "generate_response", self._hook(self._asked))
-        replace(store, "search", self._hook(self._shown))
-        replace(store, "insert", self._hook(self._inserted))
-        replace(store, "update", self._hook(self._updated))
-        replace(store, "delete", self._hook(self._deleted))
+        replace(memory.llm, "generate_response", self._hook(self._on_request))
+        replace(store, "search", self._hook(self._on_search))
+        replace(store, "insert", self._hook(self._on_insert))
+        replace(store, "update", self._hook(self._on_update))
+        replace(store, "delete", self._hook(self._on_delete))
 
     def _hook(self, recorded: Callable[..., Any]) -> Callable[[Any], Any]:
         """A wrapper that calls the original alone if nothing is recorded."""
@@ -164,8 +164,8 @@ class _Observer:
     # --- add and search --------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _adding(self, given: Any) -> Iterator[Callable[[Any], None]]:
-        messages = added(_recorder(), given)
+    def _adding(self, payload: Any) -> Iterator[Callable[[Any], None]]:
+        messages = messages_added(_recorder(), payload)
         with operation("add", kind="memory", inputs={"messages": variables_of(messages)}):
             token = self._step.set(_Step(messages))
             try:
@@ -191,7 +191,7 @@ class _Observer:
 
     # --- the model -------------------------------------------------------------------------------------------------
 
-    def _asked(self, original: Any) -> Any:
+    def _on_request(self, original: Any) -> Any:
         """Of the requests of an `add` that ask for JSON the first extracts, the second decides where there is one.
 
         Those that ask for a text describe an image or sum up what an agent did, and are part of the `add`.
@@ -205,7 +205,7 @@ class _Observer:
                 prompts = [self._prompt("extract", messages[0]["content"])]
                 inputs: dict[str, Any] = {"messages": variables_of(step.messages), "prompt": prompts}
                 if not self._decides:
-                    inputs["memories"] = list(step.shown.values())
+                    inputs["memories"] = list(step.shown_entries.values())
                     own = getattr(self._memory, "custom_instructions", None)
                     prompts += [self._prompt("instructions", own)] if own else []
                 with operation("extract_facts", kind="llm", inputs=inputs) as op:
@@ -219,9 +219,9 @@ class _Observer:
         return ask
 
     def _decide(self, step: _Step, ask: Callable[[], Any]) -> Any:
-        texts, memories = [fact.text for fact in step.facts or ()], list(step.shown.values())
+        texts, memories = [fact.text for fact in step.facts or ()], list(step.shown_entries.values())
         facts = variables_of(step.facts or ())
-        targets, prompt = list(step.shown), self._prompt("update", _update_prompt(self._memory))
+        targets, prompt = list(step.shown_entries), self._prompt("update", _update_prompt(self._memory))
         with operation("update_memory", kind="llm", inputs={"facts": facts, "memories": memories, "prompt": prompt}):
             reply = ask()
             for decision in _decisions(str(reply), texts, len(memories)):
@@ -231,31 +231,31 @@ class _Observer:
                         op.annotate(malformed=decision.problem, reply=excerpt(str(reply), LONGEST_SHOWN))
                     target = None if decision.target is None else targets[decision.target]
                     value = {"event": decision.event, "target": target, "text": decision.text}
-                    made = op.output("decision", value, name="decision")
-                    step.decided.append(Decided(decision, target, about, made))
+                    output = op.output("decision", value, name="decision")
+                    step.decided.append(Decided(decision, target, about, output))
         return reply
 
     def _prompt(self, name: str, text: str) -> Variable:
-        known = self._prompts.setdefault(_recorder(), {})
-        if text not in known:
-            known[text] = variable(text, name=name, kind="prompt")
-        return known[text]
+        prompts = self._prompts.setdefault(_recorder(), {})
+        if text not in prompts:
+            prompts[text] = variable(text, name=name, kind="prompt")
+        return prompts[text]
 
     # --- the store -------------------------------------------------------------------------------------------------
 
-    def _shown(self, original: Any) -> Any:
+    def _on_search(self, original: Any) -> Any:
         """What is found for the new facts is what the update request shows, each once."""
 
         def search(*args: Any, **kwargs: Any) -> Any:
             hits, step = original(*args, **kwargs), self._step.get()
             if step is not None:
                 for hit in hits:
-                    step.shown[hit.id] = self._entry(hit.id, (hit.payload or {}).get("data"))
+                    step.shown_entries[hit.id] = self._entry(hit.id, (hit.payload or {}).get("data"))
             return hits
 
         return search
 
-    def _inserted(self, original: Any) -> Any:
+    def _on_insert(self, original: Any) -> Any:
         def insert(vectors: Any, payloads: Any = None, ids: Any = None, **others: Any) -> Any:
             stored = list(zip(ids or (), payloads or (), strict=False))
             if len(stored) == 1:
@@ -275,7 +275,7 @@ class _Observer:
     def _entered(self, op: ActiveOperation, key: str, payload: Mapping[str, Any]) -> None:
         self._keep(key, op.output("entry", payload.get("data"), name=key, kind="memory_entry"))
 
-    def _updated(self, original: Any) -> Any:
+    def _on_update(self, original: Any) -> Any:
         def update(vector_id: Any, vector: Any = None, payload: Any = None, **others: Any) -> Any:
             text, before = (payload or {}).get("data"), self._entries.get(_recorder(), {}).get(vector_id)
             if text is None or (before is not None and before.value == _recorder().redaction.text(str(text))):
@@ -283,13 +283,13 @@ class _Observer:
                 return original(vector_id=vector_id, vector=vector, payload=payload, **others)
             with self._stored("UPDATE", text, vector_id) as op:
                 result = original(vector_id=vector_id, vector=vector, payload=payload, **others)
-                made = op.output("entry", text, name=vector_id, kind="memory_entry", previous=before)
-                self._keep(vector_id, made)
+                output = op.output("entry", text, name=vector_id, kind="memory_entry", previous=before)
+                self._keep(vector_id, output)
             return result
 
         return update
 
-    def _deleted(self, original: Any) -> Any:
+    def _on_delete(self, original: Any) -> Any:
         def delete(vector_id: Any, **others: Any) -> Any:
             before = self._entries.get(_recorder(), {}).pop(vector_id, None)
             with self._stored("DELETE", None, vector_id) as op:
@@ -308,18 +308,18 @@ class _Observer:
                 step.decided.remove(decided)
                 return operation("store", inputs={"fact": decided.facts, "decision": decided.variable})
         texts = (*(step.facts or ()), *step.messages) if step is not None else ()
-        return operation("store", inputs={"fact": [one.variable for one in texts if one.text == text]})
+        return operation("store", inputs={"fact": [source.variable for source in texts if source.text == text]})
 
     def _entry(self, key: str, text: Any) -> Variable:
         """The variable of a stored memory; it may have been stored before anything was recorded."""
-        known = self._entries.get(_recorder(), {}).get(key)
-        if known is None:
-            known = variable(text, name=key, kind="memory_entry")
-            self._keep(key, known)
-        return known
+        entry = self._entries.get(_recorder(), {}).get(key)
+        if entry is None:
+            entry = variable(text, name=key, kind="memory_entry")
+            self._keep(key, entry)
+        return entry
 
-    def _keep(self, key: str, made: Variable) -> None:
-        self._entries.setdefault(_recorder(), {})[key] = made
+    def _keep(self, key: str, entry: Variable) -> None:
+        self._entries.setdefault(_recorder(), {})[key] = entry
 
 
 def _arriving(crossing: _Crossing) -> Callable[[Any], Any]:
@@ -340,18 +340,13 @@ def _recorder() -> Recorder:
 
 
 def _facts(op: ActiveOperation, reply: Any, read: Callable[[str], list[str]]) -> list[Text]:
-    try:
-        texts = read(str(reply))
-    except MalformedReplyError as error:
-        op.annotate(malformed=str(error), reply=excerpt(str(reply), LONGEST_SHOWN))
-        texts = []
-    numbered = enumerate(texts, start=1)
+    numbered = enumerate(read_reply(read, str(reply), op) or (), start=1)
     return [Text(text, op.output("facts", text, name=f"fact{n}", kind="fact")) for n, text in numbered]
 
 
-def _decisions(reply: str, facts: Sequence[str], shown: int) -> Sequence[Decision]:
+def _decisions(reply: str, facts: Sequence[str], memory_count: int) -> Sequence[Decision]:
     try:
-        return decisions_of(reply, facts, shown)
+        return decisions_of(reply, facts, memory_count)
     except MalformedReplyError as error:
         return left_alone(facts, str(error))
 

@@ -1,20 +1,27 @@
-"""Mem0 as a memory system: its own `add` builds, its own search recalls, and the shared answer operation replies."""
+"""Mem0 as a memory system: its own `add` builds, its own search recalls, and the shared answer operation replies.
+
+Mem0 1.0.x runs in this process, or as 0.1.x and 2.x do in an environment of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
-from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
-from experiments.systems.building_blocks.choices import REPLY_SCHEMA, check_choice, check_least
+from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import REPLY_SCHEMA, Settings, check_choice, check_least
 from experiments.systems.building_blocks.facts import MAX_FACTS
-from experiments.systems.building_blocks.recall import as_context, given_entries, recorded
+from experiments.systems.building_blocks.recall import as_context, entries_of, memory_of, memory_of_texts, recorded
+from experiments.systems.mem0.additive_writer import AddingWriter
 from experiments.systems.mem0.connection import ConnectedMemory
-from experiments.systems.mem0.library import ONE, installed_version, require
-from experiments.systems.mem0.prompts import PROMPTS, library_prompts
-from experiments.systems.mem0.writer import Writer
+from experiments.systems.mem0.library import PACKAGE, V0, V1, V2, installed_version, require
+from experiments.systems.mem0.prompts import CHOICES, PROMPTS, library_prompts, prompts_of
+from experiments.systems.mem0.writer import DecidingWriter, Writer
+from experiments.systems.worker import in_worker
+from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
+from tracing.suggestions import unknown_names
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
@@ -26,7 +33,7 @@ from tracing.systems.texts import noted, noted_again
 SEED_CHOICES = ("short", "library")
 
 
-class AnyMem0:
+class AnyMem0(SharedAnswer):
     """What the generations of Mem0 have in common: the library is there, builds, is searched and answers.
 
     Args:
@@ -39,7 +46,7 @@ class AnyMem0:
         ConfigError: `reply_schema` is none of the known choices, or a number is too small.
     """
 
-    generation = ONE
+    generation = V1
     prompts: Mapping[str, PromptSpec] = PROMPTS
     operations: Sequence[OperationSpec]
 
@@ -56,16 +63,6 @@ class AnyMem0:
             ConfigError: it is not installed, or another generation.
         """
         require(self.generation)
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {
-            "top_k": self.top_k,
-            "window": self.window,
-            "max_tokens": self.max_tokens,
-            "reply_schema": self.reply_schema,
-        }
 
     def enforces_schema(self, *, embedded: bool) -> bool:
         """Whether reply schemas are enforced with such a model, which Mem0 alone does not do."""
@@ -89,21 +86,21 @@ class AnyMem0:
                         turns = dialogue.turns[start : start + self.window]
                         messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in turns]
                         writer.read(messages, dialogue.time)
-            return _state(writer.entries.values())
+            return memory_of(writer.entries.values())
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what Mem0's search finds."""
-        entries = [Entry.from_json(data) for data in memory.state["entries"]]
+        entries = entries_of(memory)
         query = noted(question.question, name=question.id, kind="query")
         inputs = {"query": query.variable, "entries": recorded(entries)}
         with (
-            self._connected(access) as restored,
+            ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation) as restored,
             operation("retrieve", kind="retrieval", inputs=inputs) as op,
         ):
             restored.restore(entries)
-            found = restored.search(question.question, self.top_k)
-            found = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, found)
-            context = as_context(op, found)
+            hits = restored.search(question.question, self.top_k)
+            hits = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, hits)
+            context = as_context(op, hits)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -114,25 +111,14 @@ class AnyMem0:
                     facts = [noted(text, name="given", kind="fact") for text in texts]
                     for start in range(0, len(facts), MAX_FACTS):
                         writer.take(facts[start : start + MAX_FACTS])
-            return _state(writer.entries.values())
+            return memory_of(writer.entries.values())
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these facts."""
-        vectors = access.embedding.embed(texts) if texts else []
-        return _state(given_entries(texts, vectors, "m"))
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of a search."""
-        return answer_given(question, context, candidate["answer"], access.task)
+        return memory_of_texts(texts, "m", access.embedding)
 
     def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
-        enforced = self.enforces_schema(embedded=access.task.settings.embedded)
-        return Writer(access, candidate, max_tokens=self.max_tokens, enforced=enforced, generation=self.generation)
-
-    def _connected(self, access: ModelAccess) -> ConnectedMemory:
-        return ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)
+        raise NotImplementedError
 
 
 class Mem0(AnyMem0):
@@ -159,6 +145,7 @@ class Mem0(AnyMem0):
         OperationSpec("retrieve", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings("top_k", "window", "max_tokens", "reply_schema")
 
     def __init__(
         self,
@@ -178,8 +165,11 @@ class Mem0(AnyMem0):
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
-        said = super().caveats(embedded=embedded)
-        return said and [*said, "An export's mem0_replies.py constrains the replies of your Mem0 in the same way."]
+        caveats = super().caveats(embedded=embedded)
+        return caveats and [
+            *caveats,
+            "An export's mem0_replies.py constrains the replies of your Mem0 in the same way.",
+        ]
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
@@ -188,14 +178,109 @@ class Mem0(AnyMem0):
         with self._writer(candidate, access) as writer:
             if prompt == "extract":
                 return writer.extract_again(noted_again(parts["conversation"]))
-            shown = noted_again(parts.get("memories", ()))
-            vectors = [access.embedding.embed([memory.text])[0] for memory in shown]
+            memories = noted_again(parts.get("memories", ()))
+            vectors = [access.embedding.embed([memory.text])[0] for memory in memories]
             entries = [
                 Entry(memory.variable.name, memory.text, tuple(vector), memory.variable.id)
-                for memory, vector in zip(shown, vectors, strict=True)
+                for memory, vector in zip(memories, vectors, strict=True)
             ]
             return writer.decide_again(noted_again(parts["fact"]), entries)
 
+    def _writer(self, candidate: Candidate, access: ModelAccess) -> DecidingWriter:
+        enforced = self.enforces_schema(embedded=access.task.settings.embedded)
+        return DecidingWriter(
+            access, candidate, max_tokens=self.max_tokens, enforced=enforced, generation=self.generation
+        )
 
-def _state(entries: Any) -> Memory:
-    return Memory({"entries": [entry.as_json() for entry in entries]})
+
+class _InItsEnvironment(Mem0):
+    """Mem0 without the prompts of the installed library, which this process does not have.
+
+    Args:
+        top_k: memories given to the answer.
+        window: turns given to one `Memory.add`.
+        max_tokens: maximum length of a reply of extraction and update.
+        reply_schema: when reply schemas replace the `json_object` that Mem0 asks for; see `Mem0`.
+
+    Raises:
+        ConfigError: `reply_schema` is none of the known choices.
+    """
+
+    def __init__(
+        self, *, top_k: int = 4, window: int = 4, max_tokens: int = 1024, reply_schema: str = "embedded"
+    ) -> None:
+        super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
+        self.version = f"1 with {PACKAGE} {self.generation.release}"
+
+
+@in_worker(requirements=[V0.requirement])
+class Mem0First(_InItsEnvironment):
+    """The real Mem0 0.1.x in its own environment."""
+
+    name = "mem0@0.1"
+    generation = V0
+
+
+@in_worker(requirements=[V1.requirement])
+class Mem0One(_InItsEnvironment):
+    """The real Mem0 1.0.x in its own environment."""
+
+    name = "mem0@1.0"
+    generation = replace(V1, remedy="memtune system install mem0@1.0")
+
+
+@in_worker(requirements=[V2.requirement])
+class Mem0Two(AnyMem0):
+    """The real Mem0 2.x in its own environment: extract, store, search, answer.
+
+    Without the models of fastembed and spaCy, which it would download, its search is semantic only.
+
+    Args:
+        top_k: memories given to the answer.
+        window: turns given to one `Memory.add`.
+        max_tokens: maximum length of a reply of the extraction.
+        reply_schema: when a reply schema replaces the `json_object` that Mem0 asks for; see `Mem0`.
+        tuned: what is tuned of the extraction: its whole "system" prompt, which is a constant of the library, or the
+            "instructions" that it appends, which are a key of its configuration.
+
+    Raises:
+        ConfigError: `reply_schema` or `tuned` is none of these.
+    """
+
+    name = "mem0@2"
+    generation = V2
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        OperationSpec("store", "update", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "tuned")
+
+    def __init__(
+        self,
+        *,
+        top_k: int = 4,
+        window: int = 4,
+        max_tokens: int = 1024,
+        reply_schema: str = "embedded",
+        tuned: str = "system",
+    ) -> None:
+        super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
+        if tuned not in CHOICES:
+            unknown = unknown_names([tuned], CHOICES)
+            raise ConfigError(f"system_settings.tuned: unknown: {unknown}; choose one of {', '.join(CHOICES)}")
+        self.tuned, self.prompts = tuned, prompts_of(tuned)
+        self.operations = (OperationSpec("extract_facts", "extract", CHOICES[tuned].name), *type(self).operations[1:])
+        self.version = f"1 with {PACKAGE} {self.generation.release}"
+
+    def caveats(self, *, embedded: bool) -> list[str]:
+        """Caveats about results with this system, one sentence each."""
+        return [
+            *super().caveats(embedded=embedded),
+            "Mem0 searched by meaning alone: its keyword search and its entities need models that it downloads.",
+        ]
+
+    def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
+        enforced = self.enforces_schema(embedded=access.task.settings.embedded)
+        return AddingWriter(access, candidate, max_tokens=self.max_tokens, enforced=enforced)

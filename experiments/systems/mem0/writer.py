@@ -1,20 +1,28 @@
-"""Building a memory with Mem0, recorded step by step through hooks on the instance."""
+"""Building a memory with Mem0, recorded step by step through hooks on the instance; and with a Mem0 before 2.0."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from experiments.systems.building_blocks.recall import recorded
-from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
+from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN, read_reply
 from experiments.systems.mem0.connection import USER, ConnectedMemory, id_of
-from experiments.systems.mem0.decisions import Decided, Decision, decisions_of, facts_of, left_alone, reply_of
+from experiments.systems.mem0.decisions import (
+    Decided,
+    Decision,
+    decisions_of,
+    facts_of,
+    left_alone,
+    reply_of,
+)
 from experiments.systems.mem0.library import Generation
 from experiments.systems.mem0.prompts import EXTRACT_PROMPT
 from experiments.systems.mem0.reply_schemas import update_schema
 from tracing.errors import MalformedReplyError, ModelError
+from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import ActiveOperation, operation, variable
 from tracing.recording.redaction import excerpt
@@ -24,7 +32,7 @@ from tracing.systems.prompts import Candidate, render
 from tracing.systems.texts import Text, variables_of
 
 CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}
-"""Prompt name → Mem0's configuration key for it."""
+"""Prompt name → the configuration key for it of Mem0 before 2.0."""
 
 
 def native_prompts(candidate: Candidate) -> dict[str, str]:
@@ -33,57 +41,146 @@ def native_prompts(candidate: Candidate) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class _Step:
+class AddCall:
     """One call of `Memory.add`: its input, and its results so far; `alone`: nothing follows from the model's reply."""
 
     time: str
     messages: Sequence[Text] = ()
-    given: Sequence[Text] | None = None
+    preset_facts: Sequence[Text] | None = None
     facts: list[Text] | None = None
-    shown: dict[str, None] = field(default_factory=dict)
+    shown_ids: dict[str, None] = field(default_factory=dict)
     decided: list[Decided] = field(default_factory=list)
     alone: bool = False
 
 
 class Writer(ConnectedMemory):
-    """Adds messages or facts to a new Mem0, and records extraction, decisions and storing."""
+    """Adds messages or facts to a new Mem0, and records what it extracts and stores."""
+
+    schema: ClassVar[Mapping[str, Any] | None]
+    """Form of the reply to an extraction."""
 
     def __init__(
-        self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool, generation: Generation
+        self,
+        access: ModelAccess,
+        prompts: Mapping[str, str],
+        *,
+        max_tokens: int,
+        enforced: bool,
+        generation: Generation,
     ) -> None:
-        """`enforced` says whether reply schemas replace `json_object`."""
-        super().__init__(access, native_prompts(candidate), max_tokens=max_tokens, generation=generation)
+        """`enforced` says whether reply schemas replace `json_object`; for the others see `ConnectedMemory`."""
+        super().__init__(access, prompts, max_tokens=max_tokens, generation=generation)
         self._enforced = enforced
-        self._prompts = {name: variable(candidate[name], name=name, kind="prompt") for name in CONFIG_KEYS}
-        self._step = _Step("")
+        self._step = AddCall("")
         self._extracted = self._added = 0
         store = self.memory.vector_store
-        self._search, self._update, self._delete = store.search, store.update, store.delete
-        store.search, store.insert, store.update, store.delete = self._shown, self._new, self._changed, self._dropped
-        self.memory.llm.generate_response = self._asked
+        self._search = store.search
+        store.search, store.insert = self._on_search, self._on_insert
+        self.memory.llm.generate_response = self._on_request
 
     def read(self, messages: Sequence[Text], time: str) -> None:
-        """Let Mem0 read messages; all have the role `user`, the only one that it extracts from.
+        """Let Mem0 read messages; all have the role `user`, the only one that it extracts from before 2.0.
 
         Raises:
             ModelError, BudgetExceededError: a model call failed, even if Mem0 swallowed the error.
         """
-        self._add([message.text for message in messages], _Step(time, messages=messages))
+        self._add([message.text for message in messages], AddCall(time, messages=messages))
 
     def take(self, facts: Sequence[Text], time: str = "") -> None:
         """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
-        self._add([fact.text for fact in facts], _Step(time, given=facts))
+        self._add([fact.text for fact in facts], AddCall(time, preset_facts=facts))
+
+    def _add(self, texts: Sequence[str], step: AddCall) -> None:
+        raise NotImplementedError
+
+    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+        """Hook of `llm.generate_response`."""
+        raise NotImplementedError
+
+    def _on_search(self, query: str, vectors: Any, **settings: Any) -> Any:
+        """Hook of `vector_store.search`."""
+        raise NotImplementedError
+
+    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        """Hook of `vector_store.insert`."""
+        raise NotImplementedError
+
+    def _inputs(self) -> dict[str, Any]:
+        """Inputs of an extraction beside the messages."""
+        raise NotImplementedError
+
+    def _facts_in(self, reply: str) -> list[str]:
+        """The facts that Mem0 finds in the reply to an extraction."""
+        raise NotImplementedError
+
+    def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
+        """A reply to an extraction with these facts, made of another one."""
+        raise NotImplementedError
+
+    def _extract(self, messages: Any, response_format: Any) -> str:
+        step = self._step
+        if step.preset_facts is not None:
+            step.facts = list(step.preset_facts)
+            return self._reply_with([fact.text for fact in step.preset_facts])
+        messages_read = variables_of(step.messages)
+        inputs = {"messages": messages_read, **self._inputs()}
+        with operation("extract_facts", kind="llm", inputs=inputs) as op:
+            reply = self.ask(messages, response_format, self.schema if self._enforced else None)
+            texts = read_reply(self._facts_in, reply, op)
+            if texts is None:
+                texts, reply = [], self._reply_with([])
+            facts = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
+            step.facts = [self._fact(op, text) for text in facts]
+        if step.alone:
+            return self._reply_with([])
+        return reply if facts == texts else self._reply_with(facts, reply)
+
+    def _fact(self, op: ActiveOperation, text: str) -> Text:
+        self._extracted += 1
+        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
+
+    def _enter(self, op: ActiveOperation, key: str, text: str, vector: Sequence[float]) -> None:
+        """Record the entry that was added last."""
+        name = f"m{self._added}"
+        self.entries[key] = Entry(
+            name, text, tuple(vector), op.output("entry", text, name=name, kind="memory_entry").id
+        )
+
+    def _facts_with(self, text: str) -> list[Variable]:
+        return [fact.variable for fact in self._step.facts or () if fact.text == text]
+
+
+class DecidingWriter(Writer):
+    """Mem0 before 2.0: a second request of an `add` decides what happens because of each fact."""
+
+    schema = EXTRACT_PROMPT.contract.reply_schema
+
+    def __init__(
+        self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool, generation: Generation
+    ) -> None:
+        super().__init__(
+            access, native_prompts(candidate), max_tokens=max_tokens, enforced=enforced, generation=generation
+        )
+        self._prompts = {name: variable(candidate[name], name=name, kind="prompt") for name in CONFIG_KEYS}
+        store = self.memory.vector_store
+        self._update, self._delete = store.update, store.delete
+        store.update, store.delete = self._on_update, self._on_delete
 
     def extract_again(self, messages: Sequence[Text]) -> None:
         """Let Mem0 read recorded messages, and do nothing with the facts that it finds. Raises as `read`."""
-        self._add([message.text for message in messages], _Step("", messages=messages, alone=True))
+        self._add([message.text for message in messages], AddCall("", messages=messages, alone=True))
 
-    def decide_again(self, facts: Sequence[Text], shown: Sequence[Entry]) -> None:
+    def decide_again(self, facts: Sequence[Text], memories: Sequence[Entry]) -> None:
         """Let a new Mem0 decide on recorded facts and the memories shown, and do nothing of it. Raises as `read`."""
-        self.restore(shown)
-        self._add([fact.text for fact in facts], _Step("", given=facts, alone=True))
+        self.restore(memories)
+        self._add([fact.text for fact in facts], AddCall("", preset_facts=facts, alone=True))
 
-    def _add(self, texts: Sequence[str], step: _Step) -> None:
+    def embedding_of(self, text: str) -> Mapping[str, Any]:
+        """The fact that is embedded, or the text if the model reworded it."""
+        facts = self._facts_with(text)
+        return {"facts": facts} if facts else {"text": text}
+
+    def _add(self, texts: Sequence[str], step: AddCall) -> None:
         self._step = step
         self._cross_threads("_add_to_vector_store")
         messages = [{"role": "user", "content": text} for text in texts]
@@ -91,98 +188,76 @@ class Writer(ConnectedMemory):
         if step.alone:
             return
         # An earlier item of the same reply may remove the entry of an update or deletion; an addition cannot fail.
-        lost = next((left.decision.text for left in step.decided if left.decision.event == "ADD"), None)
+        lost = next((pending.decision.text for pending in step.decided if pending.decision.event == "ADD"), None)
         if lost is not None:
             raise ModelError(f"mem0 should have added {lost!r} but did not; its log says why")
 
-    def embedding_of(self, text: str) -> Mapping[str, Any]:
-        """The fact that is embedded, or the text if the model reworded it."""
-        facts = [fact.variable for fact in self._step.facts or () if fact.text == text]
-        return {"facts": facts} if facts else {"text": text}
-
-    def _asked(self, messages: Any, response_format: Any = None, **others: Any) -> str:
-        """Hook of `llm.generate_response`: the first request of an `add` extracts, the second decides."""
+    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+        """The first request of an `add` extracts, the second decides."""
         if self._step.facts is None:
             return self._extract(messages, response_format)
         return self._decide(messages, response_format)
 
-    def _extract(self, messages: Any, response_format: Any) -> str:
-        step = self._step
-        if step.given is not None:
-            step.facts = list(step.given)
-            return json.dumps({"facts": [fact.text for fact in step.given]})
-        schema = EXTRACT_PROMPT.contract.reply_schema if self._enforced else None
-        messages_read = variables_of(step.messages)
-        inputs = {"messages": messages_read, "prompt": self._prompts["extract"]}
-        with operation("extract_facts", kind="llm", inputs=inputs) as op:
-            reply = self.ask(messages, response_format, schema)
-            try:
-                texts = facts_of(reply, finds_json=self.generation.finds_json)
-            except MalformedReplyError as error:
-                op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
-                texts, reply = [], json.dumps({"facts": []})
-            kept = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
-            step.facts = [self._fact(op, text) for text in kept]
-        if step.alone:
-            return json.dumps({"facts": []})
-        return reply if kept == texts else json.dumps({"facts": kept})
+    def _inputs(self) -> dict[str, Any]:
+        return {"prompt": self._prompts["extract"]}
 
-    def _fact(self, op: ActiveOperation, text: str) -> Text:
-        self._extracted += 1
-        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
+    def _facts_in(self, reply: str) -> list[str]:
+        return facts_of(reply, finds_json=self.generation.finds_json)
+
+    def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
+        return json.dumps({"facts": list(facts)})
 
     def _decide(self, messages: Any, response_format: Any) -> str:
         step = self._step
         facts = variables_of(step.facts or ())
         texts = [fact.text for fact in step.facts or ()]
-        shown = [self.entries[each] for each in step.shown]
-        memories, prompt = recorded(shown), self._prompts["update"]
-        schema = update_schema(texts, len(shown)) if self._enforced else None
+        entries = [self.entries[entry_id] for entry_id in step.shown_ids]
+        memories, prompt = recorded(entries), self._prompts["update"]
+        schema = update_schema(texts, len(entries)) if self._enforced else None
         # One request decides on all new facts; blame needs to know what was decided on each.
         inputs = {"facts": facts, "memories": memories, "prompt": prompt}
         with operation("update_memory", kind="llm", inputs=inputs):
             reply = self.ask(messages, response_format, schema)
             try:
-                made = decisions_of(reply, texts, len(shown), finds_json=self.generation.finds_json)
+                model_decisions = decisions_of(reply, texts, len(entries), finds_json=self.generation.finds_json)
                 answered = reply
             except MalformedReplyError as error:
-                made, answered = left_alone(texts, str(error)), reply_of(())
+                model_decisions, answered = left_alone(texts, str(error)), reply_of(())
             decisions: list[Decision] = []
-            for decision in made:
+            for decision in model_decisions:
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:
                         op.annotate(malformed=decision.problem, reply=excerpt(reply, LONGEST_SHOWN))
-                    decision = _intervened(Step("decide_update", op.id), decision, texts, shown)
+                    decision = _intervened(Step("decide_update", op.id), decision, texts, entries)
                     decisions.append(decision)
-                    target = None if decision.target is None else shown[decision.target].id
+                    target = None if decision.target is None else entries[decision.target].id
                     value = {"event": decision.event, "target": target}
                     recorded_as = op.output("decision", value, name="decision", kind="value")
                     step.decided.append(Decided(decision, target, about, recorded_as))
         if step.alone:
             return reply_of(())
-        return answered if decisions == made else reply_of(decisions)
+        return answered if decisions == model_decisions else reply_of(decisions)
 
-    def _shown(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
-        """Hook of `vector_store.search`: what it finds for the new facts is what the update request shows."""
+    def _on_search(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:  # type: ignore[override]
+        """What it finds for the new facts is what the update request shows."""
         # All memories that were shown together are shown again, for whichever fact they were found.
         most = max(limit, len(self.entries)) if self._step.alone else limit
         hits = self._search(query=query, vectors=vectors, limit=most, filters=filters)
-        self._step.shown.update((hit.id, None) for hit in hits)
+        self._step.shown_ids.update((hit.id, None) for hit in hits)
         return hits
 
-    def _new(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
-        """Hook of `vector_store.insert`; sets the id and the times, so that they are reproducible."""
+    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        """Sets the id and the times, so that they are reproducible."""
         (vector,), (payload,) = vectors, payloads
         with self._stored("ADD", payload["data"]) as op:
             self._added += 1
-            pinned, name = id_of(self._added), f"m{self._added}"
+            pinned = id_of(self._added)
             times = {"created_at": self._step.time, "updated_at": self._step.time}
             self._insert(vectors=[vector], payloads=[{**payload, **times}], ids=[pinned])
-            stored = op.output("entry", payload["data"], name=name, kind="memory_entry")
-            self.entries[pinned] = Entry(name, payload["data"], tuple(vector), stored.id)
+            self._enter(op, pinned, payload["data"], vector)
 
-    def _changed(self, vector_id: str, vector: Any = None, payload: Any = None) -> None:
+    def _on_update(self, vector_id: str, vector: Any = None, payload: Any = None) -> None:
         """Hook of `vector_store.update`."""
         old = self.entries[vector_id]
         with self._stored("UPDATE", payload["data"], old.id) as op:
@@ -192,7 +267,7 @@ class Writer(ConnectedMemory):
             )
             self.entries[vector_id] = Entry(old.id, payload["data"], tuple(vector), stored.id)
 
-    def _dropped(self, vector_id: str) -> None:
+    def _on_delete(self, vector_id: str) -> None:
         """Hook of `vector_store.delete`."""
         old = self.entries[vector_id]
         with self._stored("DELETE", None, old.id) as op:
@@ -210,13 +285,13 @@ class Writer(ConnectedMemory):
         return operation("store")
 
 
-def _intervened(step: Step, decision: Decision, texts: Sequence[str], shown: Sequence[Entry]) -> Decision:
+def _intervened(step: Step, decision: Decision, texts: Sequence[str], memories: Sequence[Entry]) -> Decision:
     """A decision as it is carried out; an unchanged one keeps its problem."""
-    target = None if decision.target is None else shown[decision.target].id
-    made = Change(decision.event, target, decision.text)
+    target = None if decision.target is None else memories[decision.target].id
+    proposal = Change(decision.event, target, decision.text)
     fact = " ".join(texts[number] for number in decision.facts)
-    change = intervening().decided(step, fact, shown, made)
-    if change == made:
+    change = intervening().decided(step, fact, memories, proposal)
+    if change == proposal:
         return decision
-    number = next((at for at, entry in enumerate(shown) if entry.id == change.target), None)
+    number = next((at for at, entry in enumerate(memories) if entry.id == change.target), None)
     return Decision(change.event, number, change.text, decision.facts)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from experiments.systems.memori import augmentation, proof
 from experiments.systems.memori.augmentation import PROMPTS_FILE
-from experiments.systems.memori.prompts import PROMPTS
+from experiments.systems.memori.ingestion import PROMPTS
+from experiments.systems.memori.library import LIBRARY
 from experiments.systems.memori.proof import AUGMENTATION_FILE
 from experiments.systems.memori.system import Memori
+from experiments.systems.worker.environment import result_of
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.programs import said_by
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.seeding import check_seeds
@@ -41,11 +42,11 @@ class MemoriAugmentation:
 
     def prove(self, folder: Path) -> list[str]:
         """See `proof.prove`; in the environment of Memori, unless it is installed here."""
-        if proof.here():
+        if LIBRARY.is_here():
             return proof.prove(folder)
         environment = environment_of(Memori)
         assert environment is not None  # noqa: S101 - it is decorated so
-        return list(said_by(proof.__name__, [str(folder.absolute())], environment))
+        return list(result_of(proof.__name__, [str(folder.absolute())], environment))
 
     def recognises(self, source: str) -> bool:
         """Whether it is a `memori.json`, or a folder with one."""
@@ -58,12 +59,12 @@ class MemoriAugmentation:
             RunError: it cannot be read, or is not a JSON object of texts.
         """
         try:
-            found = json.loads(_file_in(source).read_bytes())
+            texts = json.loads(_file_in(source).read_bytes())
         except (OSError, ValueError) as error:
             raise RunError(f"{source}: cannot be read ({error}); give a {PROMPTS_FILE} that memtune exported") from None
-        if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise RunError(f"{source}: not a JSON object of texts; give a {PROMPTS_FILE} that memtune exported")
-        return found
+        return texts
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text itself."""

@@ -1,4 +1,7 @@
-"""Reads a conversation into Memori, exchange by exchange, and records what it recalls, extracts and stores."""
+"""Reads a conversation into Memori, exchange by exchange, and records what it recalls, extracts and stores.
+
+The prompt of the extraction is ours: that of Memori's cloud is not public.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.building_blocks.facts import facts_told
+from experiments.systems.building_blocks.answering import ANSWER_PROMPT
+from experiments.systems.building_blocks.facts import FACTS_PROMPT, Extractor
 from experiments.systems.building_blocks.recall import recorded
-from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PromptedAugmentation
-from experiments.systems.memori.connection import ConnectedMemori
-from experiments.systems.memori.prompts import EXTRACT_PROMPT
-from tracing.errors import BudgetExceededError, MalformedReplyError, MemorySystemError, MemtuneError
-from tracing.graph.elements import Variable
+from experiments.systems.memori.library import ConnectedMemori
+from tracing.errors import BudgetExceededError, MemorySystemError, MemtuneError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, variable
-from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import DialogueSession
-from tracing.systems.interventions import Step, intervening
-from tracing.systems.prompts import render
-from tracing.systems.session_times import moment_of
+from tracing.recording.recorder import operation
+from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.texts import Text, noted, variables_of
+
+PROMPTS = {prompt.name: prompt for prompt in (FACTS_PROMPT, ANSWER_PROMPT)}
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class Reader(ConnectedMemori):
 
     def __init__(self, access: ModelAccess, path: Path, entity: str, template: str, *, max_tokens: int) -> None:
         super().__init__(access, path, entity)
-        self._extractor = Extractor(access, template, max_tokens)
+        self._extractor = Extractor(FACTS_PROMPT, template, access, max_tokens=max_tokens)
         self._failures: list[MemtuneError] = []
         self._exchange = _Exchange(())
         self.memori.augmentation.augmentations = [_Recorded(self)]
@@ -64,19 +63,19 @@ class Reader(ConnectedMemori):
         for start in range(0, len(dialogue.turns), window):
             turns = dialogue.turns[start : start + window]
             self._exchange = _Exchange([noted(turn.spoken, name=turn.id, kind="message") for turn in turns])
-            messages = [{"role": "user", "content": message.text} for message in self._said()]
+            messages = [{"role": "user", "content": message.text} for message in self._request()]
             client.chat.completions.create(model=self._access.task.settings.model, messages=messages)
             self._settle()
 
     def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Hook: record what Memori recalls for an exchange and puts before it."""
-        query, entries = self._said()[-1].variable, recorded([fact.entry for fact in self.stored.values()])
+        query, entries = self._request()[-1].variable, recorded([fact.entry for fact in self.stored.values()])
         with operation("recall", kind="retrieval", inputs={"query": query, "entries": entries}) as op:
             injected = inject()
             first = injected["messages"][0]
             if first["role"] == "system":
-                made = op.output("context", first["content"], name="memori_context", kind="context")
-                self._exchange.context = Text(first["content"], made)
+                output = op.output("context", first["content"], name="memori_context", kind="context")
+                self._exchange.context = Text(first["content"], output)
         return injected
 
     def extracted(self, texts: Sequence[str]) -> list[str]:
@@ -84,7 +83,7 @@ class Reader(ConnectedMemori):
         try:
             exchange = self._exchange
             read = [*([exchange.context] if exchange.context else []), *exchange.messages]
-            if list(texts) != [one.text for one in read]:
+            if list(texts) != [message.text for message in read]:
                 raise MemorySystemError(f"memori gives {len(texts)} messages to extract from, not the {len(read)} sent")
             exchange.facts = self._extractor.extract(read)
         except MemtuneError as error:
@@ -101,7 +100,7 @@ class Reader(ConnectedMemori):
             self._failures.append(error)
             raise
 
-    def _said(self) -> Sequence[Text]:
+    def _request(self) -> Sequence[Text]:
         messages = self._exchange.messages
         return messages[:-1] if len(messages) > 1 else messages
 
@@ -116,39 +115,6 @@ class Reader(ConnectedMemori):
             raise failure
         facts = self._exchange.facts
         self.note(variables_of(facts), [fact.text for fact in facts])
-
-
-class Extractor:
-    """Asks for the facts of an exchange, and records it."""
-
-    def __init__(self, access: ModelAccess, template: str, max_tokens: int) -> None:
-        self._access, self._template, self._max_tokens = access, template, max_tokens
-        self._prompt = variable(template, name="extract", kind="prompt")
-        self._extracted = 0
-
-    def extract(self, read: Sequence[Text]) -> list[Text]:
-        """The facts in these texts, each once; none if the reply is malformed."""
-        request = render(self._template, {"conversation": "\n".join(one.text for one in read)})
-        inputs = {"messages": variables_of(read), "prompt": self._prompt}
-        with operation("extract_facts", kind="llm", inputs=inputs) as op:
-            reply = self._access.task.chat(
-                [{"role": "user", "content": request}],
-                max_tokens=self._max_tokens,
-                schema=EXTRACT_PROMPT.contract.reply_schema,
-            ).text
-            try:
-                texts = facts_told(reply)
-            except MalformedReplyError as error:
-                op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
-                texts = []
-            messages: list[Variable] = [one.variable for one in read if one.variable.kind == "message"]
-            unique = list(dict.fromkeys(text.strip() for text in texts))
-            kept = intervening().extracted(Step("extract_facts", op.id), messages, unique)
-            return [self._fact(op, text) for text in kept if text]
-
-    def _fact(self, op: Any, text: str) -> Text:
-        self._extracted += 1
-        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
 
 
 class _Recorded(PromptedAugmentation):
@@ -168,5 +134,5 @@ class _Recorded(PromptedAugmentation):
 
 def _as_written(time_said: str) -> str:
     """A session's time as sqlite writes one; "" if it is not known."""
-    found = moment_of(time_said)
-    return "" if found is None else found.strftime("%Y-%m-%d %H:%M:%S")
+    moment = moment_of(time_said)
+    return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -16,17 +16,13 @@ from typing import Any
 
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PROMPTS_FILE
-from tracing.errors import ContractError, MemtuneError
+from experiments.systems.worker.environment import print_result
+from tracing.errors import ContractError
 from tracing.llm.serving.loopback import LoopbackServer, Request
 
 AUGMENTATION_FILE = "memori_augmentation.py"
 
-_SAID, _REPLIED, _FACT = "Ada: I like tea.", "Bob: Good to know.", "Ada likes tea."
-
-
-def here() -> bool:
-    """Whether this process has the library."""
-    return (library.installed_version() or "").startswith(library.GENERATION)
+_TURN, _REPLIED, _FACT = "Ada: I like tea.", "Bob: Good to know.", "Ada likes tea."
 
 
 def prove(folder: Path) -> list[str]:
@@ -38,10 +34,10 @@ def prove(folder: Path) -> list[str]:
     """
     library.load()
     template = json.loads((folder / PROMPTS_FILE).read_bytes())["extract"]
-    asked: list[list[dict[str, Any]]] = []
+    requests: list[list[dict[str, Any]]] = []
 
     def chat(request: Request) -> dict[str, Any]:
-        asked.append(request.body["messages"])
+        requests.append(request.body["messages"])
         message = {"role": "assistant", "content": json.dumps({"facts": [_FACT]})}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return {"id": "1", "object": "chat.completion", "created": 0, "model": "capture", "choices": [choice]}
@@ -52,13 +48,13 @@ def prove(folder: Path) -> list[str]:
         stored = _stored_with(folder, server.base_url, server.key)
     finally:
         server.close()
-    release = f"{library.PACKAGE} {library.installed_version()}"
-    wanted = template.format(conversation=f"{_SAID}\n{_REPLIED}")
-    if [messages[-1]["content"] for messages in asked] != [wanted]:
+    release = f"{library.LIBRARY.package} {library.LIBRARY.version}"
+    expected = template.format(conversation=f"{_TURN}\n{_REPLIED}")
+    if [messages[-1]["content"] for messages in requests] != [expected]:
         raise ContractError(f"extract: {release} does not send it in its extraction request; the export is unusable")
     if stored != [_FACT]:
         raise ContractError(f"extract: {release} stored {stored} of the reply {_FACT!r}; the export is unusable")
-    role = asked[0][-1]["role"]
+    role = requests[0][-1]["role"]
     return [
         f"extract: all {len(template)} characters are in the {role} message of {release}'s extraction request, and "
         f"the fact of its reply is stored"
@@ -85,7 +81,7 @@ def _stored_with(folder: Path, base_url: str, key: str) -> list[str]:
                 memori.attribution(entity_id="proof", process_id="proof")
                 replaying = library.replaying_client(lambda: _REPLIED)
                 memori.llm.register(replaying)
-                replaying.chat.completions.create(model="replayed", messages=[{"role": "user", "content": _SAID}])
+                replaying.chat.completions.create(model="replayed", messages=[{"role": "user", "content": _TURN}])
                 library.settle(memori)
                 return [fact.content for fact in memori.recall("tea")]
     finally:
@@ -121,11 +117,7 @@ def _module(path: Path) -> Any:
 
 def main() -> None:
     """Print the proof of the folder named, or why there is none, as JSON."""
-    try:
-        said: dict[str, Any] = {"result": prove(Path(sys.argv[1]))}
-    except MemtuneError as error:
-        said = {"error": [type(error).__name__, str(error)]}
-    print(json.dumps(said))
+    print_result(lambda: prove(Path(sys.argv[1])))
 
 
 if __name__ == "__main__":

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
-from experiments.systems.building_blocks.choices import check_least
+from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import Settings, check_least
+from experiments.systems.building_blocks.facts import Extractor
 from experiments.systems.building_blocks.recall import given_entries, recorded
-from experiments.systems.memori.connection import ConnectedMemori, Stored
-from experiments.systems.memori.ingestion import Extractor, Reader
-from experiments.systems.memori.library import RELEASE, require
-from experiments.systems.memori.prompts import PROMPTS
+from experiments.systems.memori.ingestion import PROMPTS, Reader
+from experiments.systems.memori.library import LIBRARY, ConnectedMemori, Stored
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
@@ -25,11 +23,11 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import Text, noted, noted_again, variables_of
 
-_GIVEN = "given"
+_FACTS_ENTITY = "given"
 
 
-@in_worker(requirements=[f"memori=={RELEASE}", "openai>=2.20,<4"])
-class Memori:
+@in_worker(requirements=[LIBRARY.requirement, "openai>=2.20,<4"])
+class Memori(SharedAnswer):
     """The real Memori 3.3.x on sqlite: recall for each exchange, extract from it, store, recall, answer.
 
     What Memori recalls for an exchange, it puts into it, so that the extraction reads it too.
@@ -42,7 +40,7 @@ class Memori:
 
     name = "memori"
     # Memories built by another release of the library are other memories.
-    version = f"2 with memori {RELEASE}"
+    version = f"2 with memori {LIBRARY.release}"
     prompts = PROMPTS
     operations = (
         OperationSpec("extract_facts", "extract", "extract"),
@@ -51,6 +49,7 @@ class Memori:
         OperationSpec("recall", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings("top_k", "window", "max_tokens")
 
     def __init__(self, *, top_k: int = 5, window: int = 4, max_tokens: int = 512) -> None:
         check_least(1, window=window)
@@ -63,12 +62,7 @@ class Memori:
         Raises:
             ConfigError: it is not installed, or another generation.
         """
-        require()
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {"top_k": self.top_k, "window": self.window, "max_tokens": self.max_tokens}
+        LIBRARY.require()
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
@@ -100,43 +94,38 @@ class Memori:
             operation("recall", kind="retrieval", inputs=inputs) as op,
         ):
             restored.restore(facts)
-            found = [fact.entry for fact in restored.search(question.question, self.top_k)]
-            found = intervening().retrieved(Step("recall", op.id), query.variable, entries, found)
-            shown = {fact.entry: fact.shown for fact in facts}
+            hits = [fact.entry for fact in restored.search(question.question, self.top_k)]
+            hits = intervening().retrieved(Step("recall", op.id), query.variable, entries, hits)
+            texts = {fact.entry: fact.shown_text for fact in facts}
             context = [
                 Text(
-                    text := shown.get(entry, entry.text),
+                    text := texts.get(entry, entry.text),
                     op.output("context", text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
                 )
-                for rank, entry in enumerate(found, start=1)
+                for rank, entry in enumerate(hits, start=1)
             ]
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Let Memori store these facts."""
-        with _file() as path, ConnectedMemori(access, path, _GIVEN) as memori:
+        with _file() as path, ConnectedMemori(access, path, _FACTS_ENTITY) as memori:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
                     facts = [noted(text, name="given", kind="fact") for text in texts]
                     if facts:
                         memori.keep(variables_of(facts), texts, access.embedding.embed(texts))
-            return _memory(_GIVEN, memori.stored.values())
+            return _memory(_FACTS_ENTITY, memori.stored.values())
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these facts."""
         vectors = access.embedding.embed(texts) if texts else []
-        return _memory(_GIVEN, [Stored(entry) for entry in given_entries(texts, vectors, "m")])
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of recall."""
-        return answer_given(question, context, candidate["answer"], access.task)
+        return _memory(_FACTS_ENTITY, [Stored(entry) for entry in given_entries(texts, vectors, "m")])
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
         if prompt == "extract":
-            Extractor(access, candidate["extract"], self.max_tokens).extract(noted_again(parts["conversation"]))
+            extractor = Extractor(PROMPTS["extract"], candidate["extract"], access, max_tokens=self.max_tokens)
+            extractor.extract(noted_again(parts["conversation"]))
         else:
             answer_again(parts, candidate["answer"], access.task)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tracing.trace_memory.event_filters import FilterArguments
 from tracing.trace_memory.events import Event
 
 FEWEST = 3
@@ -30,7 +29,7 @@ _STOP = frozenset({"the", "a", "an", "of", "and", "to", "in", "on", "is", "get",
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Vocabulary:
     """What a memory holds that a question may name."""
 
     processes: frozenset[str]
@@ -38,34 +37,36 @@ class Known:
     years: tuple[int, ...]
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Known:
+    def of(cls, events: Iterable[Event]) -> Vocabulary:
         """What these events hold."""
-        found = list(events)
-        years = sorted({datetime.fromtimestamp(event.time, UTC).year for event in found if event.time})
-        acts = [event for event in found if event.type != "message"]
+        listed = list(events)
+        years = sorted({datetime.fromtimestamp(event.time, UTC).year for event in listed if event.time})
+        acts = [event for event in listed if event.type != "message"]
         return cls(frozenset(e.process for e in acts), frozenset(e.key for e in acts), tuple(years))
 
 
-def filters_of(question: str, known: Known) -> list[FilterArguments]:
+def filters_of(question: str, vocabulary: Vocabulary) -> list[FilterArguments]:
     """Filters to try one after the other, the strictest first and none at last, until one admits an event."""
     words = _words(question)
     strict: FilterArguments = {}
-    named = [one for one in sorted(known.processes) if (said := _words(one)) and said <= words]
+    named = [
+        process for process in sorted(vocabulary.processes) if (name_words := _words(process)) and name_words <= words
+    ]
     if len(named) == 1:
         strict["process"] = named[0]
     if _DECISION.search(question):
         strict["type"] = "decision"
-    day = _day(question, known.years)
+    day = _day(question, vocabulary.years)
     if day is not None:
         strict["since"], strict["until"] = day.timestamp(), day.timestamp() + _SECONDS_A_DAY
-    keys = [key for key in sorted(known.keys) if (said := _words(key) - _STOP) and said <= words]
-    tried: list[FilterArguments] = []
+    keys = [key for key in sorted(vocabulary.keys) if (name_words := _words(key) - _STOP) and name_words <= words]
+    filters: list[FilterArguments] = []
     if keys:
-        tried.append({**strict, "key": keys})
-        tried.append({"key": keys})
+        filters.append({**strict, "key": keys})
+        filters.append({"key": keys})
     if strict:
-        tried.append(strict)
-    return [*tried, {}]
+        filters.append(strict)
+    return [*filters, {}]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -76,13 +77,13 @@ def _words(text: str) -> frozenset[str]:
 
 def _day(question: str, years: tuple[int, ...]) -> datetime | None:
     """The day that a question names; one without a year is of the latest year known."""
-    found = _DAY.search(question)
-    if found is None:
+    match = _DAY.search(question)
+    if match is None:
         return None
     try:
-        if found["iso"]:
-            return datetime.fromisoformat(found["iso"]).replace(tzinfo=UTC)
-        month = _MONTHS.index((found["month"] or found["named"]).lower()) + 1
-        return datetime(years[-1], month, int(found["before"] or found["after"]), tzinfo=UTC) if years else None
+        if match["iso"]:
+            return datetime.fromisoformat(match["iso"]).replace(tzinfo=UTC)
+        month = _MONTHS.index((match["month"] or match["named"]).lower()) + 1
+        return datetime(years[-1], month, int(match["before"] or match["after"]), tzinfo=UTC) if years else None
     except ValueError:
         return None

@@ -9,41 +9,97 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.building_blocks.answering import answer_again, answer_from_context, answer_given
-from experiments.systems.building_blocks.choices import check_least
-from experiments.systems.building_blocks.extracting import extract
+from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.fact_store import FactStore
+from experiments.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_SCHEMA, Extractor
 from experiments.systems.building_blocks.recall import as_context, given_entries, nearest, recorded
-from experiments.systems.trace_memory.prompts import PROMPTS
-from experiments.systems.trace_memory.question_filters import FEWEST, Known, filters_of
-from experiments.systems.trace_memory.turn_events import events_of_turn
+from experiments.systems.trace_memory.question_filters import FEWEST, Vocabulary, filters_of
+from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
-from tracing.systems.conversations import Conversation, DialogueSession, Question
+from tracing.recording.recorder import operation, session
+from tracing.systems.conversations import Conversation, DialogueSession, Question, moment_of
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate
+from tracing.systems.layouts import Layout, Parts, bullets
+from tracing.systems.prompts import Candidate, Contract, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.session_times import moment_of
 from tracing.systems.texts import Text, noted, noted_again
 from tracing.trace_memory.event_filters import FilterArguments
 from tracing.trace_memory.events import Event, moment
 from tracing.trace_memory.memory import TraceMemory
+
+
+def _as_trace(texts: Sequence[str]) -> str:
+    return "\n".join(turn_text(text) for text in texts)
+
+
+SUMMARISE_PROMPT = PromptSpec(
+    name="summarise",
+    text=(
+        "List what these agents found out, decided and finished, with every value and name. "
+        "Write each as one short sentence.\n"
+        'Reply as JSON: {{"facts": ["...", "..."]}}\n\n'
+        "Trace:\n{trace}"
+    ),
+    operation="summarise",
+    contract=Contract(placeholders=frozenset({"trace"}), reply_schema=FACTS_SCHEMA, markers=('"facts"',)),
+    purpose=(
+        "Turn a stretch of an agent's trace into short, self-contained statements of what was found out, decided and "
+        "finished, that keep every concrete value and say who did it."
+    ),
+    builds=True,
+    layout=Layout(roles={"trace": "messages"}, lists={"trace": _as_trace}),
+)
+
+MERGE_PROMPT = PromptSpec(
+    name="merge",
+    text=(
+        "Compare the new statement with the stored ones and choose what to do.\n"
+        "ADD: it is new.\n"
+        "UPDATE: it replaces one that no longer holds; give the id of that one.\n"
+        "DELETE: it says that one is withdrawn; give its id.\n"
+        "NONE: it is stored already.\n"
+        'Reply as JSON: {{"event": "...", "id": "..."}}\n\n'
+        "Stored:\n{memories}\n\n"
+        "New: {fact}"
+    ),
+    operation="merge",
+    contract=DECIDE_CONTRACT,
+    purpose="Decide whether a new statement is added, replaces a stored one, withdraws one, or is stored already.",
+    builds=True,
+    layout=DECIDE_LAYOUT,
+)
+
+ANSWER_PROMPT = PromptSpec(
+    name="answer",
+    text=(
+        "What agents did, with times. Of two that disagree the later one holds.\n{context}\n\n"
+        "Question: {question}\nAnswer in a few words:"
+    ),
+    operation="answer",
+    contract=Contract(placeholders=frozenset({"context", "question"})),
+    purpose="Answer the question from the recalled events in one to four words, or with 'unknown' if they do not tell.",
+    builds=False,
+    layout=Layout(roles={"question": "query"}, lists={"context": bullets}),
+)
+
+PROMPTS = {prompt.name: prompt for prompt in (SUMMARISE_PROMPT, MERGE_PROMPT, ANSWER_PROMPT)}
+
 
 _ENTITY = "conversation"
 _SECOND_A_TURN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredEvent:
     """A stored event: what it is retrieved as, and the event, by whose fields it is filtered."""
 
     entry: Entry
     event: Event
 
 
-class TraceMemorySystem:
+class TraceMemorySystem(SharedAnswer):
     """Parse turns into events, summarise them as statements, merge these, recall by filters and meaning, answer.
 
     Events are stored by a rule, so no model decides what is kept of them. The filters come from the question's words:
@@ -70,6 +126,7 @@ class TraceMemorySystem:
         OperationSpec("recall", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings("top_k", "statements", "window", "near", "compared", "filtered")
 
     def __init__(
         self,
@@ -86,18 +143,6 @@ class TraceMemorySystem:
         self.top_k, self.statements, self.window = top_k, statements, window
         self.near, self.compared, self.filtered = near, compared, filtered
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {
-            "top_k": self.top_k,
-            "statements": self.statements,
-            "window": self.window,
-            "near": self.near,
-            "compared": self.compared,
-            "filtered": self.filtered,
-        }
-
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the turns session by session into a new memory; model errors propagate."""
         writer = _Writer(self, candidate, access)
@@ -106,37 +151,36 @@ class TraceMemorySystem:
                 messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
                 writer.parse(dialogue, messages)
                 for start in range(0, len(messages), self.window):
-                    writer.statements.store(writer.summarise(messages[start : start + self.window]))
+                    facts = writer.summaries.extract(messages[start : start + self.window])
+                    writer.statements.store(facts)
         return writer.memory()
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what its words and its meaning recall."""
-        kept = [_kept(data) for data in memory.state["entries"]]
+        items = [_stored_event(data) for data in memory.state["entries"]]
         query = noted(question.question, name=question.id, kind="query")
-        entries = [one.entry for one in kept]
+        entries = [item.entry for item in items]
         with operation(
             "recall", kind="retrieval", inputs={"query": query.variable, "entries": recorded(entries)}
         ) as op:
             (vector,) = access.embedding.embed([question.question], query=True)
-            acts = [one for one in kept if one.event.type != "statement"]
-            wanted, admitted = self._filtered(question.question, [one.event for one in acts])
-            op.annotate(filter=dict(wanted))
-            passed = [one.entry for one in acts if one.event.id in admitted]
-            others = [one.entry for one in acts if one.event.id not in admitted]
+            acts = [item for item in items if item.event.type != "statement"]
+            criteria, admitted = self._filtered(question.question, [item.event for item in acts])
+            op.annotate(filter=dict(criteria))
+            passed = [item.entry for item in acts if item.event.id in admitted]
+            others = [item.entry for item in acts if item.event.id not in admitted]
             room = max(min(FEWEST, self.top_k) - len(passed), 0)
-            told = [one.entry for one in kept if one.event.type == "statement"]
+            statements = [item.entry for item in items if item.event.type == "statement"]
             best = [*nearest(vector, passed, self.top_k), *nearest(vector, others, room)]
-            found = [entry for entry, _ in (*best, *nearest(vector, told, self.statements))]
-            found = intervening().retrieved(Step("recall", op.id), query.variable, entries, found)
-            context = as_context(op, found)
+            hits = [entry for entry, _ in (*best, *nearest(vector, statements, self.statements))]
+            hits = intervening().retrieved(Step("recall", op.id), query.variable, entries, hits)
+            context = as_context(op, hits)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Store these facts as statements, merging as in `build`."""
         writer = _Writer(self, candidate, access)
-        for number, facts in enumerate(sessions, start=1):
-            with session(f"given{number}"):
-                writer.statements.store([noted(text, name="given", kind="fact") for text in facts])
+        writer.statements.store_sessions(sessions)
         return writer.memory()
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
@@ -144,17 +188,11 @@ class TraceMemorySystem:
         vectors = access.embedding.embed(texts) if texts else []
         return Memory({"entries": [_statement(entry) for entry in given_entries(texts, vectors, "m")]})
 
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of retrieval."""
-        return answer_given(question, context, candidate["answer"], access.task)
-
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
         writer = _Writer(self, candidate, access)
         if prompt == "summarise":
-            writer.summarise(noted_again(parts["trace"]))
+            writer.summaries.extract(noted_again(parts["trace"]))
         elif prompt == "merge":
             writer.statements.decide_again(parts)
         else:
@@ -165,14 +203,14 @@ class TraceMemorySystem:
         everything = {event.id for event in events}
         if not self.filtered or not events:
             return {}, everything
-        tried = filters_of(question, Known.of(events))
-        if len(tried) == 1:
+        filters = filters_of(question, Vocabulary.of(events))
+        if len(filters) == 1:
             return {}, everything
         with stored(events) as memory:
-            for wanted in tried:
-                found = {event.id for event in memory.recall(limit=None, **wanted)}
-                if found:
-                    return wanted, found
+            for criteria in filters:
+                ids = {event.id for event in memory.recall(limit=None, **criteria)}
+                if ids:
+                    return criteria, ids
         return {}, everything
 
 
@@ -194,22 +232,21 @@ class _Writer:
     """The state of one build: the events and statements so far, and the prompts as variables."""
 
     def __init__(self, system: TraceMemorySystem, candidate: Candidate, access: ModelAccess) -> None:
-        self.candidate, self.access = candidate, access
-        self.kept: list[_Kept] = []
-        self.summarised = 0
-        self.prompt = variable(candidate["summarise"], name="summarise", kind="prompt")
+        self.access = access
+        self.stored_events: list[_StoredEvent] = []
+        self.summaries = Extractor(PROMPTS["summarise"], candidate["summarise"], access)
         self.statements = FactStore(
             PROMPTS["merge"], candidate["merge"], access, near=system.near, compared=system.compared
         )
 
     def memory(self) -> Memory:
-        events = [_as_json(one) for one in self.kept]
+        events = [_as_json(item) for item in self.stored_events]
         return Memory({"entries": [*events, *(_statement(entry) for entry in self.statements.entries)]})
 
     def parse(self, dialogue: DialogueSession, messages: Sequence[Text]) -> None:
         """Store the events of a session's turns."""
         begun = moment(moment_of(dialogue.time))
-        made: list[tuple[str, str, Event]] = []
+        parsed: list[tuple[str, str, Event]] = []
         for number, (turn, message) in enumerate(zip(dialogue.turns, messages, strict=True)):
             time = begun + number * _SECOND_A_TURN if begun is not None else 0.0
             events = events_of_turn(turn.id, turn.speaker, turn.text, time=time, session=dialogue.id)
@@ -219,23 +256,16 @@ class _Writer:
                 for event, line in zip(events, lines, strict=False):
                     if line:
                         entry = op.output("entries", line, name=f"e-{event.id}", kind="memory_entry")
-                        made.append((line, entry.id, event))
-        vectors = self.access.embedding.embed([line for line, _, _ in made]) if made else []
-        for (line, entry_id, event), vector in zip(made, vectors, strict=True):
-            self.kept.append(_Kept(Entry(f"e-{event.id}", line, tuple(vector), entry_id), event))
-
-    def summarise(self, messages: Sequence[Text]) -> list[Text]:
-        """The statements that a model makes of turns."""
-        template, model = self.candidate["summarise"], self.access.task
-        facts = extract(PROMPTS["summarise"], template, self.prompt, messages, model, made=self.summarised)
-        self.summarised += len(facts)
-        return facts
+                        parsed.append((line, entry.id, event))
+        vectors = self.access.embedding.embed([line for line, _, _ in parsed]) if parsed else []
+        for (line, entry_id, event), vector in zip(parsed, vectors, strict=True):
+            self.stored_events.append(_StoredEvent(Entry(f"e-{event.id}", line, tuple(vector), entry_id), event))
 
 
-def _as_json(kept: _Kept) -> dict[str, Any]:
+def _as_json(item: _StoredEvent) -> dict[str, Any]:
     """An entry as it is stored: its text is that of its event, and so kept only if it was changed."""
-    row = {"entry": kept.entry.as_json(), "event": asdict(kept.event)}
-    if kept.entry.text == kept.event.line():
+    row = {"entry": item.entry.as_json(), "event": asdict(item.event)}
+    if item.entry.text == item.event.line():
         del row["entry"]["text"]
     return row
 
@@ -244,9 +274,9 @@ def _statement(entry: Entry) -> dict[str, Any]:
     return {"entry": entry.as_json(), "event": None}
 
 
-def _kept(row: Mapping[str, Any]) -> _Kept:
+def _stored_event(row: Mapping[str, Any]) -> _StoredEvent:
     entry = row["entry"]
     if row["event"] is None:
-        return _Kept(Entry.from_json(entry), Event(entry["id"], "statement", "statement", ""))
+        return _StoredEvent(Entry.from_json(entry), Event(entry["id"], "statement", "statement", ""))
     event = Event(**row["event"])
-    return _Kept(Entry.from_json({"text": event.line(), **entry}), event)
+    return _StoredEvent(Entry.from_json({"text": event.line(), **entry}), event)

@@ -21,10 +21,10 @@ from tracing.trace_memory.openai_messages import events_of_messages
 
 def events_of_turn(turn: str, speaker: str, text: str, *, time: float = 0.0, session: str = "") -> list[Event]:
     """The events of a turn, at least one; their ids begin with the turn's, and their process is the speaker."""
-    found = _events_in(text, time, session) or [Event("", "message", speaker or "user", text)]
+    events = _events_in(text, time, session) or [Event("", "message", speaker or "user", text)]
     return [
         Event(
-            _label(turn) if len(found) == 1 else f"{_label(turn)}#{number}",
+            _label(turn) if len(events) == 1 else f"{_label(turn)}#{number}",
             event.type,
             _label(event.key) or "unnamed",
             event.value,
@@ -34,11 +34,11 @@ def events_of_turn(turn: str, speaker: str, text: str, *, time: float = 0.0, ses
             session=_label(session),
             shared=True,
         )
-        for number, event in enumerate(found, start=1)
+        for number, event in enumerate(events, start=1)
     ]
 
 
-def shown(spoken: str) -> str:
+def turn_text(spoken: str) -> str:
     """A turn (`speaker: text`) as a model reads it, its events without the form that they were sent in."""
     speaker, _, text = spoken.partition(": ")
     events = events_of_turn("", speaker, text)
@@ -49,8 +49,8 @@ def shown(spoken: str) -> str:
 
 def _label(text: str) -> str:
     """A name that a store can hold; data may name anything anyhow."""
-    kept = "".join(sign for sign in text if sign != "\0" and not "\ud800" <= sign <= "\udfff")
-    return kept[: LONGEST_NAME - len("#999")]
+    label = "".join(sign for sign in text if sign != "\0" and not "\ud800" <= sign <= "\udfff")
+    return label[: LONGEST_NAME - len("#999")]
 
 
 def _events_in(text: str, time: float, session: str) -> list[Event]:
@@ -61,14 +61,14 @@ def _events_in(text: str, time: float, session: str) -> list[Event]:
         rows = [strict_json(line) for line in text.split("\n") if line.strip()]
         if not all(isinstance(row, dict) for row in rows):
             return []
-        found = events_of_messages([row for row in rows if "role" in row], time, session)
-        found += [event for row in rows if (event := _structured_event(row)) is not None]
-        for event in found:
+        events = events_of_messages([row for row in rows if "role" in row], time, session)
+        events += [event for row in rows if (event := _structured_event(row)) is not None]
+        for event in events:
             # What a tool is given and returns is JSON in a text of its row.
             strict_json(as_json("event", [event.value, event.metadata]))
     except (DataError, MalformedReplyError):
         return []
-    return found
+    return events
 
 
 def _structured_event(row: Mapping[str, Any]) -> Event | None:

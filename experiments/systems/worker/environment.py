@@ -1,18 +1,25 @@
-"""The environment that a memory system needs: its requirements, its Python, and where it is installed."""
+"""The environment that a memory system needs: its requirements, its Python, where it is, and the programs run there."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 import os
 import re
+import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from experiments.systems.worker.fingerprint import fingerprint
-from tracing.errors import ConfigError
+from tracing.errors import ConfigError, MemtuneError, RunError
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.serving.user_cache import user_cache
+from tracing.recording.redaction import excerpt
 from tracing.version import memtune_version
 
 MARKER = "memtune.json"
@@ -109,14 +116,14 @@ class Environment:
         Raises:
             ConfigError: it is not; the message gives the command that installs it.
         """
-        found = self.installed()
-        if found is None:
+        installed = self.installed()
+        if installed is None:
             raise ConfigError(f"{self.name} runs in an environment of its own, which is not installed: {self.command}")
-        if found.requirements != self.requirements:
-            had, needs = " ".join(found.requirements), " ".join(self.requirements)
+        if installed.requirements != self.requirements:
+            had, needs = " ".join(installed.requirements), " ".join(self.requirements)
             raise ConfigError(f"{self.name}: its environment has {had}, and this memtune needs {needs}: {self.command}")
-        if found.fingerprint != fingerprint():
-            other = "with other code" if found.memtune == memtune_version() else f"(version {found.memtune})"
+        if installed.fingerprint != fingerprint():
+            other = "with other code" if installed.memtune == memtune_version() else f"(version {installed.memtune})"
             raise ConfigError(
                 f"{self.name}: its environment was made by another memtune {other}; bring it up to date: {self.command}"
             )
@@ -133,3 +140,72 @@ def environments_folder() -> Path:
 def interpreter_of(folder: Path) -> Path:
     """The Python of a virtual environment."""
     return folder / "bin" / "python"
+
+
+_ROOT = Path(__file__).parents[3]
+PARTS = ("tracing", "experiments/__init__.py", "experiments/systems", "memtune/systems.py")
+"""Of memtune, relative to the folder of its packages: what a system needs, built-in or a user's; not the loop."""
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    """The files of these parts: the name relative to the folder of packages, and the place."""
+    for part in PARTS:
+        place = _ROOT / part
+        paths = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+        for path in paths:
+            if "__pycache__" not in path.parts:
+                yield path.relative_to(_ROOT).as_posix(), path
+
+
+@functools.cache
+def fingerprint() -> str:
+    """SHA-256 of the Python source of these parts in this process."""
+    digest = hashlib.sha256()
+    for name, path in sources():
+        if path.suffix == ".py":
+            digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+_WITHIN_S = 600.0
+_LONGEST = 300
+
+
+def result_of(module: str, arguments: Sequence[str], environment: Environment) -> Any:
+    """The `result` in the JSON object that a program prints last, or its `error` raised.
+
+    Raises:
+        ConfigError: the environment is not installed, or belongs to another memtune.
+        RunError: the program failed otherwise.
+        MemtuneError: what it says.
+    """
+    environment.require()
+    try:
+        process = subprocess.run(  # noqa: S603 - our own program, without a shell
+            [environment.interpreter, "-I", "-X", "utf8", "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
+            timeout=_WITHIN_S,
+            check=False,
+        )
+        output = json.loads(process.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{environment.name}: {module} did not end within {_WITHIN_S:.0f} s") from None
+    except (IndexError, ValueError):
+        last = excerpt(" ".join(process.stderr.split())[-_LONGEST:], _LONGEST)
+        raise RunError(f"{environment.name}: {module} failed in its environment ({last})") from None
+    if "error" in output:
+        raise read(output["error"])
+    return output["result"]
+
+
+def print_result(call: Callable[[], Any]) -> None:
+    """Print what `call` returns, or why it cannot, as `result_of` reads it."""
+    try:
+        output = {"result": call()}
+    except MemtuneError as error:
+        output = {"error": [type(error).__name__, str(error)]}
+    sys.stdout.write(json.dumps(output) + "\n")

@@ -1,7 +1,8 @@
-"""The process with the run: one worker, started, given steps, and ended."""
+"""The process with the run: workers, started when needed, given steps, kept for the next one, and ended."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import json
@@ -12,12 +13,12 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
-from experiments.systems.worker.fingerprint import fingerprint
+from experiments.systems.worker.environment import Environment, fingerprint
 from tracing.errors import ConfigError, MemorySystemError, WorkerDiedError
 from tracing.llm.forwarding.forwarded_calls import unmade
 from tracing.llm.threads import GivenUp, end_if_given_up
@@ -62,14 +63,14 @@ class Worker:
         """
         self._name, self._numbers = name, itertools.count(1)
         self.holds: Memory | None = None
-        kept = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
+        variables = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the Python of an environment that memtune made
                 [interpreter, "-I", "-X", "utf8", "-m", "experiments.systems.worker.process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=kept,
+                env=variables,
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=True,
@@ -81,25 +82,25 @@ class Worker:
         self._writing = threading.Lock()
         self._readers = [self._reading(self._listen), self._reading(self._keep_errors)]
         try:
-            said = self._next(_START_S)
-            if said is None:
+            greeting = self._next(_START_S)
+            if greeting is None:
                 last = self._last_words()
                 if self._process.returncode < 0:  # what kills it, such as a machine without memory, may be over
                     raise WorkerDiedError(f"{name}: its worker died while it started ({last})")
                 raise ConfigError(f"{name}: its worker does not start ({last}): {install}")
-            if said.get("fingerprint") != fingerprint():
+            if greeting.get("fingerprint") != fingerprint():
                 raise ConfigError(f"{name}: its environment belongs to another memtune; bring it up to date: {install}")
         except BaseException:
             self.kill()
             raise
-        self.python = str(said["python"])
+        self.python = str(greeting["python"])
 
     @property
     def alive(self) -> bool:
         """Whether it can take a step."""
         return self._process.poll() is None
 
-    def step(self, given: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    def step(self, call: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
         """Let it do a step, and answer its requests; `answer` is called in threads and raises nothing.
 
         Raises:
@@ -108,23 +109,23 @@ class Worker:
         """
         number = next(self._numbers)
 
-        def answered(asked: Mapping[str, Any]) -> None:
-            self._say({"number": asked["ask"], "answer": answer(asked["about"], asked["request"])})
+        def answered(query: Mapping[str, Any]) -> None:
+            self._say({"number": query["ask"], "answer": answer(query["about"], query["request"])})
 
         try:
             with ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="memtune-calls") as calls:
-                self._say({**given, "step": number})
-                while (said := self._next()) is not None:
-                    if said.get("done") == number:
-                        return said
-                    if said.get("step") == number:
-                        calls.submit(answered, said)
-                    elif "ask" in said:
-                        self._say({"number": said["ask"], "answer": unmade(GivenUp())})
+                self._say({**call, "step": number})
+                while (message := self._next()) is not None:
+                    if message.get("done") == number:
+                        return message
+                    if message.get("step") == number:
+                        calls.submit(answered, message)
+                    elif "ask" in message:
+                        self._say({"number": message["ask"], "answer": unmade(GivenUp())})
         except BaseException:
             self.kill()
             raise
-        raise WorkerDiedError(f"{self._name}: its worker died in {given['method']} ({self._last_words()})")
+        raise WorkerDiedError(f"{self._name}: its worker died in {call['method']} ({self._last_words()})")
 
     def close(self) -> None:
         """End it."""
@@ -193,5 +194,85 @@ class Worker:
             reader.join(_END_S)
         code = self._process.returncode
         how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        said = redact(" ".join(" ".join(self._last).split()))
-        return f"{how}; it said last: {said[-_LONGEST:]}" if said else how
+        words = redact(" ".join(" ".join(self._last).split()))
+        return f"{how}; it said last: {words[-_LONGEST:]}" if words else how
+
+
+class Pool:
+    """Workers of one environment."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._changed = threading.Condition()
+        self._idle: list[Worker] = []
+        self._count = 0
+
+    @contextlib.contextmanager
+    def worker(self, most: int, memory: Memory | None = None) -> Iterator[Worker]:
+        """A worker for one step: one that holds `memory` if there is one, or a new one while there are fewer than
+        `most`; otherwise the first that becomes free.
+
+        Raises:
+            ConfigError: the environment is not installed, or belongs to another memtune.
+            WorkerDiedError: a new one was killed while it started.
+            GivenUp: nobody wants the result any more.
+        """
+        lent = self._free_worker(most, memory)
+        try:
+            if lent is None:
+                self._environment.require()
+                lent = Worker(self._environment.name, self._environment.interpreter, self._environment.command)
+            yield lent
+        finally:
+            with self._changed:
+                if lent is not None and lent.alive:
+                    self._idle.append(lent)
+                else:
+                    self._count -= 1
+                self._changed.notify()
+
+    def close(self) -> None:
+        """End the workers that are free."""
+        with self._changed:
+            ended, self._idle = self._idle, []
+            self._count -= len(ended)
+        for worker in ended:
+            worker.close()
+
+    def _free_worker(self, most: int, memory: Memory | None) -> Worker | None:
+        """A free worker; None where a new one may be started."""
+        with self._changed:
+            while True:
+                for worker in [idle for idle in self._idle if not idle.alive]:
+                    self._idle.remove(worker)
+                    self._count -= 1
+                if self._idle:
+                    choice = next((idle for idle in self._idle if idle.holds is memory), self._idle[-1])
+                    self._idle.remove(choice)
+                    return choice
+                if self._count < max(most, 1):
+                    self._count += 1
+                    return None
+                self._changed.wait(_POLL_S)
+                end_if_given_up()
+
+
+_pools: dict[tuple[str, str], Pool] = {}
+_guard = threading.Lock()
+
+
+def pool_of(environment: Environment) -> Pool:
+    """The pool of an environment in this process."""
+    key = (str(environment.folder), environment.name)
+    with _guard:
+        if key not in _pools:
+            _pools[key] = Pool(environment)
+        return _pools[key]
+
+
+@atexit.register
+def close_pools() -> None:
+    """End all workers of this process that are free."""
+    with _guard:
+        for pool in _pools.values():
+            pool.close()

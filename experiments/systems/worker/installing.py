@@ -11,16 +11,24 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-from experiments.systems.worker.environment import MARKER, Environment, Installed, environments_folder, interpreter_of
-from experiments.systems.worker.fingerprint import PARTS, fingerprint, sources
+from experiments.systems.worker.environment import (
+    MARKER,
+    PARTS,
+    Environment,
+    Installed,
+    environments_folder,
+    fingerprint,
+    interpreter_of,
+    sources,
+)
 from experiments.systems.worker.handle import Worker
 from experiments.systems.worker.messages import CHECK
-from experiments.systems.worker.pythons import python_for
 from tracing.errors import ConfigError, InstallError, MemorySystemError
 from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.serving.child_process import start_child
@@ -44,9 +52,9 @@ def install(environment: Environment, report: Report) -> Installed:
     """
     try:
         with _alone(environment.name):
-            found = environment.installed()
-            usable = found is not None and found.requirements == environment.requirements
-            return (usable and _kept(environment, report)) or _made(environment, report)
+            installed = environment.installed()
+            usable = installed is not None and installed.requirements == environment.requirements
+            return (usable and _refreshed(environment, report)) or _created(environment, report)
     except OSError as error:
         raise InstallError(
             f"{error.filename or environment.folder}: cannot be written ({error.strerror}); free some room, or set "
@@ -89,8 +97,8 @@ def _alone(name: str) -> Iterator[None]:
             f"{parent}: cannot be written ({error.strerror}); set MEMTUNE_SYSTEMS to another folder"
         ) from error
     try:
-        for left in parent.glob(f"{_aside(name)}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in parent.glob(f"{_aside(name)}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         yield
     finally:
         lock.release()
@@ -101,7 +109,7 @@ def _aside(name: str) -> str:
     return f".{name}-part-"
 
 
-def _kept(environment: Environment, report: Report) -> Installed | None:
+def _refreshed(environment: Environment, report: Report) -> Installed | None:
     """The environment that is there, with this memtune's code; None where it does not work even so."""
     for copies in (False, True):
         with contextlib.suppress(InstallError):
@@ -113,7 +121,7 @@ def _kept(environment: Environment, report: Report) -> Installed | None:
     return None
 
 
-def _made(environment: Environment, report: Report) -> Installed:
+def _created(environment: Environment, report: Report) -> Installed:
     python = python_for(environment.name, *environment.python)
     with tempfile.TemporaryDirectory(
         prefix=_aside(environment.name), dir=environments_folder(), ignore_cleanup_errors=True
@@ -121,16 +129,16 @@ def _made(environment: Environment, report: Report) -> Installed:
         part = Path(aside) / "new"
         report(f"making a virtual environment with {python}")
         _run(environment, [python, "-m", "venv", str(part)], report)
-        asked = [*environment.requirements, *our_requirements()]
-        _run(environment, [str(interpreter_of(part)), "-m", "pip", "install", *_PIP, *asked], report)
+        requirements = [*environment.requirements, *our_requirements()]
+        _run(environment, [str(interpreter_of(part)), "-m", "pip", "install", *_PIP, *requirements], report)
         report("copying memtune")
         _copy_code(part)
         report("starting its worker")
-        made = _marked(environment, part, check(environment, part))
+        installed = _marked(environment, part, check(environment, part))
         if environment.folder.exists():
             environment.folder.rename(Path(aside) / "old")
         part.rename(environment.folder)
-        return made
+        return installed
 
 
 def check(environment: Environment, folder: Path | None = None) -> str:
@@ -145,28 +153,28 @@ def check(environment: Environment, folder: Path | None = None) -> str:
     try:
         worker = Worker(environment.name, interpreter_of(folder or environment.folder), environment.command)
         try:
-            given = {"method": CHECK, "system": environment.system, "modules": environment.modules}
-            said = worker.step(given, lambda about, request: "")
+            call = {"method": CHECK, "system": environment.system, "modules": environment.modules}
+            reply = worker.step(call, lambda about, request: "")
         finally:
             worker.close()
-        if "error" in said:
-            raise read(said["error"])
+        if "error" in reply:
+            raise read(reply["error"])
     except (ConfigError, MemorySystemError) as error:
         raise InstallError(f"{environment.name}: what was installed does not work ({error})") from None
     return worker.python
 
 
 def _marked(environment: Environment, folder: Path, python: str) -> Installed:
-    made = Installed(
+    installed = Installed(
         requirements=environment.requirements,
         python=python,
         memtune=memtune_version(),
         fingerprint=fingerprint(),
     )
     part = folder / f".{MARKER}"
-    part.write_text(made.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    part.write_text(installed.model_dump_json(indent=2) + "\n", encoding="utf-8")
     os.replace(part, folder / MARKER)
-    return made
+    return installed
 
 
 def _copy_code(folder: Path) -> None:
@@ -197,10 +205,12 @@ def our_requirements() -> list[str]:
         InstallError: memtune itself is not installed, so what it requires is not known.
     """
     try:
-        known = requires("memtune") or []
+        declared = requires("memtune") or []
     except PackageNotFoundError:
         raise InstallError("memtune runs from a folder, so its requirements are not known: pip install -e .") from None
-    split = [(requirement.strip(), marker.strip()) for requirement, _, marker in (one.partition(";") for one in known)]
+    split = [
+        (requirement.strip(), marker.strip()) for requirement, _, marker in (line.partition(";") for line in declared)
+    ]
     return [
         requirement
         for requirement, marker in split
@@ -223,7 +233,64 @@ def _run(environment: Environment, command: Sequence[str], report: Report) -> No
                 report(excerpt(lines[-1], _LONGEST))
         code = process.wait()
     if code:
-        told = [line for line in lines if line.startswith("ERROR:")] or [line for line in lines if line]
-        said = excerpt(told[-1], _LONGEST) if told else f"exit code {code}"
+        errors = [line for line in lines if line.startswith("ERROR:")] or [line for line in lines if line]
+        reason = excerpt(errors[-1], _LONGEST) if errors else f"exit code {code}"
         what = "pip cannot install it" if "pip" in command else "no virtual environment can be made"
-        raise InstallError(f"{environment.name}: {what} ({said})")
+        raise InstallError(f"{environment.name}: {what} ({reason})")
+
+
+Version = tuple[int, int]
+
+_PROBE_S = 20.0
+
+
+def python_for(name: str, oldest: str, newest: str) -> str:
+    """The path of a Python from `oldest` to `newest`: the one that runs here if it fits, or else the newest found.
+
+    Raises:
+        InstallError: there is none; the message says which versions would do.
+    """
+    first, last = version_of(oldest), version_of(newest)
+    if first <= sys.version_info[:2] <= last:
+        return sys.executable
+    for minor in range(last[1], first[1] - 1, -1):
+        for path in _named(f"python{first[0]}.{minor}"):
+            if _runs(path, (first[0], minor)):
+                return path
+    versions = oldest if oldest == newest else f"{oldest} to {newest}"
+    raise InstallError(
+        f"{name} needs Python {versions}, and there is none on the PATH, of pyenv or of uv: install python{newest}"
+    )
+
+
+def _named(name: str) -> Iterator[str]:
+    """Programs of this name: on the PATH, then what pyenv and uv have installed, whose folders need not be on it."""
+    on_path = shutil.which(name)
+    if on_path is not None:
+        yield on_path
+    home = Path.home()
+    pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv") / "versions"
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or home / ".local" / "share" / "uv" / "python")
+    for versions in (pyenv, uv):
+        yield from map(str, sorted(versions.glob(f"*/bin/{name}"), reverse=True))
+
+
+def version_of(text: str) -> Version:
+    """Major and minor number of `3.12`."""
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+def _runs(path: str, version: Version) -> bool:
+    """Whether it is that Python; what a version manager puts on the PATH may only say that it is not."""
+    try:
+        process = subprocess.run(  # noqa: S603 - a Python that the user's PATH names
+            [path, "-I", "-c", "import sys; print(*sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return process.stdout.split() == [str(number) for number in version]

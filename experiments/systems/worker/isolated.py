@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from experiments.systems.worker.environment import Environment
-from experiments.systems.worker.interventions import intervened as answer_intervention
+from experiments.systems.worker.handle import pool_of
 from experiments.systems.worker.messages import METHODS, referred_to, result_read, written
-from experiments.systems.worker.pool import pool_of
+from experiments.systems.worker.messages import intervened as answer_intervention
 from tracing.errors import WorkerDiedError
 from tracing.llm.forwarding.forwarded_calls import answered, described
 from tracing.llm.forwarding.forwarded_errors import read as error_read
@@ -42,18 +42,18 @@ def in_worker(
     """
 
     def decorate(cls: type[S]) -> type[S]:
-        known = name or getattr(cls, "name", None)
-        label = known if isinstance(known, str) else cls.__name__
+        own_name = name or getattr(cls, "name", None)
+        label = own_name if isinstance(own_name, str) else cls.__name__
         environment = Environment(label, f"{cls.__module__}:{cls.__qualname__}", tuple(requirements), python)
 
-        def made(self: Any, *args: Any, **settings: Any) -> None:
+        def initialise(self: Any, *args: Any, **settings: Any) -> None:
             if args:
                 raise TypeError(f"the settings of {cls.__name__} are given by name")
             cls.__init__(self, **settings)
             object.__setattr__(self, "_worker_settings", settings)
 
         members: dict[str, Any] = {
-            "__init__": made,
+            "__init__": initialise,
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
@@ -69,23 +69,25 @@ def in_worker(
 
 def environment_of(part: object) -> Environment | None:
     """The environment of a system, or of its class; None for one that runs in this process."""
-    found = inspect.getattr_static(part if inspect.isclass(part) else type(part), "environment", None)
-    return found if isinstance(found, Environment) else None
+    environment = inspect.getattr_static(part if inspect.isclass(part) else type(part), "environment", None)
+    return environment if isinstance(environment, Environment) else None
 
 
 def _forwarding(cls: type, environment: Environment, method: str) -> Callable[..., Any]:
     names = (*METHODS[method], "access")
 
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        return called(environment, self._worker_settings, method, given)
+        arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+        return called(environment, self._worker_settings, method, arguments)
 
     forward.__name__, forward.__doc__ = method, getattr(cls, method).__doc__
     forward.__signature__ = inspect.signature(getattr(cls, method))  # type: ignore[attr-defined]
     return forward
 
 
-def called(environment: Environment, settings: Mapping[str, Any], method: str, given: Mapping[str, Any]) -> Any:
+def called(
+    environment: Environment, settings: Mapping[str, Any], method: str, call_arguments: Mapping[str, Any]
+) -> Any:
     """What a method of a system returns that is called in a worker; what it records there is recorded here.
 
     Raises:
@@ -94,7 +96,7 @@ def called(environment: Environment, settings: Mapping[str, Any], method: str, g
         WorkerDiedError: several workers died over it, one after the other.
         ModelError, BudgetExceededError: a call through the access failed.
     """
-    access, recorder, memory = given["access"], current_recorder(), given.get("memory")
+    access, recorder, memory = call_arguments["access"], current_recorder(), call_arguments.get("memory")
     sent = {
         "system": environment.system,
         "modules": environment.modules,
@@ -112,21 +114,21 @@ def called(environment: Environment, settings: Mapping[str, Any], method: str, g
     def attempt() -> dict[str, Any]:
         with pool_of(environment).worker(access.concurrency, memory) as worker:
             arguments = {
-                name: written(name, given[name])
+                name: written(name, call_arguments[name])
                 for name in METHODS[method]
                 if name != "memory" or worker.holds is not memory
             }
-            done = worker.step({**sent, "arguments": arguments}, step.answer)
-            worker.holds = None if "error" in done else memory or worker.holds
-            return done
+            reply = worker.step({**sent, "arguments": arguments}, step.answer)
+            worker.holds = None if "error" in reply else memory or worker.holds
+            return reply
 
     step = RepeatableStep(answer)
-    done = _survived(step, attempt)
+    reply = _survived(step, attempt)
     if recorder is not None:
-        recorder.adopt(done["records"])
-    if "error" in done:
-        raise error_read(done["error"])
-    return result_read(done["result"])
+        recorder.adopt(reply["records"])
+    if "error" in reply:
+        raise error_read(reply["error"])
+    return result_read(reply["result"])
 
 
 def _survived(step: RepeatableStep, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:

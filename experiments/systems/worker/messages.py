@@ -1,9 +1,10 @@
-"""Calls of a memory system's methods as JSON: arguments and results, and what the calls refer to in the trace."""
+"""Calls of a memory system's methods as JSON, what they refer to in the trace, and interventions asked for there."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,8 +13,12 @@ from tracing.files.trace_lines import record_of
 from tracing.graph.elements import Variable
 from tracing.recording.recorder import Recorder
 from tracing.systems.conversations import Conversation, Question
+from tracing.systems.entries import Entry
+from tracing.systems.interventions import Change, Intervention, Step, intervening
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.protocol import Answer, Memory
+
+T = TypeVar("T")
 
 METHODS: Mapping[str, tuple[str, ...]] = {
     "build": ("conversation", "candidate"),
@@ -42,9 +47,9 @@ def _parts_read(data: Mapping[str, Any]) -> Parts:
 
 
 _WRITE: Mapping[str, Callable[[Any], Any]] = {
-    "conversation": lambda given: given.model_dump(mode="json"),
-    "question": lambda given: given.model_dump(mode="json"),
-    "memory": lambda given: dict(given.state),
+    "conversation": lambda argument: argument.model_dump(mode="json"),
+    "question": lambda argument: argument.model_dump(mode="json"),
+    "memory": lambda argument: dict(argument.state),
     "candidate": dict,
     "parts": _parts_written,
 }
@@ -94,7 +99,7 @@ def referred_to(recorder: Recorder | None, memory: Memory | None) -> list[dict[s
         return []
     variables = recorder.graph.variables
     named = dict.fromkeys(text for text in _texts(memory.state) if text in variables)
-    return [record_of(variables[one]) for one in named]
+    return [record_of(variables[variable_id]) for variable_id in named]
 
 
 def take_in(recorder: Recorder, records: Sequence[Mapping[str, Any]]) -> None:
@@ -113,3 +118,41 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, Sequence) and value and not isinstance(value[0], int | float):
         for item in value:
             yield from _texts(item)
+
+
+_TYPES: Mapping[str, tuple[Any, ...]] = {
+    "extracted": (list[Variable], list[str]),
+    "decided": (str, list[Entry], Change),
+    "stored": (Change, Change),
+    "retrieved": (Variable, list[Entry], list[Entry]),
+    "presented": (Variable, list[str]),
+    "answered": (Variable, list[str], str),
+}
+"""The arguments of each method after the step; the last is the output, and has the type of the result."""
+
+
+class ForwardedIntervention(Intervention):
+    """Asks the process with the run what an operation is to emit."""
+
+    def __init__(self, ask: Callable[[str], str]) -> None:
+        self._ask = ask
+
+    def emitted(self, method: str, step: Step, *inputs: object, output: T) -> T:
+        request = json.dumps([method, *map(_plain, (step, *inputs, output))])
+        result: T = msgspec.convert(json.loads(self._ask(request)), _TYPES[method][-1])
+        return result
+
+
+def intervened(request: str) -> str:
+    """What the interventions of the current context make of the output that a worker asks about; both are JSON."""
+    method, *encoded = json.loads(request)
+    types = (Step, *_TYPES[method])
+    arguments = [msgspec.convert(value, kind) for value, kind in zip(encoded, types, strict=True)]
+    return json.dumps(_plain(getattr(intervening(), method)(*arguments)))
+
+
+def _plain(value: Any) -> Any:
+    for item in value if isinstance(value, Sequence) else [value]:
+        if isinstance(item, Variable):
+            item.id  # noqa: B018 - a variable may have been noted only, and msgspec does not fill it in
+    return msgspec.to_builtins(value)

@@ -21,9 +21,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any
 
-from experiments.systems.worker.fingerprint import fingerprint
-from experiments.systems.worker.interventions import ForwardedIntervention
-from experiments.systems.worker.messages import CHECK, METHODS, read, result_written, take_in
+from experiments.systems.worker.environment import fingerprint
+from experiments.systems.worker.messages import CHECK, METHODS, ForwardedIntervention, read, result_written, take_in
 from tracing.errors import MemorySystemError, MemtuneError, in_one_line
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
 from tracing.llm.forwarding.forwarded_errors import written as error_written
@@ -76,57 +75,57 @@ class _Worker:
 
     def work(self) -> None:
         while True:
-            given = self._wire.steps.get()
-            ended = {"done": given["step"]}
+            call = self._wire.steps.get()
+            ended = {"done": call["step"]}
             try:
-                line = json.dumps({**ended, **self._done(given)})
+                line = json.dumps({**ended, **self._result(call)})
             except BaseException as error:
                 failure = error if isinstance(error, MemtuneError | GivenUp) else MemorySystemError(in_one_line(error))
                 line = json.dumps({**ended, "error": error_written(failure), "records": []})
             self._wire.say(line)
 
-    def _done(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        if given["modules"] is not None:
-            look_in(Path(given["modules"]))
-        if given["method"] == CHECK:
-            return checked(given["system"])
-        return self._called(opened(given["system"], json.dumps(given["settings"])), given)
+    def _result(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        if call["modules"] is not None:
+            look_in(Path(call["modules"]))
+        if call["method"] == CHECK:
+            return checked(call["system"])
+        return self._called(system_of(call["system"], json.dumps(call["settings"])), call)
 
-    def _called(self, system: MemorySystem, given: Mapping[str, Any]) -> dict[str, Any]:
-        ask = functools.partial(self._wire.ask, given["step"])
-        method, known = given["method"], {record["id"] for record in given["known"]}
+    def _called(self, system: MemorySystem, call: Mapping[str, Any]) -> dict[str, Any]:
+        ask = functools.partial(self._wire.ask, call["step"])
+        method, known_ids = call["method"], {record["id"] for record in call["known"]}
         with (
-            ForwardedAccess(functools.partial(ask, "model"), given["access"]) as access,
-            take_over(given["place"]) as recorder,
+            ForwardedAccess(functools.partial(ask, "model"), call["access"]) as access,
+            take_over(call["place"]) as recorder,
         ):
             if recorder is not None:
-                take_in(recorder, given["known"])
-            changing = given["intervened"]
+                take_in(recorder, call["known"])
+            changing = call["intervened"]
             intervening = intervene(ForwardedIntervention(functools.partial(ask, "intervention")))
-            done: dict[str, Any] = {}
+            outcome: dict[str, Any] = {}
             try:
                 with intervening if changing else contextlib.nullcontext():
-                    made = call_method(system, method, {**self._arguments(method, given), "access": access})
-                done["result"] = result_written(method, made)
+                    result = call_method(system, method, {**self._arguments(method, call), "access": access})
+                outcome["result"] = result_written(method, result)
             except (MemtuneError, GivenUp) as error:
-                done["error"] = error_written(error)
+                outcome["error"] = error_written(error)
             records = recorder.records() if recorder is not None else []
-        return {**done, "records": [record for record in records if record.get("id") not in known]}
+        return {**outcome, "records": [record for record in records if record.get("id") not in known_ids]}
 
-    def _arguments(self, method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(self, method: str, call: Mapping[str, Any]) -> dict[str, Any]:
         arguments = {}
         for name in METHODS[method]:
-            if name == "memory" and name not in given["arguments"]:
+            if name == "memory" and name not in call["arguments"]:
                 arguments[name] = self._memory  # the one before
                 continue
-            arguments[name] = read(name, given["arguments"][name])
+            arguments[name] = read(name, call["arguments"][name])
             if name == "memory":
                 self._memory = arguments[name]
         return arguments
 
 
 @functools.lru_cache(maxsize=8)
-def opened(name: str, settings: str) -> MemorySystem:
+def system_of(name: str, settings: str) -> MemorySystem:
     """The memory system of a class, named as `module:Class`; `settings` are its keyword arguments as JSON."""
     system: MemorySystem = class_of(name)(**json.loads(settings))
     return system
@@ -135,10 +134,10 @@ def opened(name: str, settings: str) -> MemorySystem:
 def class_of(name: str) -> Any:
     """The class as it was before `in_worker`."""
     module, _, attribute = name.partition(":")
-    found: Any = importlib.import_module(module)
+    target: Any = importlib.import_module(module)
     for part in attribute.split("."):
-        found = getattr(found, part)
-    return getattr(found, "__wrapped__", found)
+        target = getattr(target, part)
+    return getattr(target, "__wrapped__", target)
 
 
 def checked(name: str) -> dict[str, Any]:
@@ -147,10 +146,10 @@ def checked(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: as `require_library` of the system, if it can be made without settings.
     """
-    found = class_of(name)
-    if issubclass(found, ChecksItself):
+    cls = class_of(name)
+    if issubclass(cls, ChecksItself):
         try:
-            system = found()
+            system = cls()
         except TypeError:
             return {}
         system.require_library()

@@ -16,7 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from experiments.systems.exporting.conformance import ExporterConformance
 from experiments.systems.exporting.export import export, written
 from experiments.systems.exporting.exporter import open_exporter
-from experiments.systems.exporting.formats.constants import DotenvConstants, JsonConstants, PythonConstants
+from experiments.systems.exporting.formats.constants import (
+    DotenvConstants,
+    JsonConstants,
+    PythonConstants,
+    python_constants,
+)
 from experiments.systems.exporting.formats.dspy_state import DspyState
 from experiments.systems.exporting.formats.literal_templates import (
     escaped,
@@ -26,7 +31,6 @@ from experiments.systems.exporting.formats.literal_templates import (
     with_names,
 )
 from experiments.systems.exporting.formats.mlflow_registry import MlflowRegistry, registered
-from experiments.systems.exporting.formats.python_source import python_constants
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError

@@ -15,7 +15,7 @@ from awkward_texts import RAW, TEMPLATES
 from hypothesis import HealthCheck, given, settings
 
 from experiments.systems.exporting.export import export
-from experiments.systems.exporting.formats.python_source import literal
+from experiments.systems.exporting.formats.constants import literal
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.importing import import_prompts, write_prompts
 from experiments.systems.mem0 import Mem0

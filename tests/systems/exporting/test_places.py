@@ -129,7 +129,7 @@ def test_the_generations_of_mem0_differ_in_what_they_need() -> None:
     [("instructions", "custom_instructions", "mem0.json"), ("system", "ADDITIVE_EXTRACTION_PROMPT", "mem0_prompts.py")],
 )
 def test_both_ways_to_steer_mem0_2_have_their_place(tmp_path: Path, tuned: str, place: str, file: str) -> None:
-    from experiments.systems.mem0.additive_system import Mem0Two
+    from experiments.systems.mem0.system import Mem0Two
 
     candidate = seed_candidate(Mem0Two(tuned=tuned).prompts)
     out = export("mem0@2", candidate, "mem0@2", tmp_path / "out", {}, settings={"tuned": tuned})
@@ -164,7 +164,7 @@ def test_where_graphiti_asks_by_its_own_prompts_is_warned_of(tmp_path: Path) -> 
 
 
 def test_a_prompt_without_what_mem0_stores_with_a_memory_is_exported_with_a_warning(tmp_path: Path) -> None:
-    from experiments.systems.mem0.additive_system import Mem0Two
+    from experiments.systems.mem0.system import Mem0Two
 
     seeds = seed_candidate(Mem0Two().prompts)
     earlier = {**seeds, "extract": 'Reply as JSON: {{"memory": [{{"text": "..."}}]}}'}

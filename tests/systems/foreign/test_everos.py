@@ -19,8 +19,8 @@ from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from experiments.systems.everos.exporter import EverOsSlots
 from experiments.systems.everos.prompts import PROMPTS, SLOTS
+from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.pool import close_pools
 from tracing.errors import BudgetExceededError, CallFailedError, ContractError, InstallError, MemorySystemError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph

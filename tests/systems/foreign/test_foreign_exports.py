@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from experiments.systems.everos.exporter import EverOsSlots
-from experiments.systems.everos.prompts import PROMPTS, Request
-from experiments.systems.everos.rendering import as_template, rendered
-from experiments.systems.everos.slots import write_slots
+from experiments.systems.everos.prompts import PROMPTS, Request, as_template, rendered, write_slots
 from experiments.systems.exporting.conformance import ExporterConformance
 from experiments.systems.exporting.export import written
 from experiments.systems.exporting.exporter import Exporter
 from experiments.systems.memori.exporter import MemoriAugmentation
-from experiments.systems.memori.prompts import PROMPTS as MEMORI
+from experiments.systems.memori.ingestion import PROMPTS as MEMORI
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, render, seed_candidate
 

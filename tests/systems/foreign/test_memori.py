@@ -15,9 +15,9 @@ from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from experiments.systems.memori.exporter import MemoriAugmentation
-from experiments.systems.memori.prompts import PROMPTS
+from experiments.systems.memori.ingestion import PROMPTS
+from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
-from experiments.systems.worker.pool import close_pools
 from tracing.errors import BudgetExceededError, CallFailedError, ContractError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph

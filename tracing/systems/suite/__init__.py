@@ -1,1 +1,1 @@
-"""The parts of the conformance suite of memory systems; `tracing.systems.conformance` puts them together."""
+"""What the conformance suites run: steps of a system, scripted models, and a small system without a model."""

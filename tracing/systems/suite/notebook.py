@@ -43,17 +43,17 @@ class Notebook:
         for dialogue in conversation.sessions:
             with session(dialogue.id, time=dialogue.time):
                 for turn in dialogue.turns:
-                    said = variable(turn.spoken, name=turn.id, kind="message")
-                    with operation("note", inputs={"messages": said}) as op:
+                    message = variable(turn.spoken, name=turn.id, kind="message")
+                    with operation("note", inputs={"messages": message}) as op:
                         note = op.output("notes", turn.spoken, name=f"n-{turn.id}", kind="memory_entry")
                     notes.append({"text": turn.spoken, "variable": note.id})
         return Memory({"notes": notes})
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """The last word of the nearest note."""
-        asked = set(re.findall(r"\w+", question.question.lower()))
+        words = set(re.findall(r"\w+", question.question.lower()))
         nearest = max(
-            memory.state["notes"], key=lambda note: len(asked & set(re.findall(r"\w+", note["text"].lower())))
+            memory.state["notes"], key=lambda note: len(words & set(re.findall(r"\w+", note["text"].lower())))
         )
         word = re.findall(r"\w+", nearest["text"])[-1]
         lengthy = candidate["answer"] == self.prompts["answer"].text
@@ -73,7 +73,7 @@ def notebook_conversations(split: str, count: int) -> tuple[Conversation, ...]:
         ("ochre", "puce", "teal", "beige", "lime", "grey"),
     )
 
-    def one(number: int) -> Conversation:
+    def conversation(number: int) -> Conversation:
         pet, hue = pets[number % len(pets)], hues[number % len(hues)]
         return Conversation.model_validate(
             {
@@ -105,4 +105,4 @@ def notebook_conversations(split: str, count: int) -> tuple[Conversation, ...]:
             }
         )
 
-    return tuple(one(number) for number in range(count))
+    return tuple(conversation(number) for number in range(count))

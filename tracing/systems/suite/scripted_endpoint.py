@@ -85,7 +85,7 @@ class ScriptedEndpoint:
         text = self.reply(body)
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-        read, written = sum(len(str(each["content"]).split()) for each in body["messages"]), len(text.split())
+        read, written = sum(len(str(entry["content"]).split()) for entry in body["messages"]), len(text.split())
         usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
         base = {"id": "chatcmpl-scripted", "object": "chat.completion", "created": 0, "model": body.get("model")}
         return {**base, "choices": [choice], "usage": usage}

@@ -9,15 +9,15 @@ def main() -> None:
     """Run the predictors with the inputs given for each, on one loopback model."""
     import dspy
 
-    given = json.load(sys.stdin)
+    payload = json.load(sys.stdin)
     print("release dspy", dspy.__version__)
-    program = run_path(given["program"])["load"](given["file"])
-    model = dspy.LM("openai/capture", api_base=given["base_url"], api_key=given["key"], cache=False, num_retries=0)
+    program = run_path(payload["program"])["load"](payload["file"])
+    model = dspy.LM("openai/capture", api_base=payload["base_url"], api_key=payload["key"], cache=False, num_retries=0)
     with dspy.context(lm=model):
-        for name, inputs in given["inputs"].items():
+        for name, inputs in payload["inputs"].items():
             reply = getattr(program, name)(**inputs).reply
-            if reply != given["reply"]:
-                sys.exit(f"{name}: the reply {given['reply']!r} became {reply!r}")
+            if reply != payload["reply"]:
+                sys.exit(f"{name}: the reply {payload['reply']!r} became {reply!r}")
 
 
 main()

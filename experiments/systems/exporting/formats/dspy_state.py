@@ -20,7 +20,7 @@ PROGRAM_FILE, MODULE_FILE = "program.json", "dspy_program.py"
 DSPY = Library("dspy", ("3.",), None, extra="optimize")
 
 _DATA, _REPLY = "data", "reply"
-_TAKEN = {_REPLY, "signature", "new_signature", "demos", "config", "lm", "prediction", "_trace"}
+_RESERVED = {_REPLY, "signature", "new_signature", "demos", "config", "lm", "prediction", "_trace"}
 _PROBE = " {{{name}}} {{context}} $5 \\ «é»\r\n\tkestrel "
 
 
@@ -42,9 +42,9 @@ class DspyState:
             if not name.isidentifier() or name == "metadata":
                 raise ContractError(f"{name}: no predictor can have this name; rename the prompt")
             fields = placeholders_of(template)
-            taken = sorted(fields & _TAKEN)
-            if taken:
-                raise ContractError(f"{name}: no input of a predictor can be called {taken[0]!r}; rename it")
+            reserved = sorted(fields & _RESERVED)
+            if reserved:
+                raise ContractError(f"{name}: no input of a predictor can be called {reserved[0]!r}; rename it")
             try:
                 text = with_names(template)
             except ContractError as error:
@@ -84,16 +84,16 @@ class DspyState:
         if not (Path(source).is_file() and source.endswith(".json")):
             return False
         try:
-            return any(_is_predictor(each) for each in json_object(source).values())
+            return any(_is_predictor(state) for state in json_object(source).values())
         except RunError:
             return False
 
     def texts(self, source: str) -> dict[str, str]:
         """The instructions, by the path of the predictor in the program."""
         return {
-            name: str(each["signature"]["instructions"])
-            for name, each in json_object(source).items()
-            if _is_predictor(each)
+            name: str(state["signature"]["instructions"])
+            for name, state in json_object(source).items()
+            if _is_predictor(state)
         }
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
@@ -120,23 +120,23 @@ class DspyState:
             name: {field: _PROBE.format(name=field) for field in _inputs(states[name]["signature"])} for name in texts
         }
         reply = _PROBE.format(name=_REPLY)
-        given = {
+        payload = {
             "program": str((folder / MODULE_FILE).resolve()),
             "file": str(file.resolve()),
             "inputs": inputs,
             "reply": reply,
         }
-        sent = sent_by(DSPY, Path(__file__).with_name("dspy_proof.py"), given, lambda body: {"content": reply})
-        if sent.said:
-            raise ContractError(f"{sent.release}: {sent.said}; the export is unusable")
+        sent = sent_by(DSPY, Path(__file__).with_name("dspy_proof.py"), payload, lambda body: {"content": reply})
+        if sent.failure:
+            raise ContractError(f"{sent.release}: {sent.failure}; the export is unusable")
         proofs = []
         for number, (name, text) in enumerate(texts.items(), start=1):
-            wanted = _measured(text, inputs[name])
-            if list(sent.requests[number - 1]) != wanted:
+            expected = _measured(text, inputs[name])
+            if list(sent.requests[number - 1]) != expected:
                 raise ContractError(f"{name}: {sent.release} does not send it as it is; the export is unusable")
             proofs.append(
-                f"{name}: the {wanted[0]['role']} message of request {number} of {sent.release} is the prompt with its "
-                "values, byte for byte"
+                f"{name}: the {expected[0]['role']} message of request {number} of {sent.release} is the prompt with "
+                "its values, byte for byte"
             )
         return proofs
 

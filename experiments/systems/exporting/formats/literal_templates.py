@@ -31,8 +31,8 @@ def with_names(template: str) -> str:
     text = marked(template, lambda name: f"{{{name}}}")
     if from_names(text, names) != template:
         literals = marked(template, lambda name: "\0")
-        held = ", ".join(f"{{{name}}}" for name in sorted(names) if f"{{{name}}}" in literals)
-        raise ContractError(f"the literal text {held} would read as a placeholder there; reword it")
+        clashes = ", ".join(f"{{{name}}}" for name in sorted(names) if f"{{{name}}}" in literals)
+        raise ContractError(f"the literal text {clashes} would read as a placeholder there; reword it")
     return text
 
 
@@ -40,8 +40,8 @@ def from_names(text: str, names: Collection[str]) -> str:
     """The template of a text in which `{name}` stands for a placeholder if the name is one of these."""
     if not names:
         return escaped(text)
-    known = "|".join(re.escape(name) for name in sorted(names))
-    parts = re.split(rf"(\{{(?:{known})\}})", text)
+    pattern = "|".join(re.escape(name) for name in sorted(names))
+    parts = re.split(rf"(\{{(?:{pattern})\}})", text)
     return "".join(part if number % 2 else escaped(part) for number, part in enumerate(parts))
 
 

@@ -78,13 +78,13 @@ class MlflowRegistry:
         if path and not Path(path).is_file():
             raise RunError(f"{source}: no such file; give --from the store that holds the prompts")
         try:
-            with _copied(Path(path)) if path else nullcontext(uri) as opened:
-                client = _client(opened)
-                found = client.search_prompts(max_results=_MOST)
-                return {prompt.name: _text_of(client, prompt.name) for prompt in found}
+            with _copied(Path(path)) if path else nullcontext(uri) as address:
+                client = _client(address)
+                prompts = client.search_prompts(max_results=_MOST)
+                return {prompt.name: _text_of(client, prompt.name) for prompt in prompts}
         except (MlflowException, SQLAlchemyError, sqlite3.Error, OSError) as error:
-            said = " ".join(str(error).replace(uri, without_credentials(uri)).split())[:300]
-            raise RunError(f"{without_credentials(source)}: no prompts can be read ({said})") from None
+            reason = " ".join(str(error).replace(uri, without_credentials(uri)).split())[:300]
+            raise RunError(f"{without_credentials(source)}: no prompts can be read ({reason})") from None
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text as a template, in which `{{name}}` stands for a placeholder."""
@@ -123,7 +123,7 @@ def _text_of(client: Any, name: str) -> str:
         version = None
     if version is None:
         versions = client.search_prompt_versions(name, max_results=_MOST)
-        version = max(versions, key=lambda each: int(each.version))
+        version = max(versions, key=lambda entry: int(entry.version))
     if not isinstance(version.template, str):
         raise RunError(f"{name}: a prompt of several messages; memtune's prompts have one text")
     return version.template

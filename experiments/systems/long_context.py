@@ -2,23 +2,83 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from experiments.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
-from experiments.systems.building_blocks.choices import check_least
-from experiments.systems.long_context.window import Message, Window
+from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import Settings, check_least
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate
+from tracing.systems.prompts import Candidate, tokens_of
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import noted
+from tracing.systems.texts import Text, noted, recalled
 
 
-class LongContext:
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message in the window: its name, its text and the id of its variable in the trace."""
+
+    name: str
+    text: str
+    variable: str
+
+    def as_json(self) -> dict[str, str]:
+        """JSON form, for a memory's state."""
+        return {"id": self.name, "text": self.text, "variable": self.variable}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Message:
+        """The message that `as_json` wrote."""
+        return cls(data["id"], data["text"], data["variable"])
+
+    def as_text(self) -> Text:
+        """The message to work with: the stored entry itself, or a note of it where the trace does not have that."""
+        matches = [match for match in recalled([self.variable]) if not match.is_reference]
+        return Text(self.text, matches[0] if matches else variable(self.text, name=self.name, kind="memory_entry"))
+
+
+class Window:
+    """The newest messages of a conversation that have at most so many tokens together."""
+
+    def __init__(self, tokens: int) -> None:
+        self._most, self._held = tokens, 0
+        self._messages: deque[Message] = deque()
+        self._appended = 0
+
+    @property
+    def next_name(self) -> str:
+        """Name of the message that is appended next."""
+        return f"m{self._appended + 1}"
+
+    def append(self, message: Message) -> None:
+        """Add the newest message."""
+        self._appended += 1
+        self._messages.append(message)
+        self._held += tokens_of(message.text)
+
+    def trim(self) -> None:
+        """Delete the oldest messages until the others fit, recorded as one operation. The newest is always kept."""
+        trimmed: list[Message] = []
+        while self._held > self._most and len(self._messages) > 1:
+            trimmed.append(self._messages.popleft())
+            self._held -= tokens_of(trimmed[-1].text)
+        if not trimmed:
+            return
+        with operation("trim", inputs={"entries": recalled(message.variable for message in trimmed)}) as op:
+            for message in trimmed:
+                op.output("entry", None, name=message.name, kind="delete_marker", previous=message.variable)
+
+    def memory(self) -> Memory:
+        """What is in the window."""
+        return Memory({"entries": [message.as_json() for message in self._messages]})
+
+
+class LongContext(SharedAnswer):
     """Append messages to a window of about `window_tokens` tokens, trim the oldest, answer from the whole window.
 
     Building asks no model. A trimmed message is deleted by the operation `trim`, so an answer that needed it is
@@ -37,15 +97,11 @@ class LongContext:
         OperationSpec("trim", "update", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings("window_tokens")
 
     def __init__(self, *, window_tokens: int = 32_768) -> None:
         check_least(1, window_tokens=window_tokens)
         self.window_tokens = window_tokens
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {"window_tokens": self.window_tokens}
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Append every message with the time of its session, and trim after each session."""
@@ -77,12 +133,6 @@ class LongContext:
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A window of exactly these texts."""
         return self._window_of(texts, trim=False)
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of the window."""
-        return answer_given(question, context, candidate["answer"], access.task)
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""

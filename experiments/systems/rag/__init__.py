@@ -1,5 +1,0 @@
-"""Retrieval-augmented generation over the raw conversation."""
-
-from experiments.systems.rag.system import Rag
-
-__all__ = ["Rag"]
