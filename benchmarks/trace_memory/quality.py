@@ -8,7 +8,7 @@ from statistics import mean
 
 from benchmarks.trace_memory.figures import QualityFigures, RecallFigures
 from experiments.data.agent_traces import TracedProject, TracedQuestion
-from experiments.systems.trace_memory.question_filters import FEWEST, Vocabulary, filters_of
+from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from tracing.trace_memory import Event, TraceMemory
 from tracing.trace_memory.semantic import Embedding
 
@@ -78,7 +78,7 @@ def _filtered(memory: TraceMemory, question: TracedQuestion) -> Sequence[Event]:
 def _worded(memory: TraceMemory, question: TracedQuestion) -> Sequence[Event]:
     """As `TraceMemorySystem` recalls events."""
     found: list[Event] = []
-    for wanted in filters_of(question.question, Vocabulary.of(memory.recall(limit=None))):
+    for wanted in filters_of(question.question, TraceVocabulary.of(memory.recall(limit=None))):
         found = memory.search(question.question, limit=RECALLED, **wanted)
         if found:
             break

@@ -18,7 +18,7 @@ from html_pages import Page
 from scripted_server import ScriptedServer
 
 from experiments.bench.optimize.comparing import area_under, compared
-from experiments.bench.optimize.figures import OptimizeFigures, Point, RunFigures
+from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, Point
 from experiments.bench.optimize.picture import mean_curve
 from experiments.bench.optimize.table import conclusions, markdown, notes
 from experiments.command import main
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 CALLS = 60
 
 
-def figures_of(runs: list[RunFigures], planned: int | None = None) -> OptimizeFigures:
+def figures_of(runs: list[ContenderRun], planned: int | None = None) -> OptimizeFigures:
     return OptimizeFigures(
         dataset="sample",
         model="m",
@@ -43,7 +43,7 @@ def figures_of(runs: list[RunFigures], planned: int | None = None) -> OptimizeFi
     )
 
 
-def run_of(contender: str, seed: int, scores: list[float], **changed: Any) -> RunFigures:
+def run_of(contender: str, seed: int, scores: list[float], **changed: Any) -> ContenderRun:
     values = {
         "system": "rag",
         "contender": contender,
@@ -59,7 +59,7 @@ def run_of(contender: str, seed: int, scores: list[float], **changed: Any) -> Ru
         "stopped": "budget: search.calls",
         "code": "a",
     }
-    return RunFigures.model_validate(values | changed)
+    return ContenderRun.model_validate(values | changed)
 
 
 @dataclass(frozen=True)

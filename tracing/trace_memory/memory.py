@@ -30,7 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Place(TypedDict, total=False):
+class EventPlace(TypedDict, total=False):
     """Where an event belongs, if not where the memory says.
 
     Attributes:
@@ -113,7 +113,7 @@ class TraceMemory:
         *,
         error: str | None = None,
         seconds: float | None = None,
-        **place: Unpack[Place],
+        **place: Unpack[EventPlace],
     ) -> str:
         """Record a call of a tool, and return the event's id.
 
@@ -123,7 +123,7 @@ class TraceMemory:
             result: JSON-compatible.
             error: what went wrong, instead of a result.
             seconds: how long it took.
-            place: see `Place`.
+            place: see `EventPlace`.
 
         Raises:
             DataError: something is not JSON-compatible.
@@ -136,7 +136,7 @@ class TraceMemory:
         }
         return self._record("tool_call", name, result if error is None else error, facts, place)
 
-    def step(self, name: str, detail: Any = None, *, status: str = "ok", **place: Unpack[Place]) -> str:
+    def step(self, name: str, detail: Any = None, *, status: str = "ok", **place: Unpack[EventPlace]) -> str:
         """Record a step of a workflow with its status. Returns and raises as `tool_call`."""
         return self._record("step", name, detail, {"status": status}, place)
 
@@ -147,18 +147,18 @@ class TraceMemory:
         *,
         confidence: float | None = None,
         reason: str | None = None,
-        **place: Unpack[Place],
+        **place: Unpack[EventPlace],
     ) -> str:
         """Record a decision with its outcome and a confidence from 0 to 1. Returns and raises as `tool_call`."""
         if confidence is not None and not 0 <= confidence <= 1:
             raise DataError(f"confidence: {confidence!r} is not from 0 to 1")
         return self._record("decision", name, outcome, {"confidence": confidence, "reason": reason}, place)
 
-    def message(self, speaker: str, text: str, **place: Unpack[Place]) -> str:
+    def message(self, speaker: str, text: str, **place: Unpack[EventPlace]) -> str:
         """Record what somebody said. Returns and raises as `tool_call`."""
         return self._record("message", speaker, text, {}, place)
 
-    def statement(self, subject: str, text: str, *, of: Sequence[str] = (), **place: Unpack[Place]) -> str:
+    def statement(self, subject: str, text: str, *, of: Sequence[str] = (), **place: Unpack[EventPlace]) -> str:
         """Record what was concluded from the events with the ids `of`. Returns and raises as `tool_call`."""
         return self._record("statement", subject, text, {"of": list(of)}, place)
 
@@ -298,8 +298,8 @@ class TraceMemory:
         except StoreError as error:
             sys.stderr.write(f"memtune: {error}\n")
 
-    def _record(self, kind: EventType, key: str, value: Any, facts: Mapping[str, Any], place: Place) -> str:
-        check_arguments(place, Place, "argument")
+    def _record(self, kind: EventType, key: str, value: Any, facts: Mapping[str, Any], place: EventPlace) -> str:
+        check_arguments(place, EventPlace, "argument")
         at = moment(place.get("time"))
         event = Event(
             id=place["id"] if "id" in place else self._new_id(),

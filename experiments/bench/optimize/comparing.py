@@ -10,8 +10,8 @@ from experiments.bench.optimize.figures import (
     Conclusion,
     ContenderComparison,
     ContenderFigures,
+    ContenderRun,
     Point,
-    RunFigures,
     SystemFigures,
 )
 from optimizer.evaluation.intervals import score_interval
@@ -31,17 +31,17 @@ def area_under(curve: Sequence[Point], budget: int) -> float:
     return sum((end - start) * score for start, end, score in steps) / budget
 
 
-def compared(runs: Sequence[RunFigures]) -> tuple[SystemFigures, ...]:
+def compared(runs: Sequence[ContenderRun]) -> tuple[SystemFigures, ...]:
     """The contenders of each system, as far as their runs are finished."""
     return tuple(_system(name, [run for run in runs if run.system == name]) for name in _names(runs))
 
 
-def _names(runs: Sequence[RunFigures]) -> list[str]:
+def _names(runs: Sequence[ContenderRun]) -> list[str]:
     return list(dict.fromkeys(run.system for run in runs))
 
 
-def _system(name: str, runs: Sequence[RunFigures]) -> SystemFigures:
-    by_contender: dict[str, list[RunFigures]] = {}
+def _system(name: str, runs: Sequence[ContenderRun]) -> SystemFigures:
+    by_contender: dict[str, list[ContenderRun]] = {}
     for run in runs:
         by_contender.setdefault(run.contender, []).append(run)
     scores = {name: _by_conversation(own) for name, own in by_contender.items()}
@@ -61,7 +61,11 @@ def _system(name: str, runs: Sequence[RunFigures]) -> SystemFigures:
 
 
 def _contender(
-    name: str, runs: Sequence[RunFigures], scores: Mapping[str, float], seed: Mapping[str, float] | None, questions: int
+    name: str,
+    runs: Sequence[ContenderRun],
+    scores: Mapping[str, float],
+    seed: Mapping[str, float] | None,
+    questions: int,
 ) -> ContenderFigures:
     units = list(scores.values())
     return ContenderFigures(
@@ -78,7 +82,7 @@ def _contender(
     )
 
 
-def _by_conversation(runs: Sequence[RunFigures]) -> dict[str, float]:
+def _by_conversation(runs: Sequence[ContenderRun]) -> dict[str, float]:
     return {conversation: fmean(run.scores[conversation] for run in runs) for conversation in runs[0].scores}
 
 

@@ -22,7 +22,7 @@ class Point(_Figures):
     score: float
 
 
-class RunFigures(_Figures):
+class ContenderRun(_Figures):
     """One run of a contender.
 
     Attributes:
@@ -127,4 +127,4 @@ class OptimizeFigures(_Figures):
     calls: int
     runs_planned: int
     systems: tuple[SystemFigures, ...]
-    runs: tuple[RunFigures, ...]
+    runs: tuple[ContenderRun, ...]

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from experiments.bench.optimize.comparing import compared
 from experiments.bench.optimize.contenders import SEED, Contender
-from experiments.bench.optimize.figures import OptimizeFigures, RunFigures
+from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures
 from experiments.bench.optimize.one_run import RunPlace, measure_run
 from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset
@@ -130,7 +130,7 @@ def measure_optimizers(
 
 def _run_figures(
     plan: Plan, folder: Path, run: _Run, places: Mapping[_Run, RunPlace], progress: Progress
-) -> RunFigures | None:
+) -> ContenderRun | None:
     """The figures of a run; None if the seed prompts, which it begins with, are not finished.
 
     Raises:
@@ -167,7 +167,7 @@ def _run_figures(
         )
 
 
-def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, RunFigures]:
+def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, ContenderRun]:
     """The figures of the runs that need not be made.
 
     Those of the seed prompts are made again if a search is left that begins with their replies, and these are gone.
@@ -181,7 +181,7 @@ def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, RunFigures]:
     }
 
 
-def _figures(plan: Plan, finished_runs: Mapping[_Run, RunFigures]) -> OptimizeFigures:
+def _figures(plan: Plan, finished_runs: Mapping[_Run, ContenderRun]) -> OptimizeFigures:
     runs = tuple(finished_runs[run] for run in plan.runs() if run in finished_runs)
     return OptimizeFigures(
         dataset=plan.config.dataset,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from experiments.bench.optimize.comparing import area_under
 from experiments.bench.optimize.contenders import Contender
-from experiments.bench.optimize.figures import Point, RunFigures
+from experiments.bench.optimize.figures import ContenderRun, Point
 from experiments.data.loaders import Dataset
 from experiments.running.judging import calibrate_judge
 from experiments.running.parts import open_evaluator
@@ -57,7 +57,7 @@ class RunPlace:
         """Whether it is finished and its replies are here, for the runs that begin with them."""
         return self.cache.is_dir() and (self.path / FIGURES).exists()
 
-    def figures(self) -> RunFigures | None:
+    def figures(self) -> ContenderRun | None:
         """What was measured; None if the run is not finished.
 
         Raises:
@@ -65,7 +65,7 @@ class RunPlace:
         """
         file = self.path / FIGURES
         try:
-            return RunFigures.model_validate_json(file.read_bytes())
+            return ContenderRun.model_validate_json(file.read_bytes())
         except FileNotFoundError:
             return None
         except ValidationError as error:
@@ -83,7 +83,7 @@ def measure_run(
     baseline: RunPlace | None,
     budget: int,
     observer: Observer,
-) -> RunFigures:
+) -> ContenderRun:
     """Make a run, or finish one that was interrupted, and keep its figures.
 
     Args:
@@ -119,7 +119,7 @@ def measure_run(
 
 def _figures(
     contender: Contender, config: RunConfig, finished: Finished, outcomes: list[Outcome], budget: int
-) -> RunFigures:
+) -> ContenderRun:
     result, cost = finished.result, finished.result.search
     start = result.baseline.get("validation")
     if cost is None or start is None:
@@ -128,7 +128,7 @@ def _figures(
         Point(calls=0, score=start.score),
         *(Point(calls=record.search_calls or 0, score=record.validation_score) for record in result.iterations),
     )
-    return RunFigures(
+    return ContenderRun(
         system=config.system,
         contender=contender.name,
         seed=config.seed,

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from experiments.bench.optimize.contenders import OURS, SEED
-from experiments.bench.optimize.figures import OptimizeFigures, Point, RunFigures, SystemFigures
+from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, Point, SystemFigures
 from experiments.display.charts import HUES, MUTED, bars, named, svg
 from experiments.display.charts import SEED as SEED_COLOUR
 
@@ -40,7 +40,7 @@ def _hues(figures: OptimizeFigures) -> dict[str, str]:
     return {SEED: SEED_COLOUR, OURS: HUES[0], **drawn}
 
 
-def _curves(axes: Axes, system: SystemFigures, runs: Sequence[RunFigures], calls: int, hues: dict[str, str]) -> None:
+def _curves(axes: Axes, system: SystemFigures, runs: Sequence[ContenderRun], calls: int, hues: dict[str, str]) -> None:
     for contender in system.contenders:
         curve = mean_curve([run.curve for run in runs if run.contender == contender.contender], calls)
         axes.step(

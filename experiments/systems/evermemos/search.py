@@ -54,7 +54,7 @@ class CheckOutcome:
     missing: Sequence[Text] = ()
 
 
-class Search:
+class EpisodeSearch:
     """The search for one question.
 
     Args:

@@ -17,8 +17,8 @@ from experiments.systems.evermemos.extraction import (
     write_episode,
 )
 from experiments.systems.evermemos.prompts import PROMPTS
-from experiments.systems.evermemos.search import Documents, Search
-from experiments.systems.evermemos.writer import Limits, Writer
+from experiments.systems.evermemos.search import Documents, EpisodeSearch
+from experiments.systems.evermemos.writer import EpisodeLimits, EpisodeWriter
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session
 from tracing.systems.conversations import Conversation, Question
@@ -72,7 +72,7 @@ class EverMemOS(SharedAnswer):
     ) -> None:
         check_least(1, cell_tokens=cell_tokens, cell_messages=cell_messages, candidates=candidates, top_k=top_k)
         check_least(0, rerank=rerank)
-        self._limits = Limits(cell_tokens, cell_messages, cluster_similarity, cluster_days)
+        self._limits = EpisodeLimits(cell_tokens, cell_messages, cluster_similarity, cluster_days)
         self._candidates, self._top_k, self._rerank = candidates, top_k, rerank
         if rerank:
             self.prompts = {**PROMPTS, "rerank": RERANK_PROMPT}
@@ -95,7 +95,7 @@ class EverMemOS(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation session by session; model errors propagate."""
-        writer = Writer(self._limits, candidate, access)
+        writer = EpisodeWriter(self._limits, candidate, access)
         for number, dialogue in enumerate(conversation.sessions, start=1):
             with session(dialogue.id, time=dialogue.time):
                 writer.read(dialogue, last=number == len(conversation.sessions))
@@ -109,7 +109,7 @@ class EverMemOS(SharedAnswer):
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Store these facts in clusters, with profiles, as in `build`."""
-        writer = Writer(self._limits, candidate, access)
+        writer = EpisodeWriter(self._limits, candidate, access)
         for number, facts in enumerate(sessions, start=1):
             with session(f"given{number}"):
                 writer.store([noted(text, name="given", kind="fact") for text in facts], "")
@@ -153,8 +153,8 @@ class EverMemOS(SharedAnswer):
         else:
             answer_again(parts, template, access.task)
 
-    def _search(self, candidate: Candidate, access: ModelAccess) -> Search:
-        return Search(self._candidates, self._top_k, self._rerank, candidate, access)
+    def _search(self, candidate: Candidate, access: ModelAccess) -> EpisodeSearch:
+        return EpisodeSearch(self._candidates, self._top_k, self._rerank, candidate, access)
 
 
 def _entry(item: Item, variable_id: str) -> Entry:

@@ -30,7 +30,7 @@ from tracing.systems.texts import Text, noted, variables_of
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EpisodeLimits:
     """Settings of the building.
 
     Attributes:
@@ -51,10 +51,10 @@ class _Waiting:
     time: str
 
 
-class Writer:
+class EpisodeWriter:
     """Reads sessions one after the other into entries: episodes, facts and profiles."""
 
-    def __init__(self, limits: Limits, candidate: Candidate, access: ModelAccess) -> None:
+    def __init__(self, limits: EpisodeLimits, candidate: Candidate, access: ModelAccess) -> None:
         self._limits, self._candidate, self._access = limits, candidate, access
         self._clusters = Clusters(similarity=limits.cluster_similarity, days=limits.cluster_days)
         self._waiting: list[_Waiting] = []

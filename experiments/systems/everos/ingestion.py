@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from experiments.systems.everos.operations import Asker
-from experiments.systems.everos.prompts import SLOTS, Request
-from experiments.systems.everos.search import EPISODE, FACT, Stored
+from experiments.systems.everos.prompts import SLOTS, PromptRequest
+from experiments.systems.everos.search import EPISODE, FACT, StoredEpisode
 from experiments.systems.everos.server import OWNER, Chat, Server, ServerPool
 from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.graph.elements import Variable
@@ -77,7 +77,7 @@ class _Reading:
 _servers: ServerPool[_Reading] = ServerPool(1)
 
 
-class Reader:
+class EverOsIngestion:
     """Reads one conversation; a context manager.
 
     It has an EverOS for itself, which is kept for the next one with the same slots. Each has an `app_id` of
@@ -91,12 +91,12 @@ class Reader:
     """
 
     def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
-        self.entries: list[Stored] = []
+        self.entries: list[StoredEpisode] = []
         self._asker = Asker(access, candidate, max_tokens=max_tokens, enforced=enforced)
-        self._requests = {name: Request(candidate[name]) for name in SLOTS}
+        self._requests = {name: PromptRequest(candidate[name]) for name in SLOTS}
         self._part = _Part((), Context())
         self._failures: list[MemtuneError] = []
-        self._names: dict[str, Stored] = {}
+        self._names: dict[str, StoredEpisode] = {}
         self._turns = threading.Condition()
         self._days = 0
         self._ended = False
@@ -230,7 +230,7 @@ class Reader:
             with operation("store", inputs={"fact": [] if source is None else source}) as op:
                 name = f"{'e' if kind == EPISODE else 'f'}{sum(earlier.kind == kind for earlier in self.entries) + 1}"
                 output = op.output("entry", text, name=name, kind="memory_entry")
-            stored = Stored(
+            stored = StoredEpisode(
                 id=name,
                 text=text,
                 variable=output.id,

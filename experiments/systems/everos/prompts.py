@@ -178,7 +178,7 @@ SLOTS = (BOUNDARY_PROMPT.name, EPISODE_PROMPT.name)
 PROMPTS = {prompt.name: prompt for prompt in (BOUNDARY_PROMPT, EPISODE_PROMPT, ANSWER_PROMPT)}
 
 
-class Request:
+class PromptRequest:
     """The requests that a prompt makes, from which the values of its placeholders can be read."""
 
     def __init__(self, template: str) -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from experiments.systems.everos import server
-from experiments.systems.everos.prompts import FOLDER, SLOTS, Request, read_slot, rendered
+from experiments.systems.everos.prompts import FOLDER, SLOTS, PromptRequest, read_slot, rendered
 from experiments.systems.worker.environment import print_result
 from tracing.errors import ContractError
 from tracing.llm.models import ChatReply
@@ -77,7 +77,7 @@ def shipped() -> dict[str, str]:
 
 
 def _sends(text: str, request: str) -> bool:
-    values = Request(text).values(request)
+    values = PromptRequest(text).values(request)
     whole = all(turn in request for turn in _TURNS)
     return values is not None and whole and rendered(text, values) == request
 

@@ -19,7 +19,7 @@ EPISODE, FACT = "episode", "atomic_fact"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredEpisode:
     """An entry of EverOS's markdown files.
 
     Attributes:
@@ -57,7 +57,7 @@ class Stored:
         return {"inline": fields, "sections": dict(self.sections)}
 
 
-def as_state(entries: Sequence[Stored], vectors: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def as_state(entries: Sequence[StoredEpisode], vectors: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """A memory's state."""
     return {
         "entries": [asdict(entry) for entry in entries],
@@ -65,12 +65,12 @@ def as_state(entries: Sequence[Stored], vectors: Mapping[str, Sequence[float]]) 
     }
 
 
-def from_state(state: Mapping[str, Any]) -> tuple[list[Stored], dict[str, list[float]]]:
+def from_state(state: Mapping[str, Any]) -> tuple[list[StoredEpisode], dict[str, list[float]]]:
     """What `as_state` wrote."""
-    return [Stored(**entry) for entry in state["entries"]], dict(state["vectors"])
+    return [StoredEpisode(**entry) for entry in state["entries"]], dict(state["vectors"])
 
 
-def content_hash(entries: Iterable[Stored], vectors: Mapping[str, Sequence[float]]) -> str:
+def content_hash(entries: Iterable[StoredEpisode], vectors: Mapping[str, Sequence[float]]) -> str:
     """Equal for entries that an EverOS holds alike, whatever they are called in a trace."""
     rows = [[entry.id, entry.kind, entry.time, entry.session, dict(entry.sections), entry.parent] for entry in entries]
     return hashlib.sha256(json.dumps([rows, sorted(vectors.items())]).encode()).hexdigest()
@@ -83,7 +83,7 @@ _PROBE = "everos embedding dimension probe"
 class Recaller:
     """An EverOS that holds a memory; its vectors are known, so that only questions are embedded."""
 
-    def __init__(self, entries: Sequence[Stored], vectors: Mapping[str, Sequence[float]]) -> None:
+    def __init__(self, entries: Sequence[StoredEpisode], vectors: Mapping[str, Sequence[float]]) -> None:
         self._vectors = {text: list(vector) for text, vector in vectors.items()}
         self._dimension = len(next(iter(self._vectors.values())))
         self._lock = threading.Lock()
@@ -128,7 +128,7 @@ class Recaller:
         """End its server."""
         self._server.close()
 
-    def _written(self, entries: Sequence[Stored]) -> dict[str, str]:
+    def _written(self, entries: Sequence[StoredEpisode]) -> dict[str, str]:
         """Put the entries into its files; what EverOS calls each: our id."""
         names: dict[str, str] = {}
         ids: dict[str, str] = {}
@@ -166,7 +166,7 @@ _recallers: ServerPool[Recaller] = ServerPool(2)
 
 
 def matching_ids(
-    entries: Sequence[Stored],
+    entries: Sequence[StoredEpisode],
     vectors: Mapping[str, Sequence[float]],
     query: str,
     access: ModelAccess,

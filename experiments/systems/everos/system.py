@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import REPLY_SCHEMA, Settings, check_choice, check_least
 from experiments.systems.building_blocks.recall import as_context
-from experiments.systems.everos.ingestion import Reader
+from experiments.systems.everos.ingestion import EverOsIngestion
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.prompts import PROMPTS
-from experiments.systems.everos.search import EPISODE, Stored, as_state, from_state, matching_ids
+from experiments.systems.everos.search import EPISODE, StoredEpisode, as_state, from_state, matching_ids
 from experiments.systems.everos.server import LIBRARY
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
@@ -90,7 +90,7 @@ class EverOs(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation into a new EverOS; a failed call raises, whatever EverOS makes of it."""
-        with Reader(access, candidate, max_tokens=self.max_tokens, enforced=self._enforced(access)) as reader:
+        with EverOsIngestion(access, candidate, max_tokens=self.max_tokens, enforced=self._enforced(access)) as reader:
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
                     reader.read(dialogue)
@@ -115,7 +115,7 @@ class EverOs(SharedAnswer):
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Store these facts as episodes."""
-        entries: list[Stored] = []
+        entries: list[StoredEpisode] = []
         for number, texts in enumerate(sessions, start=1):
             with session(f"given{number}"):
                 for text in texts:
@@ -151,7 +151,7 @@ class EverOs(SharedAnswer):
         return self.enforces_schema(embedded=access.task.settings.embedded)
 
 
-def _memory(entries: Sequence[Stored], access: ModelAccess) -> Memory:
+def _memory(entries: Sequence[StoredEpisode], access: ModelAccess) -> Memory:
     """A memory of these entries, with the vectors of all that EverOS indexes."""
     texts = list(dict.fromkeys(text for entry in entries for text in entry.indexed))
     vectors: list[list[float]] = []
@@ -163,5 +163,5 @@ def _memory(entries: Sequence[Stored], access: ModelAccess) -> Memory:
     return Memory(as_state(entries, dict(zip(texts, vectors, strict=True))))
 
 
-def _episode(name: str, text: str, variable_id: str) -> Stored:
-    return Stored(name, text, variable_id, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})
+def _episode(name: str, text: str, variable_id: str) -> StoredEpisode:
+    return StoredEpisode(name, text, variable_id, EPISODE, "2000-01-01T00:00:00+00:00", "given", {"Content": text})

@@ -22,7 +22,7 @@ from tracing.systems.seeding import fitted
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedPrompts:
     """What was read.
 
     Attributes:
@@ -43,7 +43,7 @@ def import_prompts(
     form: str | None = None,
     mapping: Mapping[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> Imported:
+) -> ImportedPrompts:
     """The prompts of `source` as those of a system; without one, those that its library uses by default.
 
     Args:
@@ -62,7 +62,7 @@ def import_prompts(
     if source is None:
         exporter = open_exporter(own) if own is not None else None
         if not isinstance(exporter, HasDefaults):
-            return Imported(seed_candidate(system.prompts), {}, None)
+            return ImportedPrompts(seed_candidate(system.prompts), {}, None)
         with own_errors("defaults"):
             texts = dict(exporter.defaults())
         return _Reading(system_name, system, "its library", exporter, texts).all(mapping or {}, own)
@@ -77,7 +77,7 @@ def import_prompts(
     return reading.all(mapping or {}, form)
 
 
-def write_prompts(imported: Imported, out: Path) -> None:
+def write_prompts(imported: ImportedPrompts, out: Path) -> None:
     """Write a file `NAME.txt` for each prompt into the new folder `out`, all at once.
 
     Raises:
@@ -97,7 +97,7 @@ class _Reading:
     exporter: Exporter
     texts: Mapping[str, str]
 
-    def all(self, mapping: Mapping[str, str], form: str | None) -> Imported:
+    def all(self, mapping: Mapping[str, str], form: str | None) -> ImportedPrompts:
         names = self._names(mapping)
         candidate, problems = {}, []
         for prompt, name in names.items():
@@ -118,7 +118,7 @@ class _Reading:
             raise ContractError(f"{self.source}: {'; '.join(problems)}")
         beside = self._beside()
         names |= {prompt: f"{prompt}.txt" for prompt in beside if prompt not in names}
-        return Imported({**seed_candidate(self.system.prompts), **beside, **candidate}, names, form)
+        return ImportedPrompts({**seed_candidate(self.system.prompts), **beside, **candidate}, names, form)
 
     def _beside(self) -> dict[str, str]:
         """The prompts that an export wrote beside, since the target has no place for them."""

@@ -17,7 +17,7 @@ from experiments.systems.mem0.connection import USER
 from experiments.systems.mem0.decisions import json_of, memories_of
 from experiments.systems.mem0.library import V2
 from experiments.systems.mem0.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
-from experiments.systems.mem0.writer import AddCall, Writer
+from experiments.systems.mem0.writer import AddCall, Mem0Writer
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, variable
@@ -34,7 +34,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _UNKNOWN_DATE = "unknown"
 
 
-class AddingWriter(Writer):
+class AddingWriter(Mem0Writer):
     """Mem0 2.x: what is extracted is added, and nothing is changed or removed afterwards."""
 
     schema = MEMORIES_SCHEMA

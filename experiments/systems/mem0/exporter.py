@@ -46,7 +46,7 @@ def use():
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class SettingsForm:
     """Releases of Mem0 that take the same prompts.
 
     Attributes:
@@ -77,9 +77,9 @@ def _library(system: type) -> Library:
     return Library(library.PACKAGE, (generation.prefix,), environment_of(system))
 
 
-V0 = Generation("mem0@0.1", _library(Mem0First), _two_prompts(json_told=True))
-V1 = Generation("mem0@1.0", _library(Mem0One), _two_prompts(json_told=False))
-V2 = Generation(
+V0 = SettingsForm("mem0@0.1", _library(Mem0First), _two_prompts(json_told=True))
+V1 = SettingsForm("mem0@1.0", _library(Mem0One), _two_prompts(json_told=False))
+V2 = SettingsForm(
     "mem0@2",
     _library(Mem0Two),
     (
@@ -108,7 +108,7 @@ class Mem0Settings:
     For generations that ask for any JSON object there is a module that holds replies to a schema, to be used or not.
     """
 
-    generation: Generation
+    generation: SettingsForm
 
     @property
     def places(self) -> tuple[Place, ...]:

@@ -16,7 +16,7 @@ from experiments.systems.mem0.additive_writer import AddingWriter
 from experiments.systems.mem0.connection import ConnectedMemory
 from experiments.systems.mem0.library import PACKAGE, V0, V1, V2, installed_version, require
 from experiments.systems.mem0.prompts import CHOICES, PROMPTS, library_prompts, prompts_of
-from experiments.systems.mem0.writer import DecidingWriter, Writer
+from experiments.systems.mem0.writer import DecidingWriter, Mem0Writer
 from experiments.systems.worker import in_worker
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
@@ -117,7 +117,7 @@ class AnyMem0(SharedAnswer):
         """A memory of exactly these facts."""
         return memory_of_texts(texts, "m", access.embedding)
 
-    def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
+    def _writer(self, candidate: Candidate, access: ModelAccess) -> Mem0Writer:
         raise NotImplementedError
 
 
@@ -281,6 +281,6 @@ class Mem0Two(AnyMem0):
             "Mem0 searched by meaning alone: its keyword search and its entities need models that it downloads.",
         ]
 
-    def _writer(self, candidate: Candidate, access: ModelAccess) -> Writer:
+    def _writer(self, candidate: Candidate, access: ModelAccess) -> Mem0Writer:
         enforced = self.enforces_schema(embedded=access.task.settings.embedded)
         return AddingWriter(access, candidate, max_tokens=self.max_tokens, enforced=enforced)

@@ -53,7 +53,7 @@ class AddCall:
     alone: bool = False
 
 
-class Writer(ConnectedMemory):
+class Mem0Writer(ConnectedMemory):
     """Adds messages or facts to a new Mem0, and records what it extracts and stores."""
 
     schema: ClassVar[Mapping[str, Any] | None]
@@ -150,7 +150,7 @@ class Writer(ConnectedMemory):
         return [fact.variable for fact in self._step.facts or () if fact.text == text]
 
 
-class DecidingWriter(Writer):
+class DecidingWriter(Mem0Writer):
     """Mem0 before 2.0: a second request of an `add` decides what happens because of each fact."""
 
     schema = EXTRACT_PROMPT.contract.reply_schema

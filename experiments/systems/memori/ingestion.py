@@ -34,7 +34,7 @@ class _Exchange:
     facts: list[Text] = field(default_factory=list)
 
 
-class Reader(ConnectedMemori):
+class MemoriIngestion(ConnectedMemori):
     """Memori that reads: a client of the openai package is registered with it, whose replies are the conversation's.
 
     So everything that Memori does around a user's own chat request happens here too: it recalls facts, puts them into
@@ -118,9 +118,9 @@ class Reader(ConnectedMemori):
 
 
 class _Recorded(PromptedAugmentation):
-    """The exported augmentation, with its two requests made and recorded by a `Reader`."""
+    """The exported augmentation, with its two requests made and recorded by a `MemoriIngestion`."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: MemoriIngestion) -> None:
         self._reader = reader
 
     def extract(self, messages: Sequence[str]) -> list[str]:

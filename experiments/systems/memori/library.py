@@ -149,7 +149,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFact:
     """A stored fact with what Memori keeps of it: when it was first and last stated, and how often."""
 
     entry: Entry
@@ -167,7 +167,7 @@ class Stored:
         return {**self.entry.as_json(), "created": self.created, "last": self.last, "times": self.times}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Stored:
+    def from_json(cls, data: Mapping[str, Any]) -> StoredFact:
         """The fact that `as_json` wrote."""
         return cls(Entry.from_json(data), data["created"], data["last"], data["times"])
 
@@ -189,7 +189,7 @@ class ConnectedMemori:
         """
         self._access = access
         self.now = ""
-        self.stored: dict[int, Stored] = {}
+        self.stored: dict[int, StoredFact] = {}
         self.memori = open_memori(path, f"memtune-{next(_numbers)}", self, lambda: self.now)
         self.memori.attribution(entity_id=_id_of(entity), process_id=PROCESS)
         self._driver = self.memori.config.storage.driver
@@ -204,7 +204,7 @@ class ConnectedMemori:
     ) -> None:
         close(self.memori)
 
-    def restore(self, facts: Sequence[Stored]) -> None:
+    def restore(self, facts: Sequence[StoredFact]) -> None:
         """Put the facts of a built memory back into the store."""
         for fact in facts:
             known_ids = {row["id"] for row in self._rows()}
@@ -217,7 +217,7 @@ class ConnectedMemori:
                     self.stored[row["id"]] = fact
         self._driver.entity_fact.conn.commit()
 
-    def search(self, query: str, count: int) -> list[Stored]:
+    def search(self, query: str, count: int) -> list[StoredFact]:
         """The `count` facts that Memori's own recall finds, best first.
 
         Raises:
@@ -248,7 +248,7 @@ class ConnectedMemori:
                 output = op.output("entry", row["content"], name=name, kind="memory_entry", previous=previous)
             vector = _unpacked(row["content_embedding"])
             entry = Entry(name, row["content"], vector, output.id)
-            self.stored[row["id"]] = Stored(entry, row["date_created"], row["date_last_time"], row["num_times"])
+            self.stored[row["id"]] = StoredFact(entry, row["date_created"], row["date_last_time"], row["num_times"])
 
     def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
         """Hook: the vectors of texts that Memori searches for."""

@@ -11,8 +11,8 @@ from experiments.systems.building_blocks.answering import SharedAnswer, answer_a
 from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.facts import Extractor
 from experiments.systems.building_blocks.recall import given_entries, recorded
-from experiments.systems.memori.ingestion import PROMPTS, Reader
-from experiments.systems.memori.library import LIBRARY, ConnectedMemori, Stored
+from experiments.systems.memori.ingestion import PROMPTS, MemoriIngestion
+from experiments.systems.memori.library import LIBRARY, ConnectedMemori, StoredFact
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
@@ -75,7 +75,7 @@ class Memori(SharedAnswer):
         """Read the conversation as one entity's; a failed call raises, whatever Memori makes of it."""
         with (
             _file() as path,
-            Reader(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens) as reader,
+            MemoriIngestion(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens) as reader,
         ):
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
@@ -84,7 +84,7 @@ class Memori(SharedAnswer):
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what Memori recalls."""
-        facts = [Stored.from_json(data) for data in memory.state["entries"]]
+        facts = [StoredFact.from_json(data) for data in memory.state["entries"]]
         entries = [fact.entry for fact in facts]
         query = noted(question.question, name=question.id, kind="query")
         inputs = {"query": query.variable, "entries": recorded(entries)}
@@ -119,7 +119,7 @@ class Memori(SharedAnswer):
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory of exactly these facts."""
         vectors = access.embedding.embed(texts) if texts else []
-        return _memory(_FACTS_ENTITY, [Stored(entry) for entry in given_entries(texts, vectors, "m")])
+        return _memory(_FACTS_ENTITY, [StoredFact(entry) for entry in given_entries(texts, vectors, "m")])
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs."""
@@ -130,7 +130,7 @@ class Memori(SharedAnswer):
             answer_again(parts, candidate["answer"], access.task)
 
 
-def _memory(entity: str, facts: Iterable[Stored]) -> Memory:
+def _memory(entity: str, facts: Iterable[StoredFact]) -> Memory:
     return Memory({"entity": entity, "entries": [fact.as_json() for fact in facts]})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tracing.trace_memory.event_filters import FilterArguments
 from tracing.trace_memory.events import Event
 
 FEWEST = 3
@@ -29,7 +30,7 @@ _STOP = frozenset({"the", "a", "an", "of", "and", "to", "in", "on", "is", "get",
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class TraceVocabulary:
     """What a memory holds that a question may name."""
 
     processes: frozenset[str]
@@ -37,7 +38,7 @@ class Vocabulary:
     years: tuple[int, ...]
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Vocabulary:
+    def of(cls, events: Iterable[Event]) -> TraceVocabulary:
         """What these events hold."""
         listed = list(events)
         years = sorted({datetime.fromtimestamp(event.time, UTC).year for event in listed if event.time})
@@ -45,7 +46,7 @@ class Vocabulary:
         return cls(frozenset(e.process for e in acts), frozenset(e.key for e in acts), tuple(years))
 
 
-def filters_of(question: str, vocabulary: Vocabulary) -> list[FilterArguments]:
+def filters_of(question: str, vocabulary: TraceVocabulary) -> list[FilterArguments]:
     """Filters to try one after the other, the strictest first and none at last, until one admits an event."""
     words = _words(question)
     strict: FilterArguments = {}

@@ -14,7 +14,7 @@ from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.fact_store import FactStore
 from experiments.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_SCHEMA, Extractor
 from experiments.systems.building_blocks.recall import as_context, given_entries, nearest, recorded
-from experiments.systems.trace_memory.question_filters import FEWEST, Vocabulary, filters_of
+from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session
@@ -203,7 +203,7 @@ class TraceMemorySystem(SharedAnswer):
         everything = {event.id for event in events}
         if not self.filtered or not events:
             return {}, everything
-        filters = filters_of(question, Vocabulary.of(events))
+        filters = filters_of(question, TraceVocabulary.of(events))
         if len(filters) == 1:
             return {}, everything
         with stored(events) as memory:

@@ -198,7 +198,7 @@ class Worker:
         return f"{how}; it said last: {words[-_LONGEST:]}" if words else how
 
 
-class Pool:
+class WorkerPool:
     """Workers of one environment."""
 
     def __init__(self, environment: Environment) -> None:
@@ -257,16 +257,16 @@ class Pool:
                 end_if_given_up()
 
 
-_pools: dict[tuple[str, str], Pool] = {}
+_pools: dict[tuple[str, str], WorkerPool] = {}
 _guard = threading.Lock()
 
 
-def pool_of(environment: Environment) -> Pool:
+def pool_of(environment: Environment) -> WorkerPool:
     """The pool of an environment in this process."""
     key = (str(environment.folder), environment.name)
     with _guard:
         if key not in _pools:
-            _pools[key] = Pool(environment)
+            _pools[key] = WorkerPool(environment)
         return _pools[key]
 
 
