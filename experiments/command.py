@@ -28,7 +28,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "attribute": "attribute:attribute",
     "annotate": "annotate:annotate",
     "ask": "ask:ask",
-    "report": "report:report",
+    "diagnose": "diagnose:diagnose",
     "mlflow": "mlflow:mlflow",
     "trace": "trace:trace",
     "data": "data:data",
@@ -40,6 +40,9 @@ SUBCOMMANDS: Mapping[str, str] = {
     "completion": "completion:completion",
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
+
+EARLIER_NAMES: Mapping[str, str] = {"report": "diagnose"}
+"""Names of commands that changed, which still work in this version."""
 
 OFFLINE = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -61,6 +64,7 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
     cls=LazyCommands,
     package="experiments.commands",
     places=SUBCOMMANDS,
+    earlier_names=EARLIER_NAMES,
     epilog="""\b
 Examples:
   memtune model pull                fetch the embedded model

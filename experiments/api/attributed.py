@@ -94,7 +94,7 @@ class Attributed:
 
     @cached_property
     def report(self) -> Page:
-        """The diagnostic report, as `memtune report` writes it."""
+        """The diagnostic report, as `memtune diagnose` writes it."""
         from experiments.diagnosis.diagnosis_page import render_html
         from experiments.diagnosis.diagnosis_source import slices_of
 

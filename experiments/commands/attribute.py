@@ -182,7 +182,7 @@ def attribute(
     if complaints is not None:
         for line in _clusters(looked_at):
             say(line)
-    say(f"{tally.line()}; see {target}, or: memtune report {target}")
+    say(f"{tally.line()}; see {target}, or: memtune diagnose {target}")
     if not tally.complete:
         context.exit(1)
 

@@ -8,13 +8,20 @@ from typing import Any
 
 import click
 
+from experiments.display.terminal import say
 from tracing.suggestions import did_you_mean
 
 _LONGEST = 200
 
 
 class WholeSummaries(click.Group):
-    """A group that lists its commands with the whole first sentence of their help."""
+    """A group that lists its commands with the whole first sentence of their help.
+
+    Attributes:
+        earlier_names: names that commands had → their names.
+    """
+
+    earlier_names: Mapping[str, str] = {}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands and their summaries, in the group's order."""
@@ -31,6 +38,10 @@ class WholeSummaries(click.Group):
         Raises:
             UsageError: there is none; it names the one that was probably meant.
         """
+        if args[0] in self.earlier_names:
+            name = self.earlier_names[args[0]]
+            say(f"note: {args[0]} is called {name} now; the old name still works in this version", err=True)
+            args = [name, *args[1:]]
         name = args[0]
         # click suggests from the commands that are loaded, and ours are loaded when they are used.
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
@@ -43,12 +54,21 @@ class LazyCommands(WholeSummaries):
 
     Args:
         package: of the commands' modules.
+        earlier_names: names that commands had → their names.
         places: name → `module:function` in the package, in the order of --help.
     """
 
-    def __init__(self, *args: Any, package: str, places: Mapping[str, str], **settings: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        package: str,
+        places: Mapping[str, str],
+        earlier_names: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(*args, **settings)
         self._package, self._places = package, places
+        self.earlier_names = earlier_names or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)

@@ -1,1 +1,1 @@
-"""The diagnosis that `memtune report` writes: why answers are wrong, and what would help, each claim with its cases."""
+"""The diagnosis, which `memtune diagnose` writes: why answers are wrong, what would help, each claim with its cases."""

@@ -2,7 +2,7 @@
 
 config.yaml       the settings of the run, complete
 summary.json      the result, rewritten after every iteration
-report.html       what the run did, as a page (`memtune report` writes the diagnosis: why answers are wrong)
+report.html       what the run did, as a page (`memtune diagnose` writes the diagnosis: why answers are wrong)
 attempts.jsonl    every rewrite that was tried: its text, its screening and the gate's decision
 fingerprint.json  what the run depends on: it is resumed only if that is the same
 ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own

@@ -66,5 +66,5 @@ def test_a_run_takes_any_ids_and_finds_each_conversation_again(command: Callable
     found = Attributions.read(Path("said.jsonl"))
     assert sorted(case.conversation for case in found.cases.values()) == sorted(IDS)
     assert {case.answers[0] for case in found.cases.values()} == {f"pier {n + 100}" for n in range(len(IDS))}
-    command("report", "run", "--traces-of", "seed", "--out", "page.html")
+    command("diagnose", "run", "--traces-of", "seed", "--out", "page.html")
     assert RunFolder(Path("run")).summary().baseline["test"].n > 0

@@ -274,3 +274,10 @@ def test_export_writes_the_champion_with_its_origin(
 def test_model_list_says_what_is_missing_and_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "model", "list")
     assert "memtune model pull smollm2-135m" in out
+
+
+def test_a_command_still_has_its_earlier_name_and_says_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "report", "latest")
+    assert code == 2
+    assert err.startswith("note: report is called diagnose now; the old name still works in this version\n")
+    assert "latest: no such run" in err

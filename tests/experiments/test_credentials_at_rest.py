@@ -92,7 +92,7 @@ def test_it_is_sent_and_only_caches_and_the_users_own_data_hold_it(
     assert asked
     assert all(ADDRESS in prompt for prompt in asked)
     ran("attribute", "run", "--home", "home", "--out", "attributions.jsonl")
-    ran("report", "run", "--home", "home", "--out", "diagnosis.html")
+    ran("diagnose", "run", "--home", "home", "--out", "diagnosis.html")
     assert Path("attributions.jsonl").read_text().count("[redacted]") > 2
     assert Path("diagnosis.html").stat().st_size > 1000
     # What is sent again must be whole: replies and built memories.

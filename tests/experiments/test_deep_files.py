@@ -21,7 +21,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
         (("bench", "attribution", "--method", "survival", "--suite"), "deep.json", DEEP),
         (("trace", "import", "--from", "mlflow", "--out", "out.jsonl"), "deep.json", DEEP),
         (("trace", "show"), "deep.jsonl", DEEP),
-        (("report",), "deep.jsonl", DEEP),
+        (("diagnose",), "deep.jsonl", DEEP),
         (("mlflow", "send"), "run/mlflow-outbox.jsonl", DEEP),
     ],
 )

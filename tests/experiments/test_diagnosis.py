@@ -244,12 +244,12 @@ def test_the_commands_work_together(
     assert out.startswith("6 wrong answers in 3 traces: 6 attributed, 0 abstained from; see a.jsonl")
     rungs = [{"name": "gold context", "score": 0.9, "ci": [0.8, 1.0], "n": 9, "stage": "retrieve"}]
     (folder.path / "ladder.json").write_text(json.dumps(rungs))
-    code, out, _ = run(capsys, "report", "latest", "--out", "d.html", *home)
+    code, out, _ = run(capsys, "diagnose", "latest", "--out", "d.html", *home)
     assert (code, "see d.html" in out) == (0, True)
     assert "Oracle ladder" in Path("d.html").read_text()
-    code, _, _ = run(capsys, "report", "a.jsonl", "--out", "d.json", *home)
+    code, _, _ = run(capsys, "diagnose", "a.jsonl", "--out", "d.json", *home)
     assert json.loads(Path("d.json").read_text())["counts"]["failures"] == 6
-    run(capsys, "report", "a.jsonl", "--out", "d.md", *home)
+    run(capsys, "diagnose", "a.jsonl", "--out", "d.md", *home)
     assert "3× extract_facts, ExtractionError" in Path("d.md").read_text()
 
     trace = folder.path / "traces" / "key-one" / "one.jsonl"
@@ -271,10 +271,10 @@ def test_the_commands_work_together(
     [
         (["attribute", "nowhere"], "nowhere: no such run"),
         (["attribute", "empty"], "empty: holds no traces"),
-        (["report", "nowhere"], "nowhere: no such run"),
-        (["report", "notes.txt"], "notes.txt: is not what `memtune attribute` wrote; it looks like plain text; "),
-        (["report", "latest", "--out", "r.pdf"], "r.pdf: ends in neither"),
-        (["report", "latest", "--ladder", "notes.txt"], "notes.txt: "),
+        (["diagnose", "nowhere"], "nowhere: no such run"),
+        (["diagnose", "notes.txt"], "notes.txt: is not what `memtune attribute` wrote; it looks like plain text; "),
+        (["diagnose", "latest", "--out", "r.pdf"], "r.pdf: ends in neither"),
+        (["diagnose", "latest", "--ladder", "notes.txt"], "notes.txt: "),
         (["ask", "nowhere.jsonl", "why?"], "nowhere.jsonl: cannot be read"),
         (["ask", "notes.txt", "why?"], "notes.txt: is not a trace"),
         (["ask", "notes.txt", " "], "QUESTION is empty"),

@@ -43,7 +43,7 @@ def test_attribute_and_report_say_what_went_wrong_with_them(
     assert len(cases) == 4
     moved = [case for case in cases if case.question == "Where did Mara move to?"]
     assert [blame.operation for case in moved for blame in case.decisive] == ["answer"] * 3
-    assert run("report", "said.jsonl", "--out", "page.html") == 0
+    assert run("diagnose", "said.jsonl", "--out", "page.html") == 0
     assert "Where did Mara move to?" in (tmp_path / "page.html").read_text()
 
 
@@ -136,7 +136,7 @@ def test_a_cluster_of_complaints_alone_says_that_one_cause_of_all_proves_nothing
     written(tmp_path / "log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert run("attribute", "chat.jsonl", "--complaints", "log.jsonl", "--home", str(tmp_path / "home")) == 0
     assert ("proves nothing" in capsys.readouterr().out) is not known
-    assert run("report", "complaints.jsonl", "--out", "report.html") == 0
+    assert run("diagnose", "complaints.jsonl", "--out", "report.html") == 0
     assert ("proves nothing" in (tmp_path / "report.html").read_text(encoding="utf-8")) is not known
 
 

@@ -48,7 +48,7 @@ FILES: dict[str, tuple[Any, str]] = {
     "messages.json": (CHAT[0]["messages"], "a chat log; `memtune data validate {path}` checks it"),
     "gpt.json": (sharegpt(), "a chat log; `memtune data validate {path}` checks it"),
     "locomo.json": (locomo(), "LoCoMo; `memtune data validate {path}` checks it"),
-    "out.jsonl": (ATTRIBUTIONS + '{"type":"tra', "what `memtune attribute` wrote; `memtune report {path}` takes it"),
+    "out.jsonl": (ATTRIBUTIONS + '{"type":"tra', "what `memtune attribute` wrote; `memtune diagnose {path}` takes it"),
     "page.html": ("<!DOCTYPE html>\n<html></html>", "a web page; download the file itself"),
     "page.json": ("\n<html><body>404</body></html>", "a web page; download the file itself"),
     "table.csv": ("id,name,score\n1,Ann,2\n", "a table with the columns id, name, score; docs/data-format.md says"),
@@ -105,7 +105,7 @@ def test_what_takes_traces_says_what_else_a_file_is(
         ("ask", path, "Why?"),
     ]
     if path.is_file() and name != "out.jsonl":
-        commands.append(("report", path))
+        commands.append(("diagnose", path))
     for command in commands:
         code, told = said(capsys, *command)
         assert code == 2, command
@@ -124,7 +124,7 @@ def test_what_takes_traces_says_what_else_a_file_is(
         (TRACE, "t.jsonl", "a trace of memtune; `memtune trace show {path}` and `memtune attribute {path}` take it"),
         (otlp_chat("Oslo"), "t.json", "an OpenTelemetry trace; `memtune trace import {path} --from otlp --out TRACE`"),
         (MLFLOW, "m.json", "an MLflow trace; `memtune trace import {path} --from mlflow --out TRACE` takes it"),
-        (ATTRIBUTIONS, "a.jsonl", "what `memtune attribute` wrote; `memtune report {path}` takes it"),
+        (ATTRIBUTIONS, "a.jsonl", "what `memtune attribute` wrote; `memtune diagnose {path}` takes it"),
         (WHO_AND_WHEN, "w.json", "Who&When: what agents said"),
         ("id,name,score\n1,a,2\n", "t.csv", "a table with the columns id, name, score"),
     ],

@@ -133,6 +133,6 @@ def test_an_entry_of_a_library_is_known_by_its_key_and_text(tmp_path: Path, monk
 
 def test_the_report_shows_what_is_blamed_in_another_trace(folder: Path) -> None:
     attribute(folder, "--question", "Where does Ines work?", "--right", "the harbour office")
-    result = CliRunner().invoke(cli, ["report", "out.jsonl"])
+    result = CliRunner().invoke(cli, ["diagnose", "out.jsonl"])
     assert result.exit_code == 0
     assert "My sister Ines works at the harbour office." in Path("diagnosis.html").read_text()

@@ -154,10 +154,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("annotate", "annotated.json", "--labels", ARGUMENT, "--agreement"), GIVEN),
     ],
     "ask": [(("ask", "text.jsonl", f"why {ARGUMENT}", *ASK), EVERYTHING)],
-    "report": [
-        (("report", "latest", "--out", f"{OUT}.html"), [shown(OUT)]),
-        (("report", "latest", "--out", f"{OUT}.md"), [shown(OUT)]),
-        (("report", ARGUMENT), GIVEN),
+    "diagnose": [
+        (("diagnose", "latest", "--out", f"{OUT}.html"), [shown(OUT)]),
+        (("diagnose", "latest", "--out", f"{OUT}.md"), [shown(OUT)]),
+        (("diagnose", ARGUMENT), GIVEN),
     ],
     "mlflow send": [(("mlflow", "send", ARGUMENT), GIVEN)],
     "trace stats": [

@@ -169,7 +169,7 @@ def test_an_own_attributor_decides_what_is_rewritten_and_what_reports_say(
     assert summary.iterations[0].edited == ("extract",)
     assert summary.iterations[0].blame["extract_facts"].share == 1
     assert "attribution: mine:Extraction" in Path("run/config.yaml").read_text()
-    code, _, err = command("report", "run", "--traces-of", "seed", "--out", "page.json", "--home", "home")
+    code, _, err = command("diagnose", "run", "--traces-of", "seed", "--out", "page.json", "--home", "home")
     assert code == 0, err
     facts = json.loads(Path("page.json").read_text())
     assert facts["counts"]["attributed"] == facts["counts"]["failures"] > 0

@@ -117,8 +117,8 @@ def test_the_author_sees_no_key_and_only_train_and_what_it_was_told_to_write_is_
     assert folder.prompts("champion") == {"answer": HONEST}
     for command in (
         ("attribute", "run", "--out", "attributions.jsonl"),
-        ("report", "run", "--out", "diagnosis.html"),
-        ("report", "run", "--out", "diagnosis.md"),
+        ("diagnose", "run", "--out", "diagnosis.html"),
+        ("diagnose", "run", "--out", "diagnosis.md"),
         ("export", "run", "--to", "text", "--out", "tuned"),
     ):
         assert memtune(*command, "--home", "home")[0] in (0, 1)

@@ -401,7 +401,7 @@ def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_ca
     assert verdicts["confirmed"] > 0
     assert None not in verdicts
     assert scripted_server.count == made, "nothing that was asked before is asked again"
-    assert command("report", "attributions.jsonl")[0] == 0
+    assert command("diagnose", "attributions.jsonl")[0] == 0
     assert "confirmed by replay" in Path("diagnosis.html").read_text()
 
     code, _, err = command("attribute", "run", "--out", "attributions.jsonl")

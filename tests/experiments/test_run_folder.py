@@ -226,7 +226,7 @@ def test_the_latest_run_is_not_passed_over_because_its_summary_is_damaged(tmp_pa
     "command",
     [
         ["export", "latest", "--to", "text", "--out", "tuned"],
-        ["report", "latest"],
+        ["diagnose", "latest"],
         ["compare", "latest", "latest"],
         ["attribute", "latest"],
         ["attribute", "latest", "--replay"],

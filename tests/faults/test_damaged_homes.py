@@ -47,7 +47,7 @@ def test_a_damaged_home_breaks_no_command(bench: Bench, tried: Tried, tmp_path: 
         ("runs", *at),
         ("compare", "latest", "latest", *at),
         ("attribute", "latest", "--traces-of", "all", "--out", tmp_path / "said.jsonl", *at),
-        ("report", "latest", "--traces-of", "all", "--out", tmp_path / "report.html", *at),
+        ("diagnose", "latest", "--traces-of", "all", "--out", tmp_path / "report.html", *at),
         ("export", "latest", "--to", "text", "--out", tmp_path / "tuned", *at),
         ("run", "--resume", "latest", *at),
         ("run", config, *at),

@@ -221,7 +221,7 @@ def test_its_pages_are_lifeless(ran: Ran, tried: Tried) -> None:
     well("attribute", "latest", "--traces-of", "seed", "--out", ran.folder / "said.jsonl", *home)
     report = ran.folder / "diagnosis"
     for ending in ("html", "md", "json"):
-        well("report", "latest", "--traces-of", "seed", "--out", f"{report}.{ending}", *home)
+        well("diagnose", "latest", "--traces-of", "seed", "--out", f"{report}.{ending}", *home)
     lifeless((ran.run.path / "report.html").read_text(), "report.html")
     lifeless(Path(f"{report}.html").read_text(), "diagnosis.html")
     lifeless(MarkdownIt("commonmark", {"html": True}).enable("table").render(Path(f"{report}.md").read_text()), "md")

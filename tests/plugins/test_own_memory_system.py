@@ -120,7 +120,7 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
         "eval": ["eval", config, "--prompts", str(folder.path / "prompts" / "champion")],
         "attribute": ["attribute", "latest", "--traces-of", "seed", "--out", "blames.jsonl"],
         "replay": ["attribute", "latest", "--traces-of", "seed", "--replay", "--out", "replayed.jsonl"],
-        "report": ["report", "latest", "--traces-of", "seed", "--out", "diagnosis.html"],
+        "diagnose": ["diagnose", "latest", "--traces-of", "seed", "--out", "diagnosis.html"],
         "compare": ["compare", "latest", folder.id],
         "text": ["export", "latest", "--to", "text", "--out", "text"],
         "own": ["export", "latest", "--to", "own_exporter:JsonPrompts", "--out", "own"],

@@ -180,7 +180,7 @@ _LAYOUTS: tuple[tuple[FileKind, Callable[[Mapping[str, Any]], bool]], ...] = (
         _has(type="header", format=FORMAT),
     ),
     (
-        FileKind(ATTRIBUTIONS, "what `memtune attribute` wrote", "`memtune report {path}` takes it"),
+        FileKind(ATTRIBUTIONS, "what `memtune attribute` wrote", "`memtune diagnose {path}` takes it"),
         _has("method", type="attributions"),
     ),
     (_SPANS, lambda row: "resourceSpans" in row or "resource_spans" in row),

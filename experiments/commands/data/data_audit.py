@@ -46,7 +46,7 @@ Examples:
     "--json",
     "out",
     type=click.Path(path_type=Path),
-    help="Also write the rungs to this file; `memtune report` shows them from ladder.json in a run's folder. With "
+    help="Also write the rungs to this file; `memtune diagnose` shows them from ladder.json in a run's folder. With "
     "--gold, the suspicious gold answers.",
 )
 @home_option

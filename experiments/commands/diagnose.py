@@ -1,4 +1,4 @@
-"""`memtune report`: the diagnosis, which says what went wrong, where and why, on one page."""
+"""`memtune diagnose`: the diagnosis, which says what went wrong, where and why, on one page."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from experiments.display.terminal import say
 @click.command(
     epilog="""\b
 Examples:
-  memtune report latest
-  memtune report latest --traces-of seed --out before.html
-  memtune report attributions.jsonl --out report.md
-  memtune report latest --prose --model gpt-4.1-mini --base-url https://api.openai.com/v1
+  memtune diagnose latest
+  memtune diagnose latest --traces-of seed --out before.html
+  memtune diagnose attributions.jsonl --out report.md
+  memtune diagnose latest --prose --model gpt-4.1-mini --base-url https://api.openai.com/v1
 """,
 )
 @click.argument("source", metavar="RUN|ATTRIBUTIONS")
@@ -37,7 +37,7 @@ Examples:
 @click.option("--prose", is_flag=True, help="Let a model summarize the facts in words, above them.")
 @model_options
 @home_option
-def report(
+def diagnose(
     source: str,
     out: Path,
     traces_of: str,
