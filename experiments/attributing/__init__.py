@@ -1,2 +1,1 @@
-"""Attributes many wrong answers: finds the cases of runs and traces, attributes them resumably, keeps the results in
-the attributions file."""
+"""Attributes the wrong answers of runs and traces, resumably, and keeps the results in the attributions file."""

@@ -1,4 +1,4 @@
-"""What a run writes to MLflow, each as plain data that can wait in a file and be applied twice safely."""
+"""What a run writes to MLflow, as data that can wait in a file and be applied twice; more stand beside their subject."""
 
 from __future__ import annotations
 

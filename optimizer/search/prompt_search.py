@@ -94,7 +94,7 @@ class PromptSearch:
         this_round: notes what is tried.
         prompt: its name.
         inputs: recorded inputs of its operation, in the order in which they are used.
-        shown: demonstrations in the champion's text.
+        demonstrations: those in the champion's text.
         tried: texts tried before; grows.
         pool: those that were measured, in any round; grows.
     """
@@ -223,7 +223,7 @@ class PromptSearch:
 
         Args:
             scored: the best of the first generation.
-            met: the inputs that it has met, on which parents of all rounds are compared.
+            measured: the inputs that it has met, on which parents of all rounds are compared.
             request: for rewrites of the champion.
             count: rewrites of parents to ask for.
         """

@@ -80,7 +80,7 @@ class Guide(Protocol):
         ...
 
     def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
-        """At most `wanted` rewrites, plus those by hand."""
+        """At most `most` rewrites, plus those by hand."""
         ...
 
 

@@ -14,7 +14,7 @@ from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from experiments.data.agent_traces import TracedProject, read_projects
 from experiments.systems.trace_memory import TraceMemorySystem
-from experiments.systems.trace_memory.question_filters import FEWEST, Vocabulary, filters_of
+from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session, trace
@@ -172,15 +172,15 @@ EVENTS = [
     ],
 )
 def test_a_questions_words_are_its_filters(question: str, strictest: dict[str, Any]) -> None:
-    tried = filters_of(question, Vocabulary.of(EVENTS))
+    tried = filters_of(question, TraceVocabulary.of(EVENTS))
     assert tried[0] == strictest
     assert tried[-1] == {}
 
 
 def test_only_a_name_with_a_word_is_named_by_a_question() -> None:
     events = [Event("1", "step", "order", "x", process="🤖"), Event("2", "step", "pay", "y", process="buyer")]
-    assert filters_of("What did the buyer do?", Vocabulary.of(events))[0] == {"process": "buyer"}
-    assert filters_of("Who knows?", Vocabulary.of(events)) == [{}]
+    assert filters_of("What did the buyer do?", TraceVocabulary.of(events))[0] == {"process": "buyer"}
+    assert filters_of("Who knows?", TraceVocabulary.of(events)) == [{}]
 
 
 def recalled(access: ModelAccess, question: str, **settings: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Secrets and excess are taken out of whatever is recorded."""
+"""Secrets and excess are taken out of whatever is recorded; what a credential looks like is in `credentials`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building a memory with Mem0, recorded step by step through hooks on the instance; and with a Mem0 before 2.0."""
+"""Gives a Mem0 its prompts and builds a memory with it, step by step: what all releases share, and those before 2.0."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.systems.everos.exporter import EverOsSlots
-from experiments.systems.everos.prompts import PROMPTS, Request, as_template, rendered, write_slots
+from experiments.systems.everos.prompts import PROMPTS, PromptRequest, as_template, rendered, write_slots
 from experiments.systems.exporting.conformance import ExporterConformance
 from experiments.systems.exporting.export import written
 from experiments.systems.exporting.exporter import Exporter
@@ -102,8 +102,8 @@ def test_an_imported_text_makes_the_same_request_and_is_exported_as_it_was(text:
 
 def test_the_values_of_a_request_are_read_back(tmp_path: Path) -> None:
     values = {"conversation_start_time": "now", "conversation": "a\n{b} (c)*", "custom_instructions": "be short"}
-    assert Request(SEED["episode_extract"]).values(render(SEED["episode_extract"], values)) == values
-    assert Request(SEED["episode_extract"]).values("another request") is None
+    assert PromptRequest(SEED["episode_extract"]).values(render(SEED["episode_extract"], values)) == values
+    assert PromptRequest(SEED["episode_extract"]).values("another request") is None
 
 
 @pytest.mark.parametrize("content", ["- a list", "enabled: true\ntemplate: [1]", "enabled: {", "\xff"])
