@@ -1,4 +1,4 @@
-"""What a run writes to MLflow, as data that can wait in a file and be applied twice; more stand beside their subject."""
+"""What a run writes to MLflow, as data that can wait in a file and be applied twice; others are beside their subject."""
 
 from __future__ import annotations
 
