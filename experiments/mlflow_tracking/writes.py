@@ -1,4 +1,4 @@
-"""What a run writes to MLflow, as data that can wait in a file and be applied twice; others are beside their subject."""
+"""What a run writes to MLflow, as data that can wait in a file and be applied twice; others are with their subject."""
 
 from __future__ import annotations
 
