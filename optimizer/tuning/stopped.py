@@ -58,6 +58,10 @@ class Stopped:
     def __str__(self) -> str:
         return _SENTENCES[self.kind].replace(_DETAIL, self.detail)
 
+    def __add__(self, words: str) -> str:
+        """The sentence with words of one's own behind it."""
+        return f"{self}{words}"
+
     @classmethod
     def read(cls, sentence: str) -> Stopped:
         """The reason whose sentence this is, such as that of a file."""

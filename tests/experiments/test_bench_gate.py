@@ -38,6 +38,7 @@ def made(churn: float) -> Recorded:
     return {"seed": seed, "other": other}
 
 
+@pytest.mark.thorough
 def test_a_greater_effect_is_found_more_often_and_none_hardly_ever() -> None:
     figures = measure_gate(made(0.4), conversations=24, test=32, trials=60)
     assert figures.null_rate <= 0.05
@@ -46,6 +47,7 @@ def test_a_greater_effect_is_found_more_often_and_none_hardly_ever() -> None:
     assert figures == measure_gate(made(0.4), conversations=24, test=32, trials=60)
 
 
+@pytest.mark.thorough
 def test_what_an_edit_changes_decides_how_much_is_found() -> None:
     little, much = made(0.1), made(0.8)
     recorded = {"seed": little["seed"], "little": little["other"], "much": much["other"]}

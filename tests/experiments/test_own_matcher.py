@@ -18,7 +18,7 @@ from tracing.errors import ConfigError
 pytestmark = pytest.mark.slow
 
 OWN = """
-from attribution.survival.matching.words import WordMatcher
+from attribution.survival.matching.word_matcher import WordMatcher
 
 class Asked(Exception):
     pass

@@ -82,7 +82,7 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
     assert of_seed.blame["share"].sum() == pytest.approx(1)
     assert set(result.blame.columns) == set(of_seed.blame.columns)
     assert Page(of_seed.report.text).open == []
-    assert "memtune diagnose" in result.report.text
+    assert "memtune report" in result.report.text
     for shown in (result, result.report, of_seed, of_seed.report):
         assert Page(shown._repr_html_()).open == []
         assert repr(shown)

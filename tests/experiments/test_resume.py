@@ -127,6 +127,7 @@ def test_a_run_that_a_budget_stopped_goes_on_with_a_larger_one(configured: Calla
     assert outcome(RunFolder(Path("run"))) == whole.outcome
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_that_needs_an_endpoint_that_is_away_says_so_at_once_and_goes_on_when_it_is_back(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole
 ) -> None:

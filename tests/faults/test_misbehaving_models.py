@@ -69,11 +69,12 @@ def test_what_passes_when_asked_again_changes_nothing(
     assert bench.outcome() == whole
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("role", ["chat", pytest.param("embedding", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("role", ["chat", "embedding"])
 @pytest.mark.parametrize(
     "kind",
-    [SLOW[0], *(pytest.param(kind, marks=pytest.mark.thorough) for kind in SLOW[1:])],
+    SLOW,
     ids=lambda kind: kind.name,
 )
 def test_what_costs_all_patience_passes_or_is_told(bench: Bench, tried: Tried, kind: Misbehaviour, role: str) -> None:

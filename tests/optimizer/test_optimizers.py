@@ -31,7 +31,7 @@ OURS_FIRST = [
     pytest.param(name, marks=pytest.mark.thorough) if name in ("bootstrap", "copro", "miprov2", "simba") else name
     for name in BUILT_IN
 ]
-"""Those of DSPy share the code that two of the tests are about, so these try them in the long form only."""
+"""Those of DSPy share the code that three of the tests are about, so these try them in the long form only."""
 
 
 class Silent:
@@ -134,7 +134,7 @@ def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", OURS_FIRST)
 def test_a_spent_budget_ends_each_with_what_it_reached(run: Run, scripted_server: ScriptedServer, name: str) -> None:
     # The loop would end with the cure, which comes early.
     model = Author("answer", curable=name not in ("closed-loop", "local-search", "random"))

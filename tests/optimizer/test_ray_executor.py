@@ -186,6 +186,7 @@ def test_a_run_that_is_given_up_ends_its_tasks_and_leaves_the_cluster(
     assert on_ray("fact-memory", memory(), near=2.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_worker_that_cannot_open_the_system_ends_the_run_with_the_reason(
     open_access: Open, on_ray: OnRay, tmp_path: Path

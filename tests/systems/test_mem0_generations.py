@@ -84,7 +84,7 @@ class TestMem0One(_InItsEnvironment):
 
 
 MODELS = {"mem0@0.1": Mem0Model, "mem0@1.0": Mem0Model, "mem0@2": AddingModel}
-NAMES = [pytest.param("mem0@0.1", marks=pytest.mark.thorough), "mem0@1.0", "mem0@2"]
+NAMES = [*(pytest.param(name, marks=pytest.mark.thorough) for name in ("mem0@0.1", "mem0@1.0")), "mem0@2"]
 PARROTS = conversation_with("parrots", "Nora", "My parrot Zibbel is vermilion.")
 TRUCKS = conversation_with("trucks", "Otto", "My truck Brumm is ochre.")
 

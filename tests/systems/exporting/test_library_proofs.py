@@ -45,8 +45,8 @@ PROMPTS = {
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mem0@1.0", "mem0@2")),
-        pytest.param("mem0@0.1", marks=pytest.mark.thorough),
+        pytest.param("mem0@2", marks=pytest.mark.slow),
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("mem0@0.1", "mem0@1.0")),
         *(pytest.param(name, marks=pytest.mark.libraries) for name in PROMPTS if not name.startswith("mem0@")),
     ],
 )
