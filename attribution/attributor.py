@@ -33,7 +33,17 @@ ATTRIBUTORS = PluginRegistry(
 
 
 class Attributor(Protocol):
-    """A method of attribution, set up for one recording."""
+    """A method of attribution, set up for one recording.
+
+    Example:
+        >>> from attribution.cases import Blame
+        >>> from attribution.conformance import recorded
+        >>> class BlamesAnswer:
+        ...     def attribute(self, case):
+        ...         return Attribution(case, (Blame("answer", None, "ResponseError", 0.5, "it is the last step"),))
+        >>> BlamesAnswer().attribute(recorded()[1][0]).main.operation
+        'answer'
+    """
 
     def attribute(self, case: Case) -> Attribution:
         """Whose fault a wrong answer is.

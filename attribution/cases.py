@@ -40,6 +40,11 @@ class Case:
         reply: what the system answered.
         judgement: how well that matches.
         prediction: id of the reply's variable in the conversation's graph, if recorded.
+
+    Example:
+        >>> question = Question(id="q1", question="Where does Mara live?", answers=("Oslo",))
+        >>> Case("mara", question, "Rome", Judgement(score=0.0, em=0.0, f1=0.0, contains=0.0)).passed
+        False
     """
 
     conversation: str
@@ -72,6 +77,11 @@ class Blame:
         reason: one plain sentence that names turns, entries and values.
         evidence: ids of the variables the sentence rests on.
         verdict: replay's finding; None if it was not replayed.
+
+    Example:
+        >>> blame = Blame("extract_facts", "o3", "ExtractionError", 0.9, "no fact says 'Oslo' of D1:1")
+        >>> blame.operation, blame.error_type
+        ('extract_facts', 'ExtractionError')
     """
 
     operation: str
@@ -88,6 +98,13 @@ class Attribution:
     """Whose fault a case is: one or more blames, the earliest operation first, or why nothing can be said.
 
     Exactly one of `decisive` and `abstained` is filled. `alternatives` are less likely explanations, best first.
+
+    Example:
+        >>> question = Question(id="q1", question="Where does Mara live?", answers=("Oslo",))
+        >>> case = Case("mara", question, "Rome", Judgement(score=0.0, em=0.0, f1=0.0, contains=0.0))
+        >>> blame = Blame("extract_facts", "o3", "ExtractionError", 0.9, "no fact says 'Oslo' of D1:1")
+        >>> Attribution(case, (blame,)).main.operation
+        'extract_facts'
     """
 
     case: Case

@@ -32,7 +32,16 @@ from tracing.systems.suite.notebook import Notebook, notebook_conversations
 
 
 class AttributorConformance(Conformance):
-    """What memtune expects of a method of attribution."""
+    """What memtune expects of a method of attribution.
+
+    Example:
+        >>> from attribution.methods import survival
+        >>> class TestSurvival(AttributorConformance):
+        ...     def factory(self):
+        ...         return survival
+        >>> TestSurvival().problems()
+        []
+    """
 
     def factory(self) -> AttributorFactory:
         """The factory under test."""
@@ -84,7 +93,16 @@ class AttributorConformance(Conformance):
 
 
 class MatcherConformance(Conformance):
-    """What memtune expects of a matcher."""
+    """What memtune expects of a matcher.
+
+    Example:
+        >>> from attribution.survival.matching.word_matcher import by_words
+        >>> class TestWords(MatcherConformance):
+        ...     def factory(self):
+        ...         return by_words
+        >>> TestWords().problems()
+        []
+    """
 
     def factory(self) -> MatcherFactory:
         """The factory under test."""
@@ -133,7 +151,15 @@ class MatcherConformance(Conformance):
 
 
 class MetricConformance(Conformance):
-    """What memtune expects of a metric."""
+    """What memtune expects of a metric.
+
+    Example:
+        >>> class TestExact(MetricConformance):
+        ...     def metric(self):
+        ...         return lambda reply, answers: float(reply in answers)
+        >>> TestExact().problems()
+        []
+    """
 
     REPLIES = (
         "Zibbel",

@@ -30,7 +30,14 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A verdict and the steps that led to it, in their order."""
+    """A verdict and the steps that led to it, in their order.
+
+    Example:
+        >>> from attribution.conformance import recorded
+        >>> attribution = Attribution(recorded()[1][0], abstained="the trace has no operation that made the reply")
+        >>> Explained(attribution, (ExplainedStep("follow the reply", "nothing made it"),)).steps[0].title
+        'follow the reply'
+    """
 
     attribution: Attribution
     steps: tuple[ExplainedStep, ...] = ()

@@ -23,7 +23,14 @@ def graph_at(graph: ExecutionGraph, operations: Sequence[OperationSpec], case: C
 
 
 class History:
-    """The pasts of one recording."""
+    """The pasts of one recording.
+
+    Example:
+        >>> from attribution.conformance import recorded
+        >>> recording, cases = recorded()
+        >>> [turn.id for turn in History(recording).at(cases[0]).conversation.turns()]
+        ['D1:1', 'D1:2']
+    """
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording

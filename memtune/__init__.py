@@ -102,6 +102,11 @@ def run(
     Raises:
         MemtuneError: a setting is invalid, or the run failed; names the remedy.
         KeyboardInterrupt: the run's progress is saved.
+
+    Example:
+        >>> result = run(system="fact-memory", data="sample", rounds=1)  # doctest: +SKIP
+        >>> result.verdict  # doctest: +SKIP
+        'improved'
     """
     with _whole_installation("run"):
         from contextlib import nullcontext
@@ -153,6 +158,16 @@ def attribute(
 
     Raises:
         MemtuneError: an argument is invalid or cannot be read; names the remedy.
+
+    Example:
+        >>> from attribution import Case, judge
+        >>> question = Question(id="q1", question="Where does Mara live?", answers=("Oslo",), evidence=("D1:1",))
+        >>> with trace() as recorder:
+        ...     message = variable("Mara: I moved to Oslo.", name="D1:1", kind="message")
+        ...     reply = answered(question.question, "unknown", context=[message])
+        >>> case = Case("mara", question, "unknown", judge("unknown", question.answers), reply.id)
+        >>> attribute(recorder.graph, [case]).cases["error_type"].to_list()
+        ['ResponseError']
     """
     with _whole_installation("attribute"):
         from experiments.api.attributing import attributed
@@ -178,6 +193,10 @@ def load(run: str | Path = "latest", *, home: str | Path | None = None) -> Resul
 
     Raises:
         RunError: there is no such run.
+
+    Example:
+        >>> load("latest").prompts["answer"]  # doctest: +SKIP
+        'Answer from the memories, in a few words. …'
     """
     with _whole_installation("load"):
         from experiments.api.result import Result

@@ -56,7 +56,15 @@ SEED = {name: spec.text for name, spec in Notebook.prompts.items()}
 
 
 class OptimizerConformance(Conformance):
-    """What memtune expects of an optimizer."""
+    """What memtune expects of an optimizer.
+
+    Example:
+        >>> class TestNothingTried(OptimizerConformance):
+        ...     def optimizer(self):
+        ...         return lambda tuning: Stopped("own", "nothing was tried")
+        >>> TestNothingTried().problems()
+        []
+    """
 
     def optimizer(self) -> Optimizer:
         """The optimizer under test."""
@@ -136,7 +144,16 @@ class OptimizerConformance(Conformance):
 
 
 class ProposerConformance(Conformance):
-    """What memtune expects of a proposer."""
+    """What memtune expects of a proposer.
+
+    Example:
+        >>> from optimizer.proposers.built_in import bank
+        >>> class TestBank(ProposerConformance):
+        ...     def factory(self):
+        ...         return bank
+        >>> TestBank().problems()
+        []
+    """
 
     def factory(self) -> ProposerFactory:
         """The factory under test."""
@@ -176,7 +193,16 @@ class ProposerConformance(Conformance):
 
 
 class ObjectiveConformance(Conformance):
-    """What memtune expects of a local objective; it is asked about answers from recorded contexts."""
+    """What memtune expects of a local objective; it is asked about answers from recorded contexts.
+
+    Example:
+        >>> from optimizer.objectives.built_in import answer
+        >>> class TestAnswer(ObjectiveConformance):
+        ...     def factory(self):
+        ...         return answer
+        >>> TestAnswer().problems()
+        []
+    """
 
     def factory(self) -> ObjectiveFactory:
         """The factory under test."""

@@ -6,11 +6,25 @@ from collections.abc import Sequence
 
 
 class MemtuneError(Exception):
-    """Root of memtune's errors. The message says what is wrong, where, and the command or key that fixes it."""
+    """Root of memtune's errors. The message says what is wrong, where, and the command or key that fixes it.
+
+    Example:
+        >>> try:
+        ...     load_trace("run.jsonl")
+        ... except MemtuneError as error:
+        ...     print(error)
+        run.jsonl: cannot be read: No such file or directory; give the path of a recorded trace
+    """
 
 
 class ConfigError(MemtuneError):
-    """A setting, option or configuration file is wrong."""
+    """A setting, option or configuration file is wrong.
+
+    Example:
+        >>> raise ConfigError("top_k: 0 is less than 1")
+        Traceback (most recent call last):
+        tracing.errors.ConfigError: top_k: 0 is less than 1
+    """
 
 
 class DataError(MemtuneError):
@@ -18,11 +32,23 @@ class DataError(MemtuneError):
 
 
 class TraceError(MemtuneError):
-    """A trace file or an execution graph is malformed."""
+    """A trace file or an execution graph is malformed.
+
+    Example:
+        >>> graph_of([]).variable("v9")
+        Traceback (most recent call last):
+        tracing.errors.TraceError: the graph has no variable 'v9'; take ids from this graph's `variables`
+    """
 
 
 class ContractError(MemtuneError):
-    """A prompt breaks the contract of its operation."""
+    """A prompt breaks the contract of its operation.
+
+    Example:
+        >>> render("Notes: {notes}", {})
+        Traceback (most recent call last):
+        tracing.errors.ContractError: the prompt names unknown placeholders: notes
+    """
 
 
 class RunError(MemtuneError):
@@ -38,7 +64,15 @@ class InstallError(MemtuneError):
 
 
 class ModelError(MemtuneError):
-    """A call to a model did not give a usable reply."""
+    """A call to a model did not give a usable reply.
+
+    Example:
+        >>> try:
+        ...     raise MalformedReplyError("the reply has no key 'facts'")
+        ... except ModelError as error:
+        ...     print(error)
+        the reply has no key 'facts'
+    """
 
 
 class CallFailedError(ModelError):
@@ -50,7 +84,13 @@ class ReplyCutShortError(ModelError):
 
 
 class MalformedReplyError(ModelError):
-    """The reply does not parse, or breaks the reply schema of the prompt's contract."""
+    """The reply does not parse, or breaks the reply schema of the prompt's contract.
+
+    Example:
+        >>> raise MalformedReplyError("the reply has no key 'facts'")
+        Traceback (most recent call last):
+        tracing.errors.MalformedReplyError: the reply has no key 'facts'
+    """
 
 
 class MemorySystemError(ModelError):
@@ -66,7 +106,13 @@ class OutOfTimeError(MemtuneError):
 
 
 class BudgetExceededError(MemtuneError):
-    """A hard budget (calls, tokens, money or seconds) does not allow the next call."""
+    """A hard budget (calls, tokens, money or seconds) does not allow the next call.
+
+    Example:
+        >>> raise BudgetExceededError("all 500 calls are made; raise the limit 'calls'")
+        Traceback (most recent call last):
+        tracing.errors.BudgetExceededError: all 500 calls are made; raise the limit 'calls'
+    """
 
 
 class PartSpentError(BudgetExceededError):

@@ -33,7 +33,14 @@ METRIC_PLUGINS = PluginRegistry(
 
 
 class Metric(Protocol):
-    """Scores a reply against the accepted answers alone, so that a trace can be judged again without its run."""
+    """Scores a reply against the accepted answers alone, so that a trace can be judged again without its run.
+
+    Example:
+        >>> def exact(reply, answers):
+        ...     return float(reply in answers)
+        >>> exact("Oslo", ["Oslo", "the city of Oslo"])
+        1.0
+    """
 
     def __call__(self, reply: str, answers: Sequence[str], /) -> float:
         """From 0 (wrong) to 1 (right), the same for the same arguments.

@@ -56,6 +56,10 @@ def judge(reply: str, answers: Sequence[str], metric: str = METRICS[0]) -> Judge
 
     Raises:
         ConfigError: no such metric; lists the names. Or a user's own fails.
+
+    Example:
+        >>> judge("She lives in Oslo.", ["Oslo", "the city of Oslo"]).score
+        1.0
     """
     pairs = [
         (reply_tokens, accepted)

@@ -64,6 +64,13 @@ class Attributed:
         attributions: the result for each trace and case.
         title, subtitle: what was attributed, for people.
         folder: the paths of the traces are relative to it.
+
+    Example:
+        >>> import memtune
+        >>> from attribution.conformance import recorded
+        >>> recording, cases = recorded()
+        >>> memtune.attribute(recording.graph, cases).blame["failures"].to_dict()
+        {'answer': 2}
     """
 
     attributions: Attributions

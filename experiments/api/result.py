@@ -28,6 +28,12 @@ class Result:
     Attributes:
         path: the run's folder.
         home: folder of the caches that the run used.
+
+    Example:
+        >>> import memtune
+        >>> result = memtune.load("latest")  # doctest: +SKIP
+        >>> result.verdict  # doctest: +SKIP
+        'improved'
     """
 
     path: Path

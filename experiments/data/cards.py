@@ -36,6 +36,10 @@ class Card:
         files: those that can be fetched.
         listing: `module:function` that asks the home for the files; for a home with too many to list here.
         by_hand: how to get it where it cannot be fetched.
+
+    Example:
+        >>> Card("who eats what, in five conversations", licence="CC0-1.0", size="five conversations").can_be_fetched
+        False
     """
 
     what: str

@@ -20,7 +20,16 @@ from tracing.systems.conversations import Conversation
 
 
 class DatasetConformance(Conformance):
-    """What memtune requires of a data set."""
+    """What memtune requires of a data set.
+
+    Example:
+        >>> from experiments.data.datasets import sample
+        >>> class TestSample(DatasetConformance):
+        ...     def loader(self):
+        ...         return sample
+        >>> TestSample().problems()
+        []
+    """
 
     def loader(self) -> DatasetLoader:
         """The data set under test."""

@@ -24,6 +24,12 @@ class Reading:
     Args:
         problems: gathers every problem, and reading goes on with the next row; without it the first one is raised.
         progress: called as the file is read.
+
+    Example:
+        >>> problems = []
+        >>> Reading(problems=problems).problem("mine.jsonl:3: id: is missing; give the conversation an id")
+        >>> problems
+        ['mine.jsonl:3: id: is missing; give the conversation an id']
     """
 
     def __init__(self, *, problems: list[str] | None = None, progress: Progress | None = None) -> None:

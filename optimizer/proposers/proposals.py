@@ -86,7 +86,13 @@ class ProposalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A new text for a prompt, the name of its proposer (`HAND` if people wrote it), and why in one line."""
+    """A new text for a prompt, the name of its proposer (`HAND` if people wrote it), and why in one line.
+
+    Example:
+        >>> proposal = Proposal("answer", "Answer {question} in one word.", "polite", "a shorter reply")
+        >>> proposal.source
+        'polite'
+    """
 
     prompt: str
     text: str
@@ -99,6 +105,16 @@ class Proposer(Protocol):
     """A source of proposals. The same request gives the same proposals; only a spent budget raises.
 
     `name` is the source shown for its proposals in tables and reports.
+
+    Example:
+        >>> class Polite:
+        ...     name = "polite"
+        ...
+        ...     def propose(self, request):
+        ...         text = f"Please be exact. {request.text}"
+        ...         return [Proposal(request.prompt.name, text, self.name, "politer")] if is_new(text, request) else []
+        >>> isinstance(Polite(), Proposer)
+        True
     """
 
     name: str
@@ -222,5 +238,13 @@ def admit(
 
 
 def is_new(text: str, request: ProposalRequest) -> bool:
-    """Whether a text is worth proposing: within the contract, not the current one, and not tried."""
+    """Whether a text is worth proposing: within the contract, not the current one, and not tried.
+
+    Example:
+        >>> from tracing.systems.suite.notebook import Notebook
+        >>> prompt = Notebook.prompts["answer"]
+        >>> request = ProposalRequest(prompt, "answer", prompt.text, {}, None, (), (), (), count=1, seed=0)
+        >>> is_new(f"Please be exact. {prompt.text}", request), is_new(prompt.text, request)
+        (True, False)
+    """
     return text != request.text and text not in request.tried and not request.prompt.contract.violations(text)

@@ -34,7 +34,14 @@ OPTIMIZERS = PluginRegistry(
 
 
 class Optimizer(Protocol):
-    """Searches for better prompts; a function of a `Tuning`, or an object that can be called with one."""
+    """Searches for better prompts; a function of a `Tuning`, or an object that can be called with one.
+
+    Example:
+        >>> def keeps_baseline(tuning):
+        ...     return Stopped("own", "nothing was tried")
+        >>> str(keeps_baseline(None))
+        'nothing was tried'
+    """
 
     def __call__(self, tuning: Tuning, /) -> Stopped:
         """Search until done, leave the best candidate as `tuning.champion`, and return why it ended.

@@ -79,6 +79,15 @@ class Tuning:
         local: measures texts on recorded inputs; None for a system that cannot rerun its operations.
         variants: the system under other settings; None if none may be tuned.
         champion_settings: the best values so far of the settings that may be tuned.
+
+    Example:
+        >>> def try_opening(tuning):
+        ...     candidate = {name: f"Think first. {text}" for name, text in tuning.champion.items()}
+        ...     outcomes = tuning.measure(candidate, tuning.validation, "with an opening")
+        ...     before = sum(outcome.score for outcome in tuning.outcomes("validation"))
+        ...     if sum(outcome.score for outcome in outcomes) > before:
+        ...         tuning.crown(candidate)
+        ...     return Stopped("own", "the opening was tried")
     """
 
     def __init__(

@@ -49,6 +49,13 @@ class LoadedTrace:
         graph: everything up to the last complete record.
         problem: None, or what comes after it and why it was left out.
         notes: what was left out of records that did load, a line each: keys that this memtune does not know.
+
+    Example:
+        >>> with trace("run.jsonl"):
+        ...     reply = answered("Where does Mara live?", "Oslo")
+        >>> loaded = load_trace("run.jsonl")
+        >>> loaded.graph.variables[reply.id].value, loaded.problem
+        ('Oslo', None)
     """
 
     graph: ExecutionGraph
@@ -64,6 +71,12 @@ def load_trace(path: str | Path) -> LoadedTrace:
 
     Raises:
         TraceError: there is no such file, or it is not a trace of a version this memtune knows.
+
+    Example:
+        >>> with trace("run.jsonl"):
+        ...     reply = answered("Where does Mara live?", "Oslo")
+        >>> [step.name for step in load_trace("run.jsonl").graph.producers(reply.id)]
+        ['answer']
     """
     path, reader = Path(path), RecordReader(ExecutionGraph())
     decode, admit = _decoder.decode, reader.admit
@@ -100,6 +113,11 @@ def graph_of(records: Iterable[Mapping[str, Any]]) -> ExecutionGraph:
 
     Raises:
         TraceError: a record is malformed, or refers to what does not come before it.
+
+    Example:
+        >>> record = {"type": "variable", "id": "v1", "name": "D1:1", "kind": "message", "value": "I moved to Oslo."}
+        >>> graph_of([record]).variables["v1"].value
+        'I moved to Oslo.'
     """
     reader = RecordReader(ExecutionGraph())
     with collector_paused():

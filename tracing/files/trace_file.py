@@ -78,7 +78,13 @@ class TraceFile:
 
 
 def records_of(graph: ExecutionGraph) -> list[Record]:
-    """The records of a whole graph, in an order that can be loaded again; without a header."""
+    """The records of a whole graph, in an order that can be loaded again; without a header.
+
+    Example:
+        >>> graph = ExecutionGraph([Variable("v1", "D1:1", "message", "I moved to Oslo.")])
+        >>> records_of(graph)[0]["value"]
+        'I moved to Oslo.'
+    """
     return [element if isinstance(element, dict) else record_of(element) for element in _in_order(graph)]
 
 
@@ -87,6 +93,11 @@ def save_trace(graph: ExecutionGraph, path: Path) -> None:
 
     Raises:
         TraceError: the file holds something already, or cannot be written.
+
+    Example:
+        >>> save_trace(ExecutionGraph([Variable("v1", "D1:1", "message", "I moved to Oslo.")]), Path("oslo.jsonl"))
+        >>> [variable.name for variable in load_trace("oslo.jsonl").graph.variables.values()]
+        ['D1:1']
     """
     try:
         with contextlib.closing(TraceFile(path)) as file:

@@ -45,6 +45,11 @@ class Variable(Noted, Struct, frozen=True, forbid_unknown_fields=True, tag_field
         previous: id of the version before, or None.
         session: id of the session it was recorded in, or None.
         attributes: further JSON-compatible facts about it.
+
+    Example:
+        >>> home = Variable("v2", "home", "memory_entry", "Oslo", version=2, previous="v1")
+        >>> home.name, home.value
+        ('home', 'Oslo')
     """
 
     id: str
@@ -149,6 +154,11 @@ class Operation(Struct, forbid_unknown_fields=True, tag_field="type", tag="opera
         completion_tokens: tokens received, summed over its calls.
         cost: money spent, summed over its calls, in the currency of the configured prices.
         attributes: further JSON-compatible facts about it.
+
+    Example:
+        >>> step = Operation("o1", "answer", inputs=(("question", "v1"), ("context", "v2")), outputs=(("reply", "v3"),))
+        >>> step.input_ids("context")
+        ['v2']
     """
 
     id: str
@@ -180,7 +190,12 @@ class Operation(Struct, forbid_unknown_fields=True, tag_field="type", tag="opera
 
 
 class Session(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="session"):
-    """A named stage of an execution, such as one session of a dialogue or one question."""
+    """A named stage of an execution, such as one session of a dialogue or one question.
+
+    Example:
+        >>> Session("s1", "D1", {"date": "Monday"}).name
+        'D1'
+    """
 
     id: str
     name: str

@@ -30,6 +30,17 @@ class ExecutionGraph(GraphContents):
     The cost of neighbours, versions and slices grows with what they visit, not with the graph; the first such query
     indexes what came since the last one. Queries may run while another thread records into the graph; they then see
     some state between the call's begin and end.
+
+    Example:
+        >>> with trace() as recorder:
+        ...     message = variable("Mara: I moved to Oslo.", name="D1:1", kind="message")
+        ...     with operation("extract_facts", inputs={"messages": [message]}) as op:
+        ...         fact = op.output("facts", "Mara lives in Oslo.", kind="fact")
+        >>> graph = recorder.graph
+        >>> [step.name for step in graph.producers(fact.id)]
+        ['extract_facts']
+        >>> [item.name for item in graph.shortest_path(message.id, fact.id)]
+        ['D1:1', 'extract_facts', 'facts']
     """
 
     # --- sets ------------------------------------------------------------------------------------------------------

@@ -25,6 +25,10 @@ class OperationDifference:
             inputs differ already; else which graph alone has it.
         first, second: the operation in either graph; None where there is none.
         inputs, outputs: roles whose values differ.
+
+    Example:
+        >>> OperationDifference("only in the second", None, Operation("o1", "answer")).operation.name
+        'answer'
     """
 
     parting: Parting
@@ -50,6 +54,10 @@ class Comparison:
         follows: differences that depend on the cause, in order.
         others: differences that do not, in order.
         aligned: how many operations have a partner.
+
+    Example:
+        >>> compare(ExecutionGraph(), ExecutionGraph())
+        Comparison(cause=None, follows=(), others=(), aligned=0)
     """
 
     cause: OperationDifference | None
@@ -73,6 +81,15 @@ def compare(first: ExecutionGraph, second: ExecutionGraph) -> Comparison:
     The cause is the first operation whose inputs are equal and whose outputs (or error) differ, the innermost where
     operations are nested. Where there is none, it is the first operation that only one graph has, or else the
     first whose inputs differ: then what came from outside was not the same. Linear in the size of the graphs.
+
+    Example:
+        >>> graphs = []
+        >>> for city in ("Oslo", "Rome"):
+        ...     with trace() as recorder:
+        ...         reply = answered("Where does Mara live?", city)
+        ...     graphs.append(recorder.graph)
+        >>> compare(*graphs).cause.operation.name
+        'answer'
     """
     sides = _Side(first), _Side(second)
     pairs = _aligned(sides)
@@ -102,6 +119,17 @@ def version_diff(graph: ExecutionGraph, earlier: str, later: str) -> str:
 
     Raises:
         TraceError: the graph has no such variable.
+
+    Example:
+        >>> with trace(prefix="") as recorder:
+        ...     lima = variable("Lima", name="home")
+        ...     oslo = variable("Oslo", name="home", previous=lima)
+        >>> print(version_diff(recorder.graph, lima.id, oslo.id))
+        --- home@1 (v1)
+        +++ home@2 (v2)
+        @@ -1 +1 @@
+        -Lima
+        +Oslo
     """
     versions = [graph.variable(earlier), graph.variable(later)]
     before, after = (f"{version.name}@{version.version} ({version.id})" for version in versions)

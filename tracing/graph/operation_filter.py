@@ -19,6 +19,10 @@ class Filter:
         since, until: epoch seconds; it ran at some moment from `since` to `until`, both included. An operation
             that is still open runs on.
         where: anything else.
+
+    Example:
+        >>> Filter(kind="llm").admits(Operation("o1", "answer", kind="llm"), sessions={})
+        True
     """
 
     name: str | None = None

@@ -105,6 +105,11 @@ class Match:
         item: what was found.
         place: where in it: name, value, error or the name of an attribute; empty where no text was asked for.
         excerpt: the text around the first hit, on one line; the beginning of the value where no text was asked for.
+
+    Example:
+        >>> match = next(search(ExecutionGraph([Variable("v1", "D1:1", "message", "I moved to Oslo.")]), "oslo"))
+        >>> match.item.name, match.place
+        ('D1:1', 'value')
     """
 
     item: Variable | Operation
@@ -136,6 +141,12 @@ def search(
 
     Raises:
         TraceError: the expression is malformed, or takes too long on a text.
+
+    Example:
+        >>> with trace() as recorder:
+        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
+        >>> [match.excerpt for match in search(recorder.graph, "oslo", kind="message")]
+        ['I moved to Oslo.']
     """
     return _matches(graph, _finder(text, regex), Filter(None, kind, session, since, until))
 

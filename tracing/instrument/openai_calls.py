@@ -27,6 +27,12 @@ def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Inst
 
     Returns:
         A context manager that undoes it, also with the method `undo`.
+
+    Example:
+        >>> with instrument.openai(client), trace("run.jsonl") as recorder:  # doctest: +SKIP
+        ...     client.chat.completions.create(model="my-model", messages=messages)
+        >>> recorder.graph.find_operations()[0].model  # doctest: +SKIP
+        'my-model'
     """
     import openai as sdk
 

@@ -18,7 +18,13 @@ ResultHandler = Callable[[Any], None]
 
 
 class Instrumentation:
-    """Replaced methods; `undo`, or the end of a `with`, restores the originals."""
+    """Replaced methods; `undo`, or the end of a `with`, restores the originals.
+
+    Example:
+        >>> with instrument.threads() as instrumentation:
+        ...     isinstance(instrumentation, Instrumentation)
+        True
+    """
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []

@@ -15,6 +15,13 @@ def threads() -> Instrumentation:
     """Let every `threading.Thread`, and all work of a `ThreadPoolExecutor`, record in the context that started it.
 
     It applies only while something is recorded, and to other context variables too.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> with instrument.threads(), trace() as recorder, ThreadPoolExecutor() as pool:
+        ...     home = pool.submit(variable, "Oslo", name="home").result()
+        >>> home.id in recorder.graph.variables
+        True
     """
     instrumentation = Instrumentation()
 

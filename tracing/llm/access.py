@@ -44,6 +44,12 @@ class ModelAccess:
         repetition: its number; another number asks the models again instead of the cache.
         caches: whether the same request is made once only.
         threads: for work that asks these models, enough to keep their endpoints busy.
+
+    Example:
+        >>> model = ModelSettings(model="my-model", base_url="http://127.0.0.1:8000/v1")
+        >>> with ModelAccess.open({"task": model}, cache_dir=None, limits=Limits(calls=500)) as access:
+        ...     access.task.settings.model
+        'my-model'
     """
 
     def __init__(self, shared: _Shared, *, ledger: Ledger | None, repetition: int, dimension: Dimension) -> None:

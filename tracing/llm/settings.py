@@ -23,7 +23,12 @@ AT_ONCE = 8
 
 
 class ModelSettings(BaseModel):
-    """One model behind an OpenAI-compatible endpoint, or served in-process."""
+    """One model behind an OpenAI-compatible endpoint, or served in-process.
+
+    Example:
+        >>> ModelSettings(model="my-model", base_url="http://127.0.0.1:8000/v1").embedded
+        False
+    """
 
     # The error would show a key that is not a string.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)

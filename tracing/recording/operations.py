@@ -30,6 +30,13 @@ class ActiveOperation(RunningOperation):
     Raises:
         TraceError: it is entered twice, or given inputs, outputs or attributes after it has ended; in a strict trace,
             an input was changed without being recorded.
+
+    Example:
+        >>> with trace() as recorder, operation("answer", kind="llm") as op:
+        ...     reply = op.output("prediction", "Oslo", kind="prediction")
+        ...     op.record_call(model="my-model", prompt_tokens=210, completion_tokens=2)
+        >>> recorder.graph.operations[op.id].prompt_tokens
+        210
     """
 
     __slots__ = ()
@@ -167,6 +174,13 @@ def operation(
         fold: record the steps inside as parts of this one operation: what they read from outside are its inputs, what
             they make are its outputs, their calls count for it, and its attribute `steps` lists their names.
         attributes: further facts.
+
+    Example:
+        >>> with trace() as recorder:
+        ...     with operation("answer", kind="llm", inputs={"question": "Where does Mara live?"}) as op:
+        ...         reply = op.output("prediction", "Oslo", kind="prediction")
+        >>> recorder.graph.producers(reply.id)[0].kind
+        'llm'
     """
     return ActiveOperation(name, kind, inputs.items(), attributes, fold)
 
@@ -188,6 +202,15 @@ def traced(
 
     Raises:
         TypeError: it was used without brackets.
+
+    Example:
+        >>> @traced(kind="retrieval")
+        ... def search(query, limit=3):
+        ...     return ["Mara lives in Oslo."]
+        >>> with trace() as recorder:
+        ...     memories = search("Where does Mara live?")
+        >>> [step.name for step in recorder.graph.find_operations(kind="retrieval")]
+        ['search']
     """
     if not (name is None or isinstance(name, str)):
         raise TypeError(f"write @traced() with its brackets above {getattr(name, '__name__', name)}")
@@ -205,9 +228,6 @@ def change(
 ) -> Iterator[ActiveOperation]:
     """Record what happens to `thing` inside as one operation: its state before is the input, that after the output.
 
-        with change(store, name="store", kind="memory_entry", by="update_memory"):
-            store["city"] = "Oslo"
-
     The output is a new version of the input, and the latest variable of the object from then on. Where nothing has
     changed there is no output. An exception is recorded, with what had changed by then, and raised again.
 
@@ -217,6 +237,13 @@ def change(
         kind: likewise.
         by: name of the operation.
         attributes: of the operation.
+
+    Example:
+        >>> store = {"home": "Lima"}
+        >>> with trace() as recorder, change(store, name="store", kind="memory_entry", by="update_memory"):
+        ...     store["home"] = "Oslo"
+        >>> [version.value for version in recorder.graph.find_variables(name="store")]
+        [{'home': 'Lima'}, {'home': 'Oslo'}]
     """
     with operation(by, kind="change", **attributes) as op:
         recorder = op.recorder
@@ -241,6 +268,13 @@ def link(source: Any, target: Any, name: str = "link", **attributes: Any) -> Non
         source, target: variables, or objects that were recorded as such; others become variables.
         name: of the operation, of kind "link", between the two.
         attributes: of that operation.
+
+    Example:
+        >>> with trace() as recorder:
+        ...     rumour, entry = variable("Mara moved", name="rumour"), variable("Oslo", name="home")
+        ...     link(rumour, entry, name="because")
+        >>> recorder.graph.producers(entry.id)[0].name
+        'because'
     """
     with operation(name, kind="link", inputs={"source": source}, **attributes) as op:
         if op.recorder is not None:

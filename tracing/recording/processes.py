@@ -44,6 +44,11 @@ def hand_over() -> dict[str, Any] | None:
     """What another process needs to record as part of this place; None where nothing is recorded.
 
     Call it once for each piece of work: it holds the prefix of its ids.
+
+    Example:
+        >>> with trace(), operation("fan out") as op:
+        ...     hand_over()["operation"] == op.id
+        True
     """
     recorder = current_recorder()
     return recorder.hand_over() if recorder is not None else None
@@ -60,6 +65,14 @@ def take_over(
 
     Raises:
         TraceError: `handover` was not made by `hand_over`; the path, as for `trace`.
+
+    Example:
+        >>> with trace() as recorder, operation("fan out"):
+        ...     with take_over(hand_over()) as elsewhere:  # in another process
+        ...         message = variable("I moved to Oslo.", name="D1:1", kind="message")
+        ...     recorder.adopt(elsewhere.records())
+        >>> message.id in recorder.graph.variables
+        True
     """
     if handover is None:
         yield None

@@ -15,9 +15,6 @@ def answered(
 ) -> Variable:
     """Record an answer as an operation `answer`, which is what attribution looks for; returns the reply's variable.
 
-        hits = memory.search(question, user_id="mara")["results"]
-        answered(question, ask(question, hits))
-
     Args:
         question: as the user asked it.
         reply: as the user got it.
@@ -25,6 +22,12 @@ def answered(
             this very question has found.
         name: of the question, such as its id in your log.
         attributes: of the operation.
+
+    Example:
+        >>> with trace() as recorder:
+        ...     reply = answered("Where does Mara live?", "Oslo", context=["Mara lives in Oslo."])
+        >>> [role for role, _ in recorder.graph.producers(reply.id)[0].inputs]
+        ['query', 'context']
     """
     recorder = current_recorder()
     query, contexts = None, [*context] if context is not None else []

@@ -62,6 +62,12 @@ class Recorder:
         parent: id of the operation of another process that this recording goes on inside, or None.
         beside: what those who record a library keep with this recording, by a key of their own.
         path: of the file; None without one.
+
+    Example:
+        >>> with trace() as recorder:
+        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
+        >>> [record["name"] for record in recorder.records()]
+        ['D1:1']
     """
 
     def __init__(
@@ -377,6 +383,12 @@ def trace(
 
     Raises:
         TraceError: the file holds something already, or cannot be one.
+
+    Example:
+        >>> with trace("run.jsonl"), session("D1"):
+        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
+        >>> load_trace("run.jsonl").graph.variables[message.id].value
+        'I moved to Oslo.'
     """
     prefix = unique_prefix() if prefix is None else prefix
     file = None if path is None else _file_of(path, prefix, clock)
@@ -394,7 +406,14 @@ def trace(
 
 @contextlib.contextmanager
 def session(name: str, **attributes: Any) -> Iterator[Session]:
-    """A named stage: what is recorded inside belongs to it; the innermost counts. Without a trace its id is empty."""
+    """A named stage: what is recorded inside belongs to it; the innermost counts. Without a trace its id is empty.
+
+    Example:
+        >>> with trace() as recorder, session("D1", date="Monday"):
+        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
+        >>> [variable.name for variable in recorder.graph.find_variables(session="D1")]
+        ['D1:1']
+    """
     scope, recorder = current.get(), current_recorder()
     if recorder is None:
         yield Session("", name)
@@ -414,6 +433,12 @@ def attributes(**facts: Any) -> Iterator[None]:
     """Give attributes such as tenant, conversation or user to every session, operation and variable recorded inside.
 
     They are inherited across tasks and bound threads; inner ones, and an element's own, take precedence.
+
+    Example:
+        >>> with trace(), attributes(tenant="acme", user="mara"):
+        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
+        >>> message.attributes
+        {'tenant': 'acme', 'user': 'mara'}
     """
     scope = current.get()
     if scope.recorder is None:
@@ -430,6 +455,13 @@ def variable(
     """Record a value that no operation made, such as a message or a prompt.
 
     Without a trace the variable has no id and holds `value` itself.
+
+    Example:
+        >>> with trace():
+        ...     lima = variable("Lima", name="home", kind="memory_entry")
+        ...     oslo = variable("Oslo", name="home", kind="memory_entry", previous=lima)
+        >>> oslo.value, oslo.version
+        ('Oslo', 2)
     """
     scope = current.get()
     if scope.recorder is None:
@@ -438,10 +470,22 @@ def variable(
 
 
 def current_operation() -> ActiveOperation | None:
-    """The innermost operation that runs in this context; None outside of any, and without a trace."""
+    """The innermost operation that runs in this context; None outside of any, and without a trace.
+
+    Example:
+        >>> with trace(), operation("retrieve", kind="retrieval"):
+        ...     current_operation().name
+        'retrieve'
+    """
     return cast(ActiveOperation | None, current.get().operation)  # all that run are
 
 
 def current_recorder() -> Recorder | None:
-    """The recorder of the innermost trace of this context, or None."""
+    """The recorder of the innermost trace of this context, or None.
+
+    Example:
+        >>> with trace() as recorder:
+        ...     current_recorder() is recorder
+        True
+    """
     return cast(Recorder | None, current.get().recorder)  # a scope knows it as `RecorderLike` alone

@@ -38,6 +38,11 @@ class Redaction:
             text is left out. It may run in another thread, and later.
         longest: characters kept of one text.
         most_items: elements kept of one list or mapping.
+
+    Example:
+        >>> redaction = Redaction(keys=("ssn",), patterns=("[0-9]{3}-[0-9]{4}",))
+        >>> redaction.value({"ssn": "12", "note": "call 555-1234"})
+        {'ssn': '[redacted]', 'note': 'call [redacted]'}
     """
 
     keys: tuple[str, ...] = ()

@@ -215,12 +215,27 @@ def within(scope: Scope) -> Iterator[None]:
 
 
 def paused() -> contextlib.AbstractContextManager[None]:
-    """`with paused():` records nothing of what happens inside, in whatever task or bound thread."""
+    """`with paused():` records nothing of what happens inside, in whatever task or bound thread.
+
+    Example:
+        >>> with trace() as recorder, paused(), operation("check_health"):
+        ...     pass
+        >>> len(recorder.graph.operations)
+        0
+    """
     return within(SILENCE)
 
 
 def bind(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` with the present context, for a thread: what `pool.map(bind(work), items)` records belongs here."""
+    """`function` with the present context, for a thread: what `pool.map(bind(work), items)` records belongs here.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> with trace() as recorder, ThreadPoolExecutor() as pool:
+        ...     home = pool.submit(bind(variable), "Oslo", name="home").result()
+        >>> home.id in recorder.graph.variables
+        True
+    """
     context = copy_context()
 
     @functools.wraps(function)

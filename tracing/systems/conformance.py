@@ -68,6 +68,14 @@ class MemorySystemConformance(SystemSteps):
     """What memtune relies on. Override `system` and `reply`, and `conversation` if your system needs another one.
 
     The model must make the system store something, and the conversation must cause every operation it lists.
+
+    Example:
+        >>> from experiments.systems.rag import Rag
+        >>> class TestRag(MemorySystemConformance):
+        ...     def system(self):
+        ...         return Rag()
+        >>> TestRag().problems()
+        []
     """
 
     def test_the_description_is_whole(self) -> None:

@@ -26,7 +26,12 @@ class _Row(BaseModel):
 
 
 class Turn(_Row):
-    """One message of a conversation."""
+    """One message of a conversation.
+
+    Example:
+        >>> Turn(id="D1:1", speaker="Mara", text="I moved to Oslo.").spoken
+        'Mara: I moved to Oslo.'
+    """
 
     id: str
     speaker: str
@@ -39,7 +44,13 @@ class Turn(_Row):
 
 
 class DialogueSession(_Row):
-    """Turns of one occasion; `time` is the local date and time as text (`2024-03-04 10:00`)."""
+    """Turns of one occasion; `time` is the local date and time as text (`2024-03-04 10:00`).
+
+    Example:
+        >>> turn = Turn(id="D1:1", speaker="Mara", text="I moved to Oslo.")
+        >>> DialogueSession(id="D1", time="2024-03-04 10:00", turns=(turn,)).turns[0].speaker
+        'Mara'
+    """
 
     id: str
     time: str = ""
@@ -75,6 +86,10 @@ class Question(_Row):
         evidence: ids of the turns that contain the answer.
         fact: id of the fact that answers it.
         near_miss: a wrong value that a careless reader would give.
+
+    Example:
+        >>> Question(id="q1", question="Where does Mara live now?", answers=("Oslo",), kind="updated").supersedes
+        True
     """
 
     id: str
@@ -98,7 +113,16 @@ class Question(_Row):
 
 
 class Conversation(_Row):
-    """A dialogue of two or more people over one or more sessions, with its questions."""
+    """A dialogue of two or more people over one or more sessions, with its questions.
+
+    Example:
+        >>> turn = Turn(id="D1:1", speaker="Mara", text="I moved to Oslo.")
+        >>> question = Question(id="q1", question="Where does Mara live?", answers=("Oslo",), evidence=("D1:1",))
+        >>> dialogue = DialogueSession(id="D1", turns=(turn,))
+        >>> conversation = Conversation(id="mara", speakers=("Mara",), sessions=(dialogue,), questions=(question,))
+        >>> [turn.id for turn in conversation.turns()]
+        ['D1:1']
+    """
 
     id: str
     split: Split | None = None

@@ -23,7 +23,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One execution of an operation: its name, and its id in the trace (empty if nothing is recorded)."""
+    """One execution of an operation: its name, and its id in the trace (empty if nothing is recorded).
+
+    Example:
+        >>> with trace(prefix=""), operation("retrieve") as op:
+        ...     Step(op.name, op.id)
+        Step(operation='retrieve', id='o1')
+    """
 
     operation: str
     id: str = ""
@@ -132,5 +138,11 @@ def intervened() -> bool:
 
 
 def intervening() -> Intervention:
-    """The intervention of the current context; a system calls it before it records an output."""
+    """The intervention of the current context; a system calls it before it records an output.
+
+    Example:
+        >>> query = variable("Where does Mara live?", name="q1", kind="query")
+        >>> intervening().answered(Step("answer"), query, ["Mara lives in Oslo."], "Oslo")
+        'Oslo'
+    """
     return _Chain(_active.get())

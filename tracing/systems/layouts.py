@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A recorded input or output of an operation: its variable's name and kind, its value, and its role there."""
+    """A recorded input or output of an operation: its variable's name and kind, its value, and its role there.
+
+    Example:
+        >>> Item("facts", "fact1", "fact", "Mara lives in Oslo.").text
+        'Mara lives in Oslo.'
+    """
 
     role: str
     name: str
@@ -44,6 +49,11 @@ class Layout:
         roles: placeholder → role of the operation's inputs that fill it; by default the role of the same name.
         lists: placeholder → how several texts are written in it; by default one a line.
         reply: how outputs are written as a reply; None for `plain_reply`.
+
+    Example:
+        >>> layout = Layout(roles={"notes": "context"}, lists={"notes": bullets})
+        >>> layout.placeholder("context"), layout.fill("notes", ["Mara lives in Oslo."])
+        ('notes', '- Mara lives in Oslo.')
     """
 
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +102,13 @@ def _item(role: str, variable: Variable) -> Item:
 
 
 def bullets(texts: Sequence[str]) -> str:
-    """One a line, each after a dash."""
+    """One a line, each after a dash.
+
+    Example:
+        >>> print(bullets(["Mara lives in Oslo.", "Mara sails."]))
+        - Mara lives in Oslo.
+        - Mara sails.
+    """
     return "\n".join(f"- {text}" for text in texts)
 
 

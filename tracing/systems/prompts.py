@@ -32,6 +32,11 @@ class Contract:
         max_tokens: maximum length in tokens, estimated (`tokens_of`); None for no limit.
         pinned: whole lines that the text must keep.
         rules: further checks; each gives what is wrong with a text.
+
+    Example:
+        >>> contract = Contract(placeholders=frozenset({"notes"}), markers=("ANSWER:",))
+        >>> contract.violations("Notes: {notes}")
+        ["the marker 'ANSWER:' is missing"]
     """
 
     placeholders: frozenset[str]
@@ -78,6 +83,12 @@ class PromptSpec:
         builds: True if the prompt shapes the stored memory; False if only answers depend on it.
         layout: how recorded inputs and outputs are written in an example of the operation.
         alternatives: other whole texts for the same task, which a search tries as they are.
+
+    Example:
+        >>> contract = Contract(placeholders=frozenset({"notes"}))
+        >>> prompt = PromptSpec("reply", "Notes: {notes}", "reply", contract, "Answer from the notes.", builds=False)
+        >>> prompt.reply({}, [Item("prediction", "prediction", "prediction", "Oslo")])
+        'Oslo'
     """
 
     name: str
@@ -122,6 +133,10 @@ def render(template: str, values: Mapping[str, str]) -> str:
 
     Raises:
         ContractError: the template's braces are broken or a placeholder has no value.
+
+    Example:
+        >>> render("Question: {question}", {"question": "Where does Mara live?"})
+        'Question: Where does Mara live?'
     """
     try:
         missing = placeholders_of(template) - set(values)

@@ -27,6 +27,11 @@ class OperationSpec:
         name: as it appears in the execution graph.
         stage: what it does with information.
         prompt: name of the prompt that steers it, or None if no prompt can improve it.
+
+    Example:
+        >>> operations = (OperationSpec("retrieve", "retrieve", None), OperationSpec("answer", "answer", "reply"))
+        >>> [operation.name for operation in operations if operation.prompt == "reply"]
+        ['answer']
     """
 
     name: str
@@ -41,14 +46,25 @@ def stage_of(operations: Sequence[OperationSpec], prompt: str) -> Stage:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A built memory: JSON-serialisable state. Entries name their variables in the build's trace."""
+    """A built memory: JSON-serialisable state. Entries name their variables in the build's trace.
+
+    Example:
+        >>> memory = Memory({"notes": [{"text": "Mara lives in Oslo.", "variable": "v7"}]})
+        >>> memory.state["notes"][0]["text"]
+        'Mara lives in Oslo.'
+    """
 
     state: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply to a question; `variable` is the id of the prediction in the current trace, if one was recorded."""
+    """A reply to a question; `variable` is the id of the prediction in the current trace, if one was recorded.
+
+    Example:
+        >>> Answer("Oslo", variable="v9").text
+        'Oslo'
+    """
 
     text: str
     variable: str | None = None
@@ -62,6 +78,11 @@ class MemorySystem(Protocol):
     calls: equal arguments give equal requests. They may be `async def`, as any method. They call models through the
     given access, or with their own client; caching and budgets do not cover the calls of such a client
     (docs/extending.md).
+
+    Example:
+        >>> from tracing.systems.suite.notebook import Notebook
+        >>> isinstance(Notebook(), MemorySystem)
+        True
     """
 
     @property
@@ -109,7 +130,15 @@ class HasSettings(Protocol):
 
 @runtime_checkable
 class ChecksItself(Protocol):
-    """A system that needs something installed or set up."""
+    """A system that needs something installed or set up.
+
+    Example:
+        >>> class MyMemory:
+        ...     def require_library(self):
+        ...         raise ConfigError("my-memory needs mylib; pip install mylib")
+        >>> isinstance(MyMemory(), ChecksItself)
+        True
+    """
 
     def require_library(self) -> None:
         """Return if everything it needs is there.
@@ -122,7 +151,15 @@ class ChecksItself(Protocol):
 
 @runtime_checkable
 class HasCaveats(Protocol):
-    """A system whose results must be read with care."""
+    """A system whose results must be read with care.
+
+    Example:
+        >>> class MyMemory:
+        ...     def caveats(self, *, embedded):
+        ...         return ["It answers from the latest session only."]
+        >>> isinstance(MyMemory(), HasCaveats)
+        True
+    """
 
     def caveats(self, *, embedded: bool) -> Sequence[str]:
         """Caveats about its results, one sentence each; `embedded`: whether the task model is embedded."""
@@ -131,7 +168,15 @@ class HasCaveats(Protocol):
 
 @runtime_checkable
 class BuildsFromFacts(Protocol):
-    """The ladder's rung after extraction."""
+    """The ladder's rung after extraction.
+
+    Example:
+        >>> class MyMemory:
+        ...     def build_from_facts(self, sessions, candidate, access):
+        ...         return Memory({"facts": [fact for facts in sessions for fact in facts]})
+        >>> MyMemory().build_from_facts([["Mara lives in Oslo."], ["Mara sails."]], {}, None).state
+        {'facts': ['Mara lives in Oslo.', 'Mara sails.']}
+    """
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Store gold facts session by session as if extraction had found them."""
@@ -140,7 +185,15 @@ class BuildsFromFacts(Protocol):
 
 @runtime_checkable
 class HoldsEntries(Protocol):
-    """The ladder's rung after storing."""
+    """The ladder's rung after storing.
+
+    Example:
+        >>> class MyMemory:
+        ...     def with_entries(self, texts, access):
+        ...         return Memory({"facts": list(texts)})
+        >>> MyMemory().with_entries(["Mara lives in Oslo."], None).state
+        {'facts': ['Mara lives in Oslo.']}
+    """
 
     def with_entries(self, texts: Sequence[str], access: ModelAccess) -> Memory:
         """A memory that holds exactly these entries."""
@@ -149,7 +202,15 @@ class HoldsEntries(Protocol):
 
 @runtime_checkable
 class AnswersFromContext(Protocol):
-    """The ladder's rung after retrieval."""
+    """The ladder's rung after retrieval.
+
+    Example:
+        >>> class MyMemory:
+        ...     def answer_from(self, context, question, candidate, access):
+        ...         return Answer(context[0].split()[-1])
+        >>> isinstance(MyMemory(), AnswersFromContext)
+        True
+    """
 
     def answer_from(
         self, context: Sequence[str], question: Question, candidate: Candidate, access: ModelAccess
@@ -160,7 +221,15 @@ class AnswersFromContext(Protocol):
 
 @runtime_checkable
 class RerunsOperations(Protocol):
-    """Local objectives: a prompt is measured on the recorded inputs of its operation, one call each."""
+    """Local objectives: a prompt is measured on the recorded inputs of its operation, one call each.
+
+    Example:
+        >>> class MyMemory:
+        ...     def rerun(self, prompt, parts, candidate, access):
+        ...         self.reply(noted_again(parts["notes"]), candidate, access)
+        >>> isinstance(MyMemory(), RerunsOperations)
+        True
+    """
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once and record it, as `build` or `answer` would with these inputs.

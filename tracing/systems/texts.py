@@ -17,6 +17,12 @@ class Text:
 
     Credentials are removed from a variable, since people look at it. So use `text` for requests and memories, and
     `variable` only for the inputs and outputs of operations.
+
+    Example:
+        >>> with trace():
+        ...     message = noted("My password=tulip7 is new.", name="D1:1", kind="message")
+        >>> message.text, message.variable.value
+        ('My password=tulip7 is new.', 'My password=[redacted] is new.')
     """
 
     text: str
@@ -24,12 +30,22 @@ class Text:
 
 
 def noted(text: str, *, name: str, kind: str, **attributes: Any) -> Text:
-    """Record a text that no operation made, as `tracing.variable` does."""
+    """Record a text that no operation made, as `tracing.variable` does.
+
+    Example:
+        >>> noted("Mara: I moved to Oslo.", name="D1:1", kind="message").variable.kind
+        'message'
+    """
     return Text(text, variable(text, name=name, kind=kind, **attributes))
 
 
 def noted_again(items: Iterable[Item]) -> list[Text]:
-    """Record texts as they were recorded when an operation read them."""
+    """Record texts as they were recorded when an operation read them.
+
+    Example:
+        >>> [text.text for text in noted_again([Item("notes", "note1", "context", "Mara lives in Oslo.")])]
+        ['Mara lives in Oslo.']
+    """
     return [noted(item.text, name=item.name, kind=item.kind) for item in items]
 
 
@@ -39,6 +55,12 @@ def recalled(ids: str | Iterable[str]) -> list[Variable]:
     A built memory keeps the ids, so that what an answer reads is linked to what the build wrote. Where that is in
     another trace the variable is a reference, which is linked once both are in one graph. An empty id is of an entry
     that was written while nothing was traced, and is passed over.
+
+    Example:
+        >>> with trace():
+        ...     entry = variable("Mara lives in Oslo.", name="note1", kind="memory_entry")
+        ...     [stored.value for stored in recalled([entry.id])]
+        ['Mara lives in Oslo.']
     """
     recorder = current_recorder()
     listed = (ids,) if isinstance(ids, str) else ids
@@ -47,5 +69,10 @@ def recalled(ids: str | Iterable[str]) -> list[Variable]:
 
 
 def variables_of(texts: Sequence[Text]) -> list[Variable]:
-    """The variables of texts, in order."""
+    """The variables of texts, in order.
+
+    Example:
+        >>> [fact.name for fact in variables_of([noted("Mara lives in Oslo.", name="fact1", kind="fact")])]
+        ['fact1']
+    """
     return [text.variable for text in texts]

@@ -51,11 +51,6 @@ class EventPlace(TypedDict, total=False):
 class TraceMemory:
     """An agent's long-term memory of its own execution.
 
-        memory = TraceMemory("agent.db", entity="acme", process="planner", session="run-7")
-        memory.tool_call("get_quote", {"part": "HX-20"}, {"price": 812})
-        memory.decision("supplier", "Halden", confidence=0.8, sync=True)
-        memory.recall(type="decision", key="supplier")
-
     A write returns at once and is saved in the background. It is acknowledged, and then outlives a kill at any moment,
     once `flush` has returned, or the write itself if `sync`. Every reading method flushes first, so a process reads
     what it wrote. A memory may be used by several threads. Each process that runs needs one of its own.
@@ -76,6 +71,13 @@ class TraceMemory:
         StoreError: the store cannot be opened.
         ConfigError: a library that the store needs is missing.
         DataError: a name is empty, too long or no text.
+
+    Example:
+        >>> with TraceMemory("agent.db", entity="acme", process="planner", session="run-7") as memory:
+        ...     call = memory.tool_call("get_quote", {"part": "HX-20"}, {"price": 812})
+        ...     decision = memory.decision("supplier", "Halden", confidence=0.8, sync=True)
+        ...     [event.key for event in memory.recall(type="decision")]
+        ['supplier']
     """
 
     def __init__(

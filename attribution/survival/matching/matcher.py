@@ -78,6 +78,10 @@ class Grade:
         carries: whether it is relevant and its coverage is enough.
         traced: whether the graph shows that it was made from the need's turns.
         words: its content words, to see what several texts carry together; empty if a text counts only alone.
+
+    Example:
+        >>> Grade(coverage=1.0, person="right", about=0.5, relevant=True, carries=True).carries
+        True
     """
 
     coverage: float
@@ -93,6 +97,15 @@ class Matcher(Protocol):
     """Decides whether texts carry what a question needs; set up for one conversation.
 
     It is called from several threads.
+
+    Example:
+        >>> class Verbatim:
+        ...     def may_carry(self, claim, texts):
+        ...         return [claim.need.label in text for text in texts]
+        ...
+        ...     def grades(self, claim, passages):
+        ...         carry = self.may_carry(claim, [passage.text for passage in passages])
+        ...         return [Grade(float(carries), "right", 1.0, carries, carries) for carries in carry]
     """
 
     def may_carry(self, claim: Claim, texts: Sequence[str], /) -> Sequence[bool]:

@@ -30,7 +30,19 @@ AWKWARD = '\nA dollar $5, a percent 100 %, {{braces}}, a \\ and a " quote, «é�
 
 
 class ExporterConformance(Conformance):
-    """What memtune relies on. Override `exporter` and `candidate`."""
+    """What memtune relies on. Override `exporter` and `candidate`.
+
+    Example:
+        >>> from experiments.systems.exporting.forms import TextFiles
+        >>> class TestTextFiles(ExporterConformance):
+        ...     def exporter(self):
+        ...         return TextFiles()
+        ...
+        ...     def candidate(self):
+        ...         return {"reply": "Notes: {notes}"}
+        >>> TestTextFiles().problems()
+        []
+    """
 
     def exporter(self) -> Exporter:
         """The exporter under test."""

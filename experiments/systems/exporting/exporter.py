@@ -18,7 +18,15 @@ from tracing.systems.prompts import Candidate
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Writes prompts in a form that a user's program reads."""
+    """Writes prompts in a form that a user's program reads.
+
+    Example:
+        >>> from experiments.systems.exporting.forms import TextFiles
+        >>> TextFiles().write({"reply": "Notes: {notes}"}, Path())
+        {'reply': 'reply.txt'}
+        >>> TextFiles().render("reply", {"notes": "Mara lives in Oslo."}, Path())
+        'Notes: Mara lives in Oslo.'
+    """
 
     def write(self, candidate: Candidate, folder: Path) -> Mapping[str, str]:
         """Write every prompt into the empty `folder`.
@@ -38,7 +46,14 @@ class Exporter(Protocol):
 
 @runtime_checkable
 class HoldsOnly(Protocol):
-    """An exporter whose form can hold certain prompts only."""
+    """An exporter whose form can hold certain prompts only.
+
+    Example:
+        >>> class MyExporter:
+        ...     prompts = ("extract", "answer")
+        >>> isinstance(MyExporter(), HoldsOnly)
+        True
+    """
 
     @property
     def prompts(self) -> Collection[str]:
@@ -48,7 +63,15 @@ class HoldsOnly(Protocol):
 
 @runtime_checkable
 class Proves(Protocol):
-    """An exporter for a library that can load the files and show what it sends."""
+    """An exporter for a library that can load the files and show what it sends.
+
+    Example:
+        >>> class MyExporter:
+        ...     def prove(self, folder):
+        ...         return ["answer: sent as the system message of Client.ask"]
+        >>> isinstance(MyExporter(), Proves)
+        True
+    """
 
     def prove(self, folder: Path) -> list[str]:
         """Load the folder in that library, and say for each prompt in a sentence where the library sends it.
@@ -62,7 +85,14 @@ class Proves(Protocol):
 
 @runtime_checkable
 class HasPlaces(Protocol):
-    """An exporter for a library that has places of its own for prompts; `write` and `render` are given their names."""
+    """An exporter for a library that has places of its own for prompts; `write` and `render` are given their names.
+
+    Example:
+        >>> class MyExporter:
+        ...     places = (Place("custom_instructions", "extract"), Place("system_prompt", "answer"))
+        >>> isinstance(MyExporter(), HasPlaces)
+        True
+    """
 
     @property
     def places(self) -> Sequence[Place]:
@@ -72,7 +102,15 @@ class HasPlaces(Protocol):
 
 @runtime_checkable
 class Warns(Protocol):
-    """An exporter whose library needs more than the files, or asks with prompts of its own as well."""
+    """An exporter whose library needs more than the files, or asks with prompts of its own as well.
+
+    Example:
+        >>> class MyExporter:
+        ...     def warnings(self, texts):
+        ...         return ["The library goes on merging facts with a prompt of its own."]
+        >>> isinstance(MyExporter(), Warns)
+        True
+    """
 
     def warnings(self, texts: Mapping[str, str]) -> Sequence[str]:
         """What the user of these prompts must know, a sentence each; the manifest has them, and `export` prints them.
@@ -85,7 +123,15 @@ class Warns(Protocol):
 
 @runtime_checkable
 class Reads(Protocol):
-    """An exporter whose form can be imported: `memtune import-prompts --from`."""
+    """An exporter whose form can be imported: `memtune import-prompts --from`.
+
+    Example:
+        >>> from experiments.systems.exporting.forms import TextFiles
+        >>> Path("reply.txt").write_text("Notes: {notes}")
+        14
+        >>> isinstance(TextFiles(), Reads), dict(TextFiles().texts("."))
+        (True, {'reply': 'Notes: {notes}'})
+    """
 
     def recognises(self, source: str) -> bool:
         """Whether the file, folder or address is in this form, judged without an error."""
@@ -110,7 +156,15 @@ class Reads(Protocol):
 
 @runtime_checkable
 class HasDefaults(Protocol):
-    """An exporter for a library that ships prompts."""
+    """An exporter for a library that ships prompts.
+
+    Example:
+        >>> class MyExporter:
+        ...     def defaults(self):
+        ...         return {"system_prompt": "Answer from the memories."}
+        >>> isinstance(MyExporter(), HasDefaults)
+        True
+    """
 
     def defaults(self) -> Mapping[str, str]:
         """The texts that the installed library uses where it is given none, by place.

@@ -26,6 +26,10 @@ class Place:
         markers: strings that a text must contain there.
         words: words that it must contain in small letters or capitals.
         losses: what the user loses without a part of the text, by that part: a placeholder as `{name}`, or a string.
+
+    Example:
+        >>> Place("system_prompt", "answer", losses={"{notes}": "the memories are not sent"}).lost("Answer briefly.")
+        ['lacks {notes}: the memories are not sent']
     """
 
     name: str

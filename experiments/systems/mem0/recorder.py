@@ -46,6 +46,10 @@ def mem0(memory: Any) -> Instrumentation:
 
     Raises:
         ConfigError: another release is installed, or it is no such memory.
+
+    Example:
+        >>> with instrument.mem0(memory), trace("run.jsonl") as recorder:  # doctest: +SKIP
+        ...     memory.add("I moved to Oslo.", user_id="mara")
     """
     instrumentation = Instrumentation()
     generation = recordable(memory)

@@ -39,6 +39,13 @@ def in_worker(
 
     Raises:
         ConfigError: the name cannot name a folder.
+
+    Example:
+        >>> @in_worker(requirements=["some-library==2.1"], python=("3.11", "3.13"))
+        ... class MyMemory:
+        ...     name = "my-memory"
+        >>> MyMemory.environment.requirements
+        ('some-library==2.1',)
     """
 
     def decorate(cls: type[S]) -> type[S]:

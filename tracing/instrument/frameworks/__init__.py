@@ -29,6 +29,10 @@ def langchain(*, answers: Collection[str] = ANSWERS) -> Instrumentation:
 
     Raises:
         ConfigError: LangChain is not installed.
+
+    Example:
+        >>> with instrument.langchain(), trace("run.jsonl") as recorder:  # doctest: +SKIP
+        ...     chain.invoke("Where does Mara live?")
     """
     _require("langchain_core", "LangChain", "langchain-core")
     from tracing.instrument.frameworks.langchain_runs import follow_runs
@@ -55,6 +59,10 @@ def langgraph(*, answers: Collection[str] = ANSWERS) -> Instrumentation:
 
     Raises:
         ConfigError: LangGraph is not installed.
+
+    Example:
+        >>> with instrument.langgraph(), trace("run.jsonl") as recorder:  # doctest: +SKIP
+        ...     graph.invoke({"messages": [HumanMessage("Where does Mara live?")]})
     """
     _require("langgraph", "LangGraph", "langgraph")
     from tracing.instrument.frameworks.langgraph_stores import record_stores
@@ -78,6 +86,10 @@ def langmem(manager: Any) -> Instrumentation:
 
     Raises:
         ConfigError: LangMem is not installed.
+
+    Example:
+        >>> with instrument.langmem(manager), trace("run.jsonl") as recorder:  # doctest: +SKIP
+        ...     manager.invoke({"messages": [HumanMessage("I moved to Oslo.")]})
     """
     _require("langmem", "LangMem", "langmem")
     from tracing.instrument.frameworks.langchain_runs import managing
@@ -101,6 +113,10 @@ def llama_index() -> Instrumentation:
 
     Raises:
         ConfigError: LlamaIndex is not installed.
+
+    Example:
+        >>> with instrument.llama_index(), trace("run.jsonl") as recorder:  # doctest: +SKIP
+        ...     index.as_query_engine().query("Where does Mara live?")
     """
     _require("llama_index", "LlamaIndex", "llama-index-core")
     from tracing.instrument.frameworks.llama_index_memory import record_memory
