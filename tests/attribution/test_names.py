@@ -6,9 +6,12 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_no_public_class_of_attribution_shares_its_name_with_another() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for package in ("tracing", "attribution", "optimizer", "experiments"):

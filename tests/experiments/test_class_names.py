@@ -4,6 +4,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
 
@@ -17,6 +19,7 @@ def classes(package: str) -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_class_of_the_experiments_shares_its_name_with_another_class() -> None:
     everywhere = sum((classes(package) for package in PACKAGES), Counter[str]())
     assert [name for name in classes("experiments") if everywhere[name] > 1] == []

@@ -80,6 +80,7 @@ def test_a_second_ctrl_c_ends_a_run_at_once_and_the_run_can_be_resumed(
     assert start("run", "run.yaml", "--home", "home", "--resume", "latest").wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_an_evaluation_when_its_calls_have_ended(
     start: Start, scripted_server: ScriptedServer, said: Path
 ) -> None:

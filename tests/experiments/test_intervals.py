@@ -49,6 +49,7 @@ def printed(capsys: pytest.CaptureFixture[str], summary: Summary, result: LoopRe
     return " ".join(f"{out} {err}".split())
 
 
+@pytest.mark.slow
 def test_a_score_over_one_conversation_has_no_interval_wherever_it_is_shown(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def run(
     return started
 
 
+@pytest.mark.slow
 def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scripted_server: ScriptedServer) -> None:
     Path("mine.py").write_text(f"QA = {TEXT!r}\n", newline="")
     code, said = run("import-prompts", "rag", "--from", "mine.py", "--map", "answer=QA", "--out", "prompts")

@@ -100,6 +100,7 @@ def without_costs(result: LoopResult) -> LoopResult:
     return replace(result, iterations=iterations, calls=replace(result.calls, made=0, cached=0, without_reuse=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [pytest.param(0.01, marks=pytest.mark.thorough), 0.1])
 @pytest.mark.parametrize("kind", FAULTS)
 def test_passing_faults_change_no_score(

@@ -248,6 +248,7 @@ def test_settings_that_retrieve_more_together_only_are_found(search: Search, scr
     assert result.delta == 0.5
 
 
+@pytest.mark.slow
 def test_of_many_settings_each_is_compared_alone(search: Search, scripted_server: ScriptedServer) -> None:
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"top_k": [2, 9], "window": [1, 2, 3], "compared": [1, 3, 4]})
