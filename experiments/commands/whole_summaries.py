@@ -15,13 +15,7 @@ _LONGEST = 200
 
 
 class WholeSummaries(click.Group):
-    """A group that lists its commands with the whole first sentence of their help.
-
-    Attributes:
-        earlier_names: names that commands had → their names.
-    """
-
-    earlier_names: Mapping[str, str] = {}
+    """A group that lists its commands with the whole first sentence of their help."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands and their summaries, in the group's order."""
@@ -38,10 +32,6 @@ class WholeSummaries(click.Group):
         Raises:
             UsageError: there is none; it names the one that was probably meant.
         """
-        if args[0] in self.earlier_names:
-            name = self.earlier_names[args[0]]
-            say(f"note: {args[0]} is called {name} now; the old name still works in this version", err=True)
-            args = [name, *args[1:]]
         name = args[0]
         # click suggests from the commands that are loaded, and ours are loaded when they are used.
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
@@ -54,8 +44,8 @@ class LazyCommands(WholeSummaries):
 
     Args:
         package: of the commands' modules.
-        earlier_names: names that commands had → their names.
         places: name → `module:function` in the package, in the order of --help.
+        earlier_names: names that commands had → their names.
     """
 
     def __init__(
@@ -67,8 +57,17 @@ class LazyCommands(WholeSummaries):
         **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
-        self._package, self._places = package, places
-        self.earlier_names = earlier_names or {}
+        self._package, self._places, self._earlier_names = package, places, earlier_names or {}
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The same, also by an earlier name, which is told."""
+        name = self._earlier_names.get(args[0])
+        if name is not None:
+            say(f"note: {args[0]} is called {name} now; the old name still works in this version", err=True)
+            args = [name, *args[1:]]
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)

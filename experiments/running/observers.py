@@ -11,7 +11,15 @@ from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
 from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import Attempt, CallCounts, IterationRecord, LoopResult, Observer, SettingChange
+from optimizer.tuning.results import (
+    Attempt,
+    CallCounts,
+    IterationRecord,
+    LoopResult,
+    Observer,
+    SettingChange,
+    verdict_figures,
+)
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
@@ -75,23 +83,15 @@ class RunJournal:
 
     def result(self, stopped: Stopped) -> LoopResult:
         """What is known so far, as if the run had ended here for the reason `stopped`."""
-        verdict = self._verdict
-        champion: Mapping[SplitName, Score] = {}
         return LoopResult(
             baseline=dict(self._scores),
-            champion=champion,
+            champion={},
             champion_candidate=self._champion,
-            verdict=verdict.verdict if verdict else None,
-            delta=verdict.delta if verdict else None,
-            delta_ci=verdict.delta_ci if verdict else None,
-            p_value=verdict.p_value if verdict else None,
-            power=verdict.power if verdict else None,
             iterations=tuple(self._iterations),
             stopped=stopped,
             calls=self._calls(),
-            noise=verdict.noise if verdict else None,
             settings=self._changed,
-            prompts_alone=verdict.prompts_alone if verdict else None,
+            **verdict_figures(self._verdict),
         )
 
     def leave(self, stopped: Stopped) -> bool:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from optimizer.cluster.ray_executor import RayExecutor
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.executor import Executor
-    from optimizer.evaluation.variants import Settings, Variants
+    from optimizer.evaluation.scores import Settings
+    from optimizer.evaluation.variants import Variants
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.proposals import Proposal, ProposerFactory
     from optimizer.racing.studies import StudyServer

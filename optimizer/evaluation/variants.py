@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from optimizer.evaluation.memories import digest
-from optimizer.evaluation.scores import Setting as Setting
-from optimizer.evaluation.scores import Settings as Settings
+from optimizer.evaluation.scores import Setting, Settings
 from tracing.systems.description import describe
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ class GateDecision:
             about, _, detail = f"{text}: ".partition(f"{outcome}: ")
             for decision in (
                 cls(outcome, detail.removesuffix(": "), about=about.removesuffix(": "), overruled=lower),
-                cls(outcome, text.removesuffix(f"{outcome}").removesuffix(", "), overruled=lower),
+                cls(outcome, text.removesuffix(outcome).removesuffix(", "), overruled=lower),
             ):
                 if str(decision) == sentence:
                     return decision

@@ -17,7 +17,7 @@ from optimizer.racing.halving import LocalScore
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Settings
+    from optimizer.evaluation.scores import Settings
     from tracing.systems.prompts import Candidate
 
 SURVIVORS = 2

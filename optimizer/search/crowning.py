@@ -10,7 +10,7 @@ from optimizer.gating.decision import GateDecision, GateOutcome
 from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
-    from optimizer.evaluation.variants import Settings
+    from optimizer.evaluation.scores import Settings
     from optimizer.tuning.results import Attempt
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning

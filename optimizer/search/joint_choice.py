@@ -15,7 +15,8 @@ from optimizer.tuning.results import SettingsAttempt
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Setting, Variants
+    from optimizer.evaluation.scores import Setting
+    from optimizer.evaluation.variants import Variants
     from optimizer.racing.halving import LocalScore
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning

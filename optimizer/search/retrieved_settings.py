@@ -17,7 +17,8 @@ from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator, Outcome
-    from optimizer.evaluation.variants import Setting, Settings, Variants
+    from optimizer.evaluation.scores import Setting, Settings
+    from optimizer.evaluation.variants import Variants
     from optimizer.objectives.retrieval import Retrieval
     from optimizer.tuning.tuning import Tuning
 

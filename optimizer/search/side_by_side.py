@@ -22,7 +22,7 @@ from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Setting
+    from optimizer.evaluation.scores import Setting
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
@@ -265,6 +265,11 @@ class LoopResult(RunFigures):
     power: float | None
     stopped: Stopped
     tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
+
+
+def verdict_figures(verdict: Verdict | None) -> dict[str, Any]:
+    """The fields of a `LoopResult` that are those of its verdict, by name; None each where the test was not reached."""
+    return {field.name: getattr(verdict, field.name, None) for field in fields(Verdict)}
 
 
 class Observer(Protocol):

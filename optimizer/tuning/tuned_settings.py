@@ -8,7 +8,8 @@ from optimizer.tuning.results import SettingChange
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.evaluation.variants import Settings, Variants
+    from optimizer.evaluation.scores import Settings
+    from optimizer.evaluation.variants import Variants
 
 
 class TunedSettings:

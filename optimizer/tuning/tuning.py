@@ -38,7 +38,8 @@ from tracing.systems.protocol import RerunsOperations, stage_of
 if TYPE_CHECKING:
     from attribution.cases import Attribution
     from attribution.signals import Signal
-    from optimizer.evaluation.variants import Settings, Variants
+    from optimizer.evaluation.scores import Settings
+    from optimizer.evaluation.variants import Variants
     from optimizer.proposers.earlier import EarlierText
     from optimizer.proposers.examples import Example
     from optimizer.proposers.sources import ProposalSources

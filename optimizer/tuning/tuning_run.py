@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from attribution.judging.words import refused_for_form
 from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
 from optimizer.tuning.call_counts import call_counts
-from optimizer.tuning.results import LoopResult
+from optimizer.tuning.results import LoopResult, verdict_figures
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
 
@@ -99,23 +99,16 @@ class TuningRun(Tuning):
 
     def result(self, stopped: Stopped) -> LoopResult:
         """The result so far; `stopped` says why it ended."""
-        verdict = self._verdict
         return LoopResult(
             baseline=self._baseline_scores,
             champion=self._scores,
             champion_candidate=self.champion,
-            verdict=verdict.verdict if verdict else None,
-            delta=verdict.delta if verdict else None,
-            delta_ci=verdict.delta_ci if verdict else None,
-            p_value=verdict.p_value if verdict else None,
-            power=verdict.power if verdict else None,
             iterations=tuple(self._round_log.records),
             stopped=stopped,
             calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},
-            noise=verdict.noise if verdict else None,
             settings=self._changed(),
-            prompts_alone=verdict.prompts_alone if verdict else None,
+            **verdict_figures(self._verdict),
         )
 
     def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:

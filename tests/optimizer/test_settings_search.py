@@ -18,7 +18,8 @@ from attribution.methods import survival
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.evaluation.variants import Settings, Variants
+from optimizer.evaluation.scores import Settings
+from optimizer.evaluation.variants import Variants
 from optimizer.gating.verdict import NO_CHANGE
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.retrieval import Retrieval, retrieval_of

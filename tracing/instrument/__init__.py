@@ -12,7 +12,7 @@ from tracing.instrument.patches import Instrumentation
 from tracing.instrument.recorders import RECORDERS
 from tracing.instrument.thread_contexts import threads
 
-__all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "openai", "threads"]
+__all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "mem0", "openai", "threads"]
 
 
 def __getattr__(name: str) -> object:
