@@ -36,7 +36,7 @@ from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, Prop
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import IterationRecord, LoopResult, LoopSettings
+from optimizer.tuning.results import LoopResult, LoopSettings, RoundRecord
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.conformance import Conformance, require
@@ -79,24 +79,22 @@ class OptimizerConformance(Conformance):
         require(result.verdict is not None, "there is no verdict")
         check_candidate(Notebook.prompts, result.champion_candidate)
 
-    def test_iterations_are_told_in_order_with_the_champion_of_each(self) -> None:
-        """Curves, and a killed run's best so far, come from iterations."""
+    def test_rounds_are_told_in_order_with_the_champion_of_each(self) -> None:
+        """Curves, and a killed run's best so far, come from rounds."""
         result, observer, _ = self._run()
-        require(
-            [each.n for each in result.iterations] == sorted({each.n for each in result.iterations}), "out of order"
-        )
-        require(list(result.iterations) == observer.records, "an iteration was not reported, or reported differently")
+        require([each.n for each in result.rounds] == sorted({each.n for each in result.rounds}), "out of order")
+        require(list(result.rounds) == observer.records, "a round was not reported, or reported differently")
         if result.champion_candidate != SEED:
-            require(any(each.accepted for each in result.iterations), "the champion changed outside of an iteration")
-            last = result.iterations[-1].champion
-            require(last == result.champion_candidate, "the last iteration does not hold the champion")
+            require(any(each.accepted for each in result.rounds), "the champion changed outside of a round")
+            last = result.rounds[-1].champion
+            require(last == result.champion_candidate, "the last round does not hold the champion")
 
     def test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts(self) -> None:
         """A resumed run repeats the search."""
         (first, _, asked), (second, _, again) = self._run(seed=5), self._run(seed=5)
         require(first.champion_candidate == second.champion_candidate, "another champion")
         require(
-            [each.attempts for each in first.iterations] == [each.attempts for each in second.iterations],
+            [each.attempts for each in first.rounds] == [each.attempts for each in second.rounds],
             "other attempts",
         )
         require(sorted(asked) == sorted(again), "other candidates met the conversations")
@@ -253,14 +251,14 @@ class _Listening(Notebook):
 
 class _Notes:
     def __init__(self) -> None:
-        self.records: list[IterationRecord] = []
+        self.records: list[RoundRecord] = []
 
     def baseline(self, split: SplitName, score: Score) -> None: ...
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None: ...
+    def blame(self, n: int, signals: Sequence[Signal]) -> None: ...
     def verdict(self, verdict: Verdict) -> None: ...
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None: ...
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         self.records.append(record)
 
 

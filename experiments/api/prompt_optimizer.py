@@ -49,7 +49,7 @@ _PURPOSE = "to lead the program to outputs that its scorers find right"
 class _TriedRewrite:
     """A rewrite and how far it got, as `attempts.json` shows it."""
 
-    iteration: int
+    round: int
     prompt: str
     gain: float | None
     gate: str
@@ -218,11 +218,11 @@ class _Search:
         return fmean(map(_score, self._results(side, texts)))
 
     def track(self, n: int) -> None:
-        """Log the champion's score after iteration `n`, and what was tried, in the active run."""
+        """Log the champion's score after round `n`, and what was tried, in the active run."""
         import mlflow
 
         mlflow.log_metric("answers/validation_score", self._mean("deciding", self._champion), step=n)
-        columns = ("iteration", "prompt", "gain", "gate", "text")
+        columns = ("round", "prompt", "gain", "gate", "text")
         rows = [[getattr(rewrite, name) for name in columns] for rewrite in self._tried]
         mlflow.log_text(json.dumps({"columns": columns, "data": rows}, ensure_ascii=False), "attempts.json")
 

@@ -46,7 +46,7 @@ class Result:
 
     @cached_property
     def summary(self) -> Summary:
-        """Settings, scores by split, iterations, and counts of calls: what `summary.json` holds.
+        """Settings, scores by split, rounds, and counts of calls: what `summary.json` holds.
 
         Raises:
             RunError: the run ended before writing it, or its file is damaged.

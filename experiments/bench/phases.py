@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from attribution.signals import Signal
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import IterationRecord
+from optimizer.tuning.results import RoundRecord
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, what is done of it and its total."""
@@ -24,10 +24,10 @@ class Phases:
     def baseline(self, split: SplitName, score: Score) -> None:
         """Not shown."""
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
         """Not shown."""
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         """Not shown."""
 
     def verdict(self, verdict: Verdict) -> None:

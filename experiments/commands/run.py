@@ -81,7 +81,7 @@ Examples:
     "--rounds",
     type=int,
     metavar="N",
-    help="Iterations of attribute, rewrite and gate [default: while budget or patience lasts].",
+    help="Rounds of attribute, rewrite and gate [default: while budget or patience lasts].",
 )
 @click.option("--budget-calls", type=int, metavar="N", help="Stop cleanly before exceeding this number of model calls.")
 @click.option(
@@ -241,7 +241,7 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
 
 
 def _more_rounds(summary: Summary) -> int:
-    return 2 * max((record.n for record in summary.iterations), default=1)
+    return 2 * max((record.n for record in summary.rounds), default=1)
 
 
 def _hard_limits(settings: RunConfig) -> list[tuple[str, float]]:

@@ -22,7 +22,7 @@ from experiments.interrupts import interrupts_shown_by
 from experiments.runs.intervals import interval_text, money_text
 from optimizer.evaluation.scores import SPLITS, Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import IterationRecord
+from optimizer.tuning.results import RoundRecord
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
@@ -41,7 +41,7 @@ class TimeLeft:
     The test scores the seed first, and then a champion other than the seed, which is expected to take as long.
 
     Args:
-        rounds: iterations of the run; None if that is open: then nothing is expected before the test.
+        rounds: rounds of the run; None if that is open: then nothing is expected before the test.
         clock: in seconds; the run begins now.
     """
 
@@ -65,7 +65,7 @@ class TimeLeft:
         """The test ended; how long it takes to save the run is not known."""
         self._tested = True
 
-    def iteration(self, number: int, *, accepted: bool) -> None:
+    def round(self, number: int, *, accepted: bool) -> None:
         """A round ended; optimizers side by side make more of them than were asked for."""
         self._searched += self._since()
         self._accepted |= accepted
@@ -96,7 +96,7 @@ class Dashboard:
     """An observer that remembers what a run has told, and draws it.
 
     Args:
-        rounds: iterations of the run; None if that is open.
+        rounds: rounds of the run; None if that is open.
         progress: of its phase, drawn below.
         clock: seconds; the run begins when the dashboard does.
     """
@@ -110,8 +110,8 @@ class Dashboard:
         self._seed: dict[SplitName, Score] = {}
         self._champion: tuple[float, Interval | None] | None = None
         self._signals: Sequence[Signal] = ()
-        self._record: IterationRecord | None = None
-        self._accepted: IterationRecord | None = None
+        self._record: RoundRecord | None = None
+        self._accepted: RoundRecord | None = None
         self._note: str | None = None
 
     def note(self, text: str) -> None:
@@ -125,15 +125,15 @@ class Dashboard:
         self._seed = {**self._seed, split: score}
         self._left.scored(split)
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
-        self._round, self._signals = iteration, sorted(signals, key=lambda signal: -signal.share)
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
+        self._round, self._signals = n, sorted(signals, key=lambda signal: -signal.share)
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         self._round, self._record = record.n, record
         self._champion = record.validation_score, record.validation_ci
         if record.edit is not None:
             self._accepted = record
-        self._left.iteration(record.n, accepted=record.accepted)
+        self._left.round(record.n, accepted=record.accepted)
 
     def verdict(self, verdict: Verdict) -> None:
         """The end of the run tells which it is."""
@@ -204,7 +204,7 @@ class Dashboard:
         if correlations:
             yield styled("recorded inputs predict the answers: ", "; ".join(correlations))
 
-    def _edit(self, record: IterationRecord, most: int) -> Iterator[Text]:
+    def _edit(self, record: RoundRecord, most: int) -> Iterator[Text]:
         edit = record.edit
         if edit is None:
             return

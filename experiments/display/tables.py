@@ -22,7 +22,7 @@ from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
-from optimizer.tuning.results import Attempt, IterationRecord, LoopResult
+from optimizer.tuning.results import Attempt, LoopResult, RoundRecord
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -64,19 +64,19 @@ class RunView:
         title = (split, "bold")
         self._say("baseline ", title, f": {score.score:.3f}", interval, f" over {score.n} questions")
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
         if not signals:
-            self._say(f"iteration {iteration}: no wrong answer to attribute")
+            self._say(f"round {n}: no wrong answer to attribute")
             return
         parts = ", ".join(f"{signal.operation} {signal.share:.0%}" for signal in signals if signal.failures)
-        self._say(f"iteration {iteration}: blame: {parts or 'none'}")
+        self._say(f"round {n}: blame: {parts or 'none'}")
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         edited = ", ".join(record.edited)
         plural = "" if record.proposals == 1 else "s"
         tried = f"tried {record.proposals} rewrite{plural} of {edited}" if edited else "no prompt was rewritten"
         self._say(
-            f"iteration {record.n}: {tried}, ",
+            f"round {record.n}: {tried}, ",
             ("accepted" if edited else "other settings accepted", "green") if record.accepted else "kept the champion",
             f"; validation {record.validation_score:.3f}",
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
@@ -84,18 +84,18 @@ class RunView:
         for attempt in record.attempts if record.accepted else ():
             # What was accepted together has no line for each.
             if attempt.gate is not None and attempt.gate.accepted and not attempt.gate.about:
-                self._say(f"iteration {record.n}: {attempt.prompt} by {attempt.source} {attempt.gate}")
+                self._say(f"round {record.n}: {attempt.prompt} by {attempt.source} {attempt.gate}")
         closest = None if record.accepted else _closest(record.attempts)
         if closest is not None:
             why = closest.gate or f"{closest.local:+.3f} on recorded inputs, so nothing was asked with it"
-            self._say(f"iteration {record.n}: closest was {closest.prompt} by {closest.source}: {why}")
+            self._say(f"round {record.n}: closest was {closest.prompt} by {closest.source}: {why}")
         if record.settings:
             has = ", ".join(f"{name} {change.after}" for name, change in record.changed.items()) or "the run's own"
-            self._say(f"iteration {record.n}: {len(record.settings)} other settings considered; the champion has {has}")
+            self._say(f"round {record.n}: {len(record.settings)} other settings considered; the champion has {has}")
         for name, alignment in record.alignment.items():
             if alignment.misleads:
                 self._say(
-                    f"iteration {record.n}: what {name} gains on recorded inputs does not predict the answers; its "
+                    f"round {record.n}: what {name} gains on recorded inputs does not predict the answers; its "
                     "rewrites are compared end to end from now on"
                 )
 
@@ -284,12 +284,12 @@ def comparison_table(ids: Sequence[str], comparison: RunComparison) -> Table:
 
 def change_lines(summary: Summary) -> Iterator[Text]:
     """Whose fault the wrong answers were, and what each accepted edit changed, fixed and broke."""
-    first = next((record for record in summary.iterations if record.blame), None)
+    first = next((record for record in summary.rounds if record.blame), None)
     if first is not None:
         shares = sorted(first.blame.items(), key=lambda pair: -pair[1].share)
         text = ", ".join(f"{operation} {blame.share:.0%}" for operation, blame in shares if blame.share)
         yield styled(("blame", "bold"), f": {text or 'none'} of the wrong answers of train")
-    for record in summary.iterations:
+    for record in summary.rounds:
         if record.edit is not None:
             yield from _edit_lines(record.edit)
 

@@ -14,7 +14,7 @@ from experiments.systems.exporting.formats.literal_templates import with_double_
 from tracing.errors import ContractError
 
 if TYPE_CHECKING:
-    from optimizer.tuning.results import IterationRecord
+    from optimizer.tuning.results import RoundRecord
 
 CHAMPION = "champion"
 TEXT_DIGEST = "memtune.sha256"
@@ -66,12 +66,12 @@ def prompt_name(system: str, prompt: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", f"memtune.{system}.{prompt}")
 
 
-def accepted_reasons(record: IterationRecord) -> dict[str, str]:
-    """Prompt name → why its text became the champion's in this iteration; empty where nothing was accepted."""
+def accepted_reasons(record: RoundRecord) -> dict[str, str]:
+    """Prompt name → why its text became the champion's in this round; empty where nothing was accepted."""
     if not record.accepted or record.champion is None:
         return {}
     return {
-        attempt.prompt: f"iteration {record.n}, {attempt.source}: {attempt.reason} ({attempt.gate or 'accepted'})"
+        attempt.prompt: f"round {record.n}, {attempt.source}: {attempt.reason} ({attempt.gate or 'accepted'})"
         for attempt in record.attempts
         if record.champion.get(attempt.prompt) == attempt.text
     }

@@ -13,7 +13,7 @@ from experiments.display.charts import bars, bars_height, png
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogTable, Write
 from experiments.runs.seen_cases import SeenCase
-from optimizer.tuning.results import IterationRecord
+from optimizer.tuning.results import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ _QUESTION_COLUMNS = ("conversation", "question_id", "kind", "question", "answers
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
 ATTEMPTS = "attempts.json"
 _ATTEMPT_COLUMNS = (
-    "iteration",
+    "round",
     "prompt",
     "source",
     "reason",
@@ -90,8 +90,8 @@ def _result(seen_case: SeenCase) -> dict[str, Any]:
     return result
 
 
-def attempts_table(records: Sequence[IterationRecord]) -> LogTable:
-    """`attempts.json` with the attempts of these iterations; gains are over the champion of the time, in score."""
+def attempts_table(records: Sequence[RoundRecord]) -> LogTable:
+    """`attempts.json` with the attempts of these rounds; gains are over the champion of the time, in score."""
     rows = [
         (
             record.n,
@@ -115,7 +115,7 @@ def attempts_table(records: Sequence[IterationRecord]) -> LogTable:
 class LogBlameChart(Write):
     """All operations' shares of the loss at one step, largest on top, on an axis from 0 to 100 %.
 
-    The blame of the first iteration is that of the baseline and has step 0, as the baseline's score has: of several
+    The blame of the first round is that of the baseline and has step 0, as the baseline's score has: of several
     pictures MLflow shows that first.
     """
 
@@ -139,10 +139,10 @@ class LogBlameChart(Write):
         bars(axes, [row[0] for row in rows], [row[1] for row in rows], cis=[row[2] for row in rows])
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        axes.set_xlabel(f"share of wrong answers, iteration {self.step + 1}", loc="right")
+        axes.set_xlabel(f"share of wrong answers, round {self.step + 1}", loc="right")
 
 
-def blame_chart(iteration: int, signals: Sequence[Signal]) -> list[LogBlameChart]:
+def blame_chart(n: int, signals: Sequence[Signal]) -> list[LogBlameChart]:
     """The write, if anything was blamed."""
     shares = tuple((signal.operation, signal.share, signal.share_ci) for signal in signals)
-    return [LogBlameChart(step=iteration - 1, shares=shares)] if shares else []
+    return [LogBlameChart(step=n - 1, shares=shares)] if shares else []

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from attribution.signals import Signal
     from optimizer.evaluation.scores import Score, SplitName
     from optimizer.gating.verdict import Verdict
-    from optimizer.tuning.results import IterationRecord, LoopResult
+    from optimizer.tuning.results import LoopResult, RoundRecord
 
 LONGEST_KEY = 100
 """Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""
 
 VALIDATION = "answers/validation_score"
-"""The champion's validation score by iteration: the curve of the run's progress."""
+"""The champion's validation score by round: the curve of the run's progress."""
 
 COSTS = ("calls_made", "calls_cached", "tokens")
 
@@ -50,8 +50,8 @@ def shares(signals: Sequence[Signal]) -> dict[str, float]:
     return {blame_key(signal.operation): signal.share for signal in signals}
 
 
-def iteration_values(record: IterationRecord) -> dict[str, float]:
-    """An iteration's metrics without score, cost and blame, which is in the iteration's own run and in a chart."""
+def round_values(record: RoundRecord) -> dict[str, float]:
+    """A round's metrics without score, cost and blame, which is in the round's own run and in a chart."""
     values: dict[str, float] = {}
     for name, alignment in record.alignment.items():
         if alignment.correlation is not None:
@@ -62,8 +62,8 @@ def iteration_values(record: IterationRecord) -> dict[str, float]:
     return values | {f"settings/{name}": float(value) for name, value in changed.items() if not isinstance(value, str)}
 
 
-def spent_so_far(records: Sequence[IterationRecord]) -> Iterator[tuple[int, dict[str, float]]]:
-    """After each iteration, its number and what it and those before it cost."""
+def spent_so_far(records: Sequence[RoundRecord]) -> Iterator[tuple[int, dict[str, float]]]:
+    """After each round, its number and what it and those before it cost."""
     spent = dict.fromkeys(COSTS, 0)
     for record in records:
         spent = {name: spent[name] + getattr(record, name) for name in COSTS}

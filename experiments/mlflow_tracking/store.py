@@ -16,7 +16,7 @@ from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
 
 PARENT = ""
-"""The parent run of an experiment; the nested ones are `baseline`, `champion`, and one for each iteration."""
+"""The parent run of an experiment; the nested ones are `baseline`, `champion`, and one for each round."""
 
 NOTE = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""
@@ -28,7 +28,7 @@ A run says in its name and description what it found. Nested in it are
 
 - `baseline` and `champion`: the scores and traces of the prompts it began with, and of those it ended with. Select
   both and *Compare*, or choose *compare to* in the traces of one of them;
-- a run for each iteration of the search.
+- a run for each round of the search.
 
 *Prompts* has every text that was accepted, *Datasets* the questions of the test.
 """

@@ -1,4 +1,4 @@
-"""A run in MLflow: a parent run with the curves; nested in it the runs `baseline` and `champion`, and each iteration's.
+"""A run in MLflow: a parent run with the curves; nested in it the runs `baseline` and `champion`, and each round's.
 
 Everything goes through `MlflowClient` with explicit run ids: MLflow's active run is local to a thread.
 """
@@ -31,8 +31,8 @@ from experiments.mlflow_tracking.run_metrics import (
     COSTS,
     VALIDATION,
     before_a_step,
-    iteration_values,
     parent_score,
+    round_values,
     run_costs,
     shares,
     side_cost,
@@ -59,7 +59,7 @@ from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import SummaryMlflow
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import IterationRecord, LoopResult
+from optimizer.tuning.results import LoopResult, RoundRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 BASELINE, CHAMPION = SIDES
 
 RUN, PART = "memtune.run", "memtune.part"
-"""Tags of MLflow's runs: the id of memtune's run, and in it `baseline`, `champion`, `iteration 1` and so on."""
+"""Tags of MLflow's runs: the id of memtune's run, and in it `baseline`, `champion`, `round 1` and so on."""
 
 PARAM_LIMIT = 500
 """Longest value kept as a parameter; settings are short, and prompts are not parameters."""
@@ -115,7 +115,7 @@ class MlflowRun:
         self._outbox, self._system, self._seed, self._folder, self._clock = outbox, system, seed, folder, clock
         self._datasets = datasets
         self._open: dict[str, bool] = {}
-        self._iterations: list[IterationRecord] = []
+        self._rounds: list[RoundRecord] = []
         self._curves: dict[str, float] = {}
         self._closing: list[Write] = []
         self._stands = False
@@ -197,7 +197,7 @@ class MlflowRun:
         if split == "validation":
             self._curve({VALIDATION: score.score}, step=0)
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
         rows = [
             {
                 "operation": signal.operation,
@@ -212,18 +212,18 @@ class MlflowRun:
             }
             for signal in signals
         ]
-        nested = self._iteration_run(iteration)
-        self._metrics(nested, shares(signals), step=iteration)
-        self._outbox.send(*blame_chart(iteration, signals))
+        nested = self._round_run(n)
+        self._metrics(nested, shares(signals), step=n)
+        self._outbox.send(*blame_chart(n, signals))
         text = json.dumps({"signals": rows}, indent=2, ensure_ascii=False)
         self._outbox.send(LogText(run=nested, path="blame.json", text=text))
 
-    def iteration(self, record: IterationRecord) -> None:
-        self._iterations.append(record)
-        nested = self._iteration_run(record.n)
+    def round(self, record: RoundRecord) -> None:
+        self._rounds.append(record)
+        nested = self._round_run(record.n)
         cost = {f"spending/{name}": getattr(record, name) for name in (*COSTS, "proposals")}
         score = {VALIDATION: record.validation_score}
-        self._metrics(nested, score | iteration_values(record) | cost, step=record.n)
+        self._metrics(nested, score | round_values(record) | cost, step=record.n)
         self._curve(score, step=record.n)
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
         tags |= {f"settings.{name}": f"{change.before} → {change.after}" for name, change in record.changed.items()}
@@ -242,7 +242,7 @@ class MlflowRun:
             tried = json.dumps([asdict(setting) for setting in record.settings], indent=2, ensure_ascii=False)
             texts.append(LogText(run=nested, path="settings.json", text=tried))
         if record.attempts:
-            texts.append(attempts_table(self._iterations))
+            texts.append(attempts_table(self._rounds))
         self._outbox.send(*texts, *versions)
         self._end(nested, "FINISHED")
 
@@ -317,9 +317,9 @@ class MlflowRun:
             for side, scores in ((BASELINE, result.baseline), (CHAMPION, result.champion)):
                 if split in scores:
                     self._metrics(PARENT, parent_score(split, side, scores[split]), step=0)
-        for record in self._iterations:
-            self._curve(iteration_values(record), step=record.n)
-        for n, spent in spent_so_far(self._iterations):
+        for record in self._rounds:
+            self._curve(round_values(record), step=record.n)
+        for n, spent in spent_so_far(self._rounds):
             self._curve(spent, step=n)
         self._metrics(PARENT, run_costs(result), step=0)
         if result.baseline:
@@ -365,8 +365,8 @@ class MlflowRun:
         tags = {RUN: self._folder.id, "memtune.system": self._system}
         return RegisterPrompt(name=prompt_name(self._system, prompt), text=text, message=message, tags=tags)
 
-    def _iteration_run(self, iteration: int) -> str:
-        return self._nested_run(f"iteration {iteration}", {"iteration": str(iteration)})
+    def _round_run(self, n: int) -> str:
+        return self._nested_run(f"round {n}", {"round": str(n)})
 
     def _side_run(self, side: str) -> str:
         return self._nested_run(side, {"memtune.side": side}, self._datasets)

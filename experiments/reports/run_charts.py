@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg, whiskers
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS, SplitName
-from optimizer.tuning.results import IterationRecord
+from optimizer.tuning.results import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,9 +54,9 @@ def scores(summary: Summary) -> str | None:
     return svg(draw, "scores", height=3.3)
 
 
-def blame(iteration: IterationRecord) -> str | None:
+def blame(record: RoundRecord) -> str | None:
     """Share of the failures by operation with their intervals, largest on top; None where there was no failure."""
-    rows = sorted(iteration.blame.items(), key=lambda pair: pair[1].share)
+    rows = sorted(record.blame.items(), key=lambda pair: pair[1].share)
     if not rows:
         return None
 
@@ -70,15 +70,15 @@ def blame(iteration: IterationRecord) -> str | None:
     return svg(draw, "blame", height=bars_height(len(rows)))
 
 
-def blame_by_iteration(iterations: Sequence[IterationRecord]) -> str | None:
-    """How the blame moves while prompts change; None with fewer than two iterations."""
-    if len(iterations) < 2:
+def blame_by_round(rounds: Sequence[RoundRecord]) -> str | None:
+    """How the blame moves while prompts change; None with fewer than two rounds."""
+    if len(rounds) < 2:
         return None
-    names = sorted({name for record in iterations for name in record.blame})
+    names = sorted({name for record in rounds for name in record.blame})
 
     def draw(axes: Axes) -> None:
         for place, name in enumerate(names):
-            points = [(record.n, record.blame[name].share) for record in iterations if name in record.blame]
+            points = [(record.n, record.blame[name].share) for record in rounds if name in record.blame]
             hue = HUES[place % len(HUES)]
             style: dict[str, Any] = {
                 "color": hue,
@@ -90,31 +90,29 @@ def blame_by_iteration(iterations: Sequence[IterationRecord]) -> str | None:
             axes.plot([n for n, _ in points], [share for _, share in points], label=str(place), **style)
         axes.set_ylim(0, 1)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        axes.set_xticks([record.n for record in iterations])
-        axes.set_xlabel("iteration")
+        axes.set_xticks([record.n for record in rounds])
+        axes.set_xlabel("round")
         legend = axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.4, columnspacing=1.2
         )
         for text, name in zip(legend.get_texts(), names, strict=True):
             text.set_text(named(name))
 
-    return svg(draw, "blame-by-iteration", height=3.3)
+    return svg(draw, "blame-by-round", height=3.3)
 
 
 def validation_curve(summary: Summary) -> str | None:
-    """The champion's validation score by iteration, filled where a proposal was accepted; None without iterations."""
-    if not summary.iterations:
+    """The champion's validation score by round, filled where a proposal was accepted; None without rounds."""
+    if not summary.rounds:
         return None
 
     def draw(axes: Axes) -> None:
         start = summary.baseline.get("validation")
         points = [(0, start.score)] if start else []
-        points += [(record.n, record.validation_score) for record in summary.iterations]
+        points += [(record.n, record.validation_score) for record in summary.rounds]
         axes.step([n for n, _ in points], [score for _, score in points], where="post", color=TUNED, linewidth=1.8)
         for is_accepted, label in ((True, "accepted"), (False, "kept the champion")):
-            spots = [
-                (record.n, record.validation_score) for record in summary.iterations if record.accepted is is_accepted
-            ]
+            spots = [(record.n, record.validation_score) for record in summary.rounds if record.accepted is is_accepted]
             face = TUNED if is_accepted else "white"
             if spots:
                 axes.plot(*zip(*spots, strict=True), "o", color=TUNED, markerfacecolor=face, markersize=7, label=label)
@@ -122,7 +120,7 @@ def validation_curve(summary: Summary) -> str | None:
             axes.axhline(start.score, color=SEED, linewidth=1.2, linestyle="--", label="seed prompts")
         axes.set_xticks([n for n, _ in points])
         axes.set_ylim(0, 1)
-        axes.set_xlabel("iteration")
+        axes.set_xlabel("round")
         axes.set_ylabel(f"{named(summary.metric)} on validation")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.6)
 
@@ -130,18 +128,18 @@ def validation_curve(summary: Summary) -> str | None:
 
 
 def cost(summary: Summary) -> str | None:
-    """Calls made and saved by the cache in each iteration; None without iterations."""
-    if not summary.iterations:
+    """Calls made and saved by the cache in each round; None without rounds."""
+    if not summary.rounds:
         return None
 
     def draw(axes: Axes) -> None:
-        places = [record.n for record in summary.iterations]
-        calls_made = [record.calls_made for record in summary.iterations]
+        places = [record.n for record in summary.rounds]
+        calls_made = [record.calls_made for record in summary.rounds]
         axes.bar(places, calls_made, 0.55, color=TUNED, label="made")
-        cached = [record.calls_cached for record in summary.iterations]
+        cached = [record.calls_cached for record in summary.rounds]
         axes.bar(places, cached, 0.55, bottom=calls_made, color=SEED, label="served from the cache")
         axes.set_xticks(places)
-        axes.set_xlabel("iteration")
+        axes.set_xlabel("round")
         axes.set_ylabel("model calls")
         axes.grid(axis="x", visible=False)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)

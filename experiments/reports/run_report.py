@@ -55,7 +55,7 @@ class ReportInput:
         tokens_per_question: `baseline` and `champion` → tokens that a test question costs.
         operations: operation → call counts (`Meter.snapshot`).
         settings: flat settings of the run.
-        attempts: the rewrites that were tried, each with its iteration.
+        attempts: the rewrites that were tried, each with its round.
         cases: the questions asked under the seed prompts and the champion.
     """
 
@@ -85,11 +85,11 @@ def render_report(content: ReportInput) -> str:
     from markupsafe import Markup
 
     summary = content.summary
-    last = summary.iterations[-1] if summary.iterations else None
+    last = summary.rounds[-1] if summary.rounds else None
     drawn = {
         "scores": run_charts.scores(summary),
-        "blame": run_charts.blame(summary.iterations[0]) if summary.iterations else None,
-        "blame_by_iteration": run_charts.blame_by_iteration(summary.iterations),
+        "blame": run_charts.blame(summary.rounds[0]) if summary.rounds else None,
+        "blame_by_round": run_charts.blame_by_round(summary.rounds),
         "validation": run_charts.validation_curve(summary),
         "cost": run_charts.cost(summary),
     }
@@ -138,8 +138,8 @@ def trace_links(case: RunCase, *, rewritten: bool) -> dict[Side, str]:
 
 
 def _side_by_side(summary: Summary) -> dict[int, str | None]:
-    """Iteration → its optimizer; empty where there is only one."""
-    optimizers = {iteration.n: iteration.optimizer for iteration in summary.iterations}
+    """Round → its optimizer; empty where there is only one."""
+    optimizers = {record.n: record.optimizer for record in summary.rounds}
     return optimizers if any(optimizers.values()) else {}
 
 

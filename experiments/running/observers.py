@@ -14,9 +14,9 @@ from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import (
     Attempt,
     CallCounts,
-    IterationRecord,
     LoopResult,
     Observer,
+    RoundRecord,
     SettingChange,
     verdict_figures,
 )
@@ -52,7 +52,7 @@ class RunJournal:
     ) -> None:
         self._folder, self._facts, self._calls, self._earlier = folder, facts, calls, earlier
         self._scores: dict[SplitName, Score] = {}
-        self._iterations: list[IterationRecord] = []
+        self._rounds: list[RoundRecord] = []
         self._champion: Candidate = dict(baseline)
         self._verdict: Verdict | None = None
         self._changed: Mapping[str, SettingChange] = {}
@@ -65,11 +65,11 @@ class RunJournal:
         self._scores[split] = score
         self._update()
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
         self.signals = signals
 
-    def iteration(self, record: IterationRecord) -> None:
-        self._iterations.append(record)
+    def round(self, record: RoundRecord) -> None:
+        self._rounds.append(record)
         if record.champion is not None:
             self._champion = record.champion
         self._changed = record.changed
@@ -87,7 +87,7 @@ class RunJournal:
             baseline=dict(self._scores),
             champion={},
             champion_candidate=self._champion,
-            iterations=tuple(self._iterations),
+            rounds=tuple(self._rounds),
             stopped=stopped,
             calls=self._calls(),
             settings=self._changed,
@@ -109,8 +109,8 @@ class RunJournal:
         return summary
 
     def _is_behind(self, before: Summary) -> bool:
-        if len(self._iterations) != len(before.iterations):
-            return len(self._iterations) < len(before.iterations)
+        if len(self._rounds) != len(before.rounds):
+            return len(self._rounds) < len(before.rounds)
         tested = before.verdict is None or self._verdict is not None
         return not (tested and set(before.baseline) <= set(self._scores))
 
@@ -119,7 +119,7 @@ class RunJournal:
         running = Stopped("running")
         if self.leave(running):
             return
-        if self._iterations:
+        if self._rounds:
             self._write_attempts()
         # Those of a resumed run were of what it had found before.
         (self._folder.path / CASES).unlink(missing_ok=True)
@@ -128,8 +128,8 @@ class RunJournal:
     def _write_attempts(self) -> None:
         redacted = Redaction().value
         lines = [
-            json.dumps(redacted({"iteration": record.n, **_by(record), **_row(attempt)}), ensure_ascii=False) + "\n"
-            for record in self._iterations
+            json.dumps(redacted({"round": record.n, **_by(record), **_row(attempt)}), ensure_ascii=False) + "\n"
+            for record in self._rounds
             for attempt in record.attempts
         ]
         self._folder.write(ATTEMPTS, "".join(lines))
@@ -139,8 +139,8 @@ def _row(attempt: Attempt) -> dict[str, Any]:
     return {**asdict(attempt), "gate": attempt.gate and str(attempt.gate)}
 
 
-def _by(record: IterationRecord) -> dict[str, str]:
-    """The optimizer of an iteration, where there are several."""
+def _by(record: RoundRecord) -> dict[str, str]:
+    """The optimizer of a round, where there are several."""
     return {} if record.optimizer is None else {"optimizer": record.optimizer}
 
 
@@ -163,13 +163,13 @@ class Observers:
         for observer in self._observers:
             observer.baseline(split, score)
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
         for observer in self._observers:
-            observer.blame(iteration, signals)
+            observer.blame(n, signals)
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         for observer in self._observers:
-            observer.iteration(record)
+            observer.round(record)
 
     def verdict(self, verdict: Verdict) -> None:
         for observer in self._observers:

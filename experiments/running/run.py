@@ -409,6 +409,6 @@ def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[
         tokens_per_question=result.tokens_per_question,
         operations=run.parts.access.meter.snapshot(),
         settings=run.params,
-        attempts=[(record.n, attempt) for record in result.iterations for attempt in record.attempts],
+        attempts=[(record.n, attempt) for record in result.rounds for attempt in record.attempts],
         cases=cases,
     )

@@ -80,7 +80,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "p value", p_text(summary.p_value)
     yield (
         "rewrites accepted",
-        f"{sum(row.accepted for row in summary.iterations)} of {len(summary.iterations)} iterations",
+        f"{sum(row.accepted for row in summary.rounds)} of {len(summary.rounds)} rounds",
     )
     yield "calls made", f"{summary.calls.made:,}"
     yield "money", money_text(summary.calls.money)

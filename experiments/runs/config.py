@@ -199,7 +199,7 @@ class RunConfig(_Section):
     search: SearchSettings = SearchSettings()
     """How the optimizer searches."""
     rounds: Annotated[int, Field(ge=0)] | None = None
-    """Iterations of attribute, rewrite and gate. By default as many as the budget allows, until ten in a row bring no
+    """Rounds of attribute, rewrite and gate. By default as many as the budget allows, until ten in a row bring no
     better prompts; without a budget, one with `local-search`, of which a round is a whole search, and with other
     optimizers until three in a row bring none (those from the literature make three)."""
     proposals: Positive = 4

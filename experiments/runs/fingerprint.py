@@ -102,7 +102,7 @@ def _extended(key: str, before: str | None, now: str | None, folder: RunFolder) 
 
 def _rounds_made(folder: RunFolder) -> int:
     try:
-        return max((record.n for record in folder.summary().iterations), default=0)
+        return max((record.n for record in folder.summary().rounds), default=0)
     except RunError:
         return 0  # it did not get that far
 

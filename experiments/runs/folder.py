@@ -1,7 +1,7 @@
 """A run's folder: what it holds and where.
 
 config.yaml       the settings of the run, complete
-summary.json      the result, rewritten after every iteration
+summary.json      the result, rewritten after every round
 report.html       what the run did, as a page (`memtune diagnose` writes the diagnosis: why answers are wrong)
 attempts.jsonl    every rewrite that was tried: its text, its screening and the gate's decision
 fingerprint.json  what the run depends on: it is resumed only if that is the same

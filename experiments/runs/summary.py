@@ -143,7 +143,7 @@ class Summary(RunFigures, RunFacts):
     @property
     def rewritten(self) -> bool:
         """Whether there is a new champion; otherwise it is the seed prompts with the run's own settings."""
-        return any(iteration.accepted for iteration in self.iterations)
+        return any(record.accepted for record in self.rounds)
 
     @property
     def form_sentence(self) -> str | None:

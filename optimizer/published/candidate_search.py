@@ -117,7 +117,7 @@ class CandidateSearch:
         elif missing:
             judged = self._has(candidate, self._tuning.validation)
             self._tuning.allow(len(missing))
-            for outcome in self._tuning.measure(candidate, missing, f"iteration {self._n}: {self._source}"):
+            for outcome in self._tuning.measure(candidate, missing, f"round {self._n}: {self._source}"):
                 known_outcomes[outcome.conversation.id] = outcome
             self._judge(candidate, reason, judged=judged)
         return [_score(known_outcomes[conversation.id]) for conversation in conversations]

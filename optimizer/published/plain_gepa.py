@@ -198,7 +198,7 @@ class _Adapter:
         number = self._round.n if self._round is not None else 0
         # A merge may be compared on the same validation conversation twice.
         distinct = {conversation.id: conversation for conversation in batch}
-        measured = tuning.measure(candidate, list(distinct.values()), f"iteration {number}: gepa")
+        measured = tuning.measure(candidate, list(distinct.values()), f"round {number}: gepa")
         by_id = dict(zip(distinct, measured, strict=True))
         return [by_id[conversation.id] for conversation in batch]
 
@@ -238,7 +238,7 @@ class _Adapter:
         if not best:
             return
         inherited = [
-            Attempt(name, "gepa", "rewritten in an earlier iteration", text)
+            Attempt(name, "gepa", "rewritten in an earlier round", text)
             for name, text in candidate.items()
             if name not in changed and text != tuning.champion[name]
         ]

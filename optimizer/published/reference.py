@@ -95,7 +95,7 @@ def _accept(tuning: Tuning, this_round: Round) -> None:
     if candidate == tuning.champion:
         return
     tuning.allow(len(tuning.validation))
-    outcomes = tuning.measure(candidate, tuning.validation, f"iteration {this_round.n}: reference")
+    outcomes = tuning.measure(candidate, tuning.validation, f"round {this_round.n}: reference")
     tainted = next((outcome.tainted for outcome in outcomes if outcome.tainted is not None), None)
     gate = GateDecision(GateOutcome.UNCOMPARED if tainted is None else GateOutcome.UNSCORED, tainted or "")
     this_round.attempts.update({name: replace(rewrite, gate=gate) for name, rewrite in approved.items()})
@@ -114,13 +114,13 @@ class _Writer:
         can't be tried; None if the author wrote nothing.
         """
         text = self._tuning.champion[spec.name]
-        phase = f"iteration {n}: feedback on cases that {spec.name} failed"
+        phase = f"round {n}: feedback on cases that {spec.name} failed"
         feedback = self._asked_together(
             [_COMMENT.format(purpose=spec.purpose, text=text, case=_case_text(example)) for example in failed], phase
         )
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
-            merging = f"iteration {n}: comments of {spec.name} merged"
+            merging = f"round {n}: comments of {spec.name} merged"
             feedback = self._asked_together([_MERGE.format(comments="\n\n".join(batch)) for batch in batches], merging)
         prompt = CarriedPrompt(spec, text)
         request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request)

@@ -60,7 +60,7 @@ class JointChoice:
         for name, values in tuning.variants.choices.items() if tuning.variants is not None else ():
             choices[f"setting {name}"] = [now[name], *(value for value in values if value != now[name])]
         seed = tuning.seed_of(this_round.n)
-        self._study = JointStudy(f"iteration {this_round.n}", tuning.settings.studies, choices, reference, seed)
+        self._study = JointStudy(f"round {this_round.n}", tuning.settings.studies, choices, reference, seed)
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +78,7 @@ class JointChoice:
         tuning = self._tuning
         what = "settings" if any(combination.settings for combination in combinations) else "joint choice"
         count = len(combinations)
-        phase = f"iteration {self._round.n}: {what} of {count} combination{'s' * (count != 1)}"
+        phase = f"round {self._round.n}: {what} of {count} combination{'s' * (count != 1)}"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
             tuning.allow(len(against))
@@ -103,7 +103,7 @@ class JointChoice:
         Raises:
             BudgetExceededError: a hard budget does not allow an embedding call.
         """
-        phase = f"iteration {self._round.n}: what other settings retrieve"
+        phase = f"round {self._round.n}: what other settings retrieve"
         self._considered = considered = RetrievedSettings(self._tuning, variants, phase, pool)
         for option in considered.considered:
             if option.refused is not None:

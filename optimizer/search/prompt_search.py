@@ -257,7 +257,7 @@ class PromptSearch:
 
     def _raced(self, first: Sequence[Rewrite], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
         tuning, weight = self._tuning, self._objective.weight
-        phase = f"iteration {self._round.n}: replies of {self._spec.name} to recorded inputs"
+        phase = f"round {self._round.n}: replies of {self._spec.name} to recorded inputs"
         most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
         measured: set[tuple[str, str]] = set()
         reached = 0

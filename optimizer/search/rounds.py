@@ -168,7 +168,7 @@ class _Rounds:
         Returns:
             Those that beat the champion there, best first.
         """
-        tuning, phase = self.tuning, f"iteration {n}: screening of {len(attempts)} proposals"
+        tuning, phase = self.tuning, f"round {n}: screening of {len(attempts)} proposals"
         total = len(attempts) * len(batch)
         measured: list[Outcome] = []
 
@@ -186,7 +186,7 @@ class _Rounds:
     def _validate(self, n: int, challenger: Candidate) -> GateDecision:
         """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""
         tuning, champion, conversations = self.tuning, self.tuning.outcomes("validation"), self.tuning.validation
-        phase, total = f"iteration {n}: validation", len(champion)
+        phase, total = f"round {n}: validation", len(champion)
         outcomes: list[Outcome] = []
 
         def compared(count: int) -> Comparison:

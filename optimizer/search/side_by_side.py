@@ -68,7 +68,7 @@ def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> N
     if not combinations:
         return
     with tuning.round(tuning.last_round + 1) as this_round:
-        phase = f"iteration {this_round.n}: race of {len(combinations)} optimizers"
+        phase = f"round {this_round.n}: race of {len(combinations)} optimizers"
 
         def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
             conversations = [outcome.conversation for outcome in against]

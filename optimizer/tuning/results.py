@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import AliasChoices, BeforeValidator, Field, PlainSerializer
 
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, Setting, Settings, SplitName
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _UNWRITTEN = Field(exclude=True)
 """Marks what a summary leaves out."""
+_ALSO_ITERATIONS = Field(validation_alias=AliasChoices("rounds", "iterations"))
+"""Summaries of earlier commits call rounds iterations."""
 _AS_SENTENCE = PlainSerializer(lambda decision: None if decision is None else str(decision))
 _READ = BeforeValidator(lambda value: GateDecision.read(value) if isinstance(value, str) else value)
 
@@ -146,7 +148,7 @@ class SettingChange:
 
 
 @dataclass(frozen=True, slots=True)
-class IterationRecord:
+class RoundRecord:
     """One round of the loop.
 
     Attributes:
@@ -241,7 +243,7 @@ class RunFigures:
     delta: float | None
     delta_ci: Interval | None
     p_value: float | None
-    iterations: tuple[IterationRecord, ...]
+    rounds: Annotated[tuple[RoundRecord, ...], _ALSO_ITERATIONS]
     calls: CallCounts
     noise: NoiseFloor | None = None
     settings: Mapping[str, SettingChange] = field(default_factory=dict)
@@ -279,12 +281,12 @@ class Observer(Protocol):
         """The baseline was scored on a split."""
         ...
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
         """The failures of the current champion on the train split were attributed."""
         ...
 
-    def iteration(self, record: IterationRecord) -> None:
-        """An iteration ended."""
+    def round(self, record: RoundRecord) -> None:
+        """A round ended."""
         ...
 
     def verdict(self, verdict: Verdict) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from optimizer.tuning.results import IterationRecord
+from optimizer.tuning.results import RoundRecord
 
 if TYPE_CHECKING:
     from optimizer.evaluation.scores import Score
@@ -64,7 +64,7 @@ class RoundLog:
 
     def __init__(self, meter: Meter, observer: Observer) -> None:
         self._meter, self._observer = meter, observer
-        self.records: list[IterationRecord] = []
+        self.records: list[RoundRecord] = []
         self._calls_before = 0
 
     @property
@@ -91,7 +91,7 @@ class RoundLog:
             yield noted
         finally:
             now, end = self._meter.totals(), ending()
-            record = IterationRecord(
+            record = RoundRecord(
                 n=after + n,
                 blame=noted.blame,
                 edited=noted.edited,
@@ -112,7 +112,7 @@ class RoundLog:
                 optimizer=optimizer,
             )
             self.records.append(record)
-            self._observer.iteration(record)
+            self._observer.round(record)
 
 
 def _tokens(totals: Mapping[str, float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -388,10 +388,6 @@ class Tuning:
 
         with self._round_log.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
-
-    def iteration(self, n: int) -> AbstractContextManager[Round]:
-        """A round, under the name that optimizers know it by from before."""
-        return self.round(n)
 
     def _check(self, candidate: Candidate) -> None:
         check_candidate(self._specs, candidate)

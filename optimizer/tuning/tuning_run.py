@@ -103,7 +103,7 @@ class TuningRun(Tuning):
             baseline=self._baseline_scores,
             champion=self._scores,
             champion_candidate=self.champion,
-            iterations=tuple(self._round_log.records),
+            rounds=tuple(self._round_log.records),
             stopped=stopped,
             calls=call_counts(self._access, self._systems.evaluator),
             tokens_per_question=self._tokens or {},

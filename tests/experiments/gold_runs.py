@@ -144,10 +144,10 @@ def outcome(folder: RunFolder) -> dict[str, Any]:
 
 
 def without_costs(found: dict[str, Any]) -> dict[str, Any]:
-    """An outcome without what its search and its iterations paid, which depends on what others had paid before."""
+    """An outcome without what its search and its rounds paid, which depends on what others had paid before."""
     paid = ("calls_made", "calls_cached", "tokens", "search_calls")
-    rows = [{key: value for key, value in each.items() if key not in paid} for each in found["iterations"]]
-    return {**{key: value for key, value in found.items() if key != "search"}, "iterations": rows}
+    rows = [{key: value for key, value in each.items() if key not in paid} for each in found["rounds"]]
+    return {**{key: value for key, value in found.items() if key != "search"}, "rounds": rows}
 
 
 def curves(folder: RunFolder) -> dict[str, list[tuple[str, int, float]]]:

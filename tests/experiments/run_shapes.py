@@ -6,7 +6,7 @@ from pathlib import Path
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
 from optimizer.evaluation.scores import Score
-from optimizer.tuning.results import BlameShare, CallCounts, IterationRecord, LoopResult
+from optimizer.tuning.results import BlameShare, CallCounts, LoopResult, RoundRecord
 from optimizer.tuning.stopped import Stopped
 
 SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
@@ -18,9 +18,9 @@ def score(value: float) -> Score:
     return Score(score=value, em=value / 2, f1=value, contains=value, n=40, ci=(value - 0.1, value + 0.1))
 
 
-def record(n: int, *, accepted: bool, champion: dict[str, str] | None = None) -> IterationRecord:
+def record(n: int, *, accepted: bool, champion: dict[str, str] | None = None) -> RoundRecord:
     blame = {"answer": BlameShare(0.7, (0.5, 0.9)), "retrieve": BlameShare(0.3, (0.1, 0.5))}
-    return IterationRecord(n, blame, ("answer",), 3, accepted, 0.5 + n / 100, 100 * n, 50, 4000, champion)
+    return RoundRecord(n, blame, ("answer",), 3, accepted, 0.5 + n / 100, 100 * n, 50, 4000, champion)
 
 
 def loop_result(*, verdict: str | None = "improved", stopped: str = "all rounds done") -> LoopResult:
@@ -36,7 +36,7 @@ def loop_result(*, verdict: str | None = "improved", stopped: str = "all rounds 
         delta_ci=(0.02, 0.18) if met else None,
         p_value=0.031 if met else None,
         power=0.64 if met else None,
-        iterations=(record(1, accepted=True, champion=TUNED), record(2, accepted=False, champion=TUNED)) if met else (),
+        rounds=(record(1, accepted=True, champion=TUNED), record(2, accepted=False, champion=TUNED)) if met else (),
         stopped=Stopped.read(stopped),
         calls=CallCounts(made=700, cached=300, without_reuse=2600),
         tokens_per_question={"baseline": 310.5, "champion": 322.0} if met else {},

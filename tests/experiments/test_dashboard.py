@@ -89,7 +89,7 @@ def test_it_shows_round_budget_scores_blame_alignment_the_accepted_difference_an
     clock.now = 80
     edit = accepted_edit({"answer": "Reply."}, {"answer": "Reply briefly."}, [], [])
     done = replace(record(1, accepted=True), edit=edit, alignment={"answer": Alignment(0.5, (0.25, 0.75), 40)})
-    dashboard.iteration(replace(done, validation_score=0.7, validation_ci=(0.6, 0.8)))
+    dashboard.round(replace(done, validation_score=0.7, validation_ci=(0.6, 0.8)))
     text = drawn(dashboard)
     assert "time left: about 2:20 min" in text, "two rounds of a minute, and the test as the baselines"
     assert re.search(r"champion: +validation 0\.700 \(0\.600–0\.800\)", text)
@@ -107,7 +107,7 @@ def test_a_long_difference_leaves_room_for_the_rest_on_a_small_terminal(monkeypa
     dashboard.blame(1, [signal_of(f"operation {n}", 0.1) for n in range(9)])
     edit = accepted_edit({"answer": "a\n" * 99}, {"answer": "b\n" * 99}, [], [])
     aligned = {"answer": Alignment(0.5, (0.25, 0.75), 40)}
-    dashboard.iteration(replace(record(1, accepted=True), edit=edit, alignment=aligned))
+    dashboard.round(replace(record(1, accepted=True), edit=edit, alignment=aligned))
     text = drawn(dashboard, width=80)
     assert len(text.splitlines()) < 24
     assert "… and 194 more lines" in text
@@ -120,7 +120,7 @@ def test_time_left_is_at_most_what_the_budget_allows_and_ends_with_the_test() ->
     clock.now = 10
     left.scored("validation")
     clock.now = 40
-    left.iteration(1, accepted=False)
+    left.round(1, accepted=False)
     assert (left.seconds(None), left.seconds(15.0)) == (40.0, 15.0)
     clock.now = 50
     assert left.seconds(None) == 30.0
@@ -132,7 +132,7 @@ def test_a_champion_other_than_the_seed_is_expected_to_take_as_long_in_the_test(
     clock = Clock()
     dashboard = Dashboard(2, Progress(disable=True), clock)
     for number, accepted in ((1, True), (2, False)):
-        dashboard.iteration(record(number, accepted=accepted))
+        dashboard.round(record(number, accepted=accepted))
     clock.now = 20
     dashboard.baseline("test", score(0.4))
     assert "time left: about 20 s" in drawn(dashboard)
@@ -146,7 +146,7 @@ def test_hostile_names_and_texts_stay_text() -> None:
     dashboard = Dashboard(1, Progress(disable=True), Clock())
     dashboard.blame(1, [signal_of(f"{payload} op", 0.5) for payload in TEXT.split(" ")[:6]])
     edit = accepted_edit({TEXT: "a"}, {TEXT: f"b {TEXT}"}, [], [])
-    dashboard.iteration(replace(record(1, accepted=True), edit=edit))
+    dashboard.round(replace(record(1, accepted=True), edit=edit))
     text = drawn(dashboard)
     assert not [one for one in text if unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp") and one != "\n"]
     assert shown("[bold red]x[/]") in text

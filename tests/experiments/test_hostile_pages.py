@@ -86,9 +86,9 @@ def seen(text: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_in_a_chart_is_drawn_as_it_is(name: str) -> None:
     shares = {name: BlameShare(0.5, (0.1, 0.9)), "other": BlameShare(0.5, (0.1, 0.9))}
-    iterations = [replace(record(n, accepted=False), blame=shares) for n in (1, 2)]
-    made = summary(replace(loop_result(), iterations=tuple(iterations)))
-    for chart in (run_charts.blame(made.iterations[0]), run_charts.blame_by_iteration(made.iterations)):
+    rounds = [replace(record(n, accepted=False), blame=shares) for n in (1, 2)]
+    made = summary(replace(loop_result(), rounds=tuple(rounds)))
+    for chart in (run_charts.blame(made.rounds[0]), run_charts.blame_by_round(made.rounds)):
         assert chart is not None
         drawn = _texts(chart, "text")
         assert [text for text in drawn if text.strip() == one_line(name)] or not name.strip()
@@ -96,19 +96,19 @@ def test_a_name_in_a_chart_is_drawn_as_it_is(name: str) -> None:
 
 
 def test_a_name_of_any_length_leaves_the_chart_its_room() -> None:
-    (chart,) = {run_charts.blame(replace(summary().iterations[0], blame=_shares("x" * 5000)))}
+    (chart,) = {run_charts.blame(replace(summary().rounds[0], blame=_shares("x" * 5000)))}
     assert chart is not None
     assert "x" * 50 not in chart
     assert len(chart) < 20_000
 
 
 def _shares(name: str) -> dict[str, object]:
-    return {name: summary().iterations[0].blame["answer"]}
+    return {name: summary().rounds[0].blame["answer"]}
 
 
 def test_a_runs_report_shows_hostile_names_and_texts_as_they_are() -> None:
     shares = {name: BlameShare(1 / len(NAMES), (0.0, 0.1)) for name in NAMES}
-    result = replace(loop_result(), iterations=tuple(replace(record(n, accepted=False), blame=shares) for n in (1, 2)))
+    result = replace(loop_result(), rounds=tuple(replace(record(n, accepted=False), blame=shares) for n in (1, 2)))
     told = replace(summary(result), model=TEXT, dataset=TEXT, run_id=TEXT, stopped=TEXT)
     prompts = {f"p{n} {name}": name for n, name in enumerate(NAMES)}
     uses = ("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "seconds")
@@ -312,6 +312,6 @@ def test_blame_of_operations_with_any_name_arrives_in_mlflow(mlflow_home: Path) 
     observer.blame(1, [Signal(name, None, 0.1, (0.0, 0.2), 1, 0.1, {name: 1}, (name,), False) for name in names])
     box.flush(seconds=600)
     assert (box.refused, box.waiting) == ([], 0)
-    metrics = box.store.client.get_run(box.store.run_id("iteration 1")).data.metrics
+    metrics = box.store.client.get_run(box.store.run_id("round 1")).data.metrics
     assert len([key for key in metrics if key.startswith("blame/")]) == len(set(names))
     assert len(box.store.client.list_artifacts(box.store.run_id(), "images")) == 2  # a picture and its thumbnail

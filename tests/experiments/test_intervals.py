@@ -89,7 +89,7 @@ def test_an_interval_needs_two_conversations() -> None:
 def test_no_power_is_told_where_nothing_was_seen(capsys: pytest.CaptureFixture[str]) -> None:
     seen = replace(loop_result(verdict="inconclusive"), power=0.31)
     equal = replace(seen, delta=0.0, delta_ci=(0.0, 0.0), p_value=1.0, power=0.0)
-    untouched = replace(equal, iterations=(record(1, accepted=False),), champion_candidate=SEED)
+    untouched = replace(equal, rounds=(record(1, accepted=False),), champion_candidate=SEED)
     assert "found with a chance of 31%" in page_of(summarize(facts(), seen), seen)
     assert "power 0.31" in printed(capsys, summarize(facts(), seen), seen)
     for result in (equal, untouched):

@@ -13,8 +13,8 @@ from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
 
 def with_edit(edit: AcceptedEdit | None) -> Summary:
     done = summary()
-    first, second = done.iterations
-    return replace(done, iterations=(replace(first, edit=edit), second))
+    first, second = done.rounds
+    return replace(done, rounds=(replace(first, edit=edit), second))
 
 
 def case(question: str, before: str, after: str) -> ChangedCase:

@@ -87,7 +87,7 @@ def start(folder: RunFolder, uri: str, experiment: str, **given: Any) -> MlflowR
 def rest_of_a_run(run: MlflowRun) -> None:
     run.baseline("validation", score(0.45))
     run.blame(1, SIGNALS)
-    run.iteration(replace(record(1, accepted=True, champion=TUNED), attempts=(ATTEMPT,)))
+    run.round(replace(record(1, accepted=True, champion=TUNED), attempts=(ATTEMPT,)))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     seen = [seen_case(1, "unknown", lost_at="answer")]
     run.cases(seen, [seen_case(1, "Oslo")], TUNED, metric="short_contains", method="survival", most=5)
@@ -166,7 +166,7 @@ def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) ->
     ]
     runs = client.search_runs([experiment])
     parts = [each.data.tags.get("memtune.part", "") for each in runs]
-    assert sorted(parts) == ["", "baseline", "champion", "iteration 1"]
+    assert sorted(parts) == ["", "baseline", "champion", "round 1"]
     assert {each.info.status for each in runs} == {"FINISHED"}
     traces = client.search_traces(locations=[experiment])
     assert sorted(each.info.tags["mlflow.traceName"] for each in traces) == ["baseline conv1 q1", "champion conv1 q1"]

@@ -166,8 +166,8 @@ def test_an_own_attributor_decides_what_is_rewritten_and_what_reports_say(
     assert code == 0, err
     summary = RunFolder(Path("run")).summary()
     # Survival blames the answers, which are long: see the run of `whole`.
-    assert summary.iterations[0].edited == ("extract",)
-    assert summary.iterations[0].blame["extract_facts"].share == 1
+    assert summary.rounds[0].edited == ("extract",)
+    assert summary.rounds[0].blame["extract_facts"].share == 1
     assert "attribution: mine:Extraction" in Path("run/config.yaml").read_text()
     code, _, err = command("diagnose", "run", "--traces-of", "seed", "--out", "page.json", "--home", "home")
     assert code == 0, err
@@ -190,7 +190,7 @@ def test_an_attributor_that_fails_abstains_and_the_run_goes_on(
     assert "Traceback" not in err
     summary = RunFolder(Path("run")).summary()
     assert summary.stopped == "all rounds done"
-    assert {blame.share for blame in summary.iterations[0].blame.values()} == {0.0}
+    assert {blame.share for blame in summary.rounds[0].blame.values()} == {0.0}
     assert caplog.text.count("attribution failed") == 1, "told once, not with every case"
     code, _, err = command(
         "attribute", "run", "--traces-of", "seed", "--method", f"mine:{name}", "--home", "home", "--out", "said.jsonl"
@@ -251,7 +251,7 @@ def test_a_run_with_an_own_attributor_is_resumed_in_a_fresh_process(
     assert live([*arguments, "--budget-calls", "30"], None) == 0
     assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
     assert live(["run", "--resume", "run", "--home", "home", "--budget-calls", "2000"], None) == 0
-    assert RunFolder(Path("run")).summary().iterations[0].edited == ("extract",)
+    assert RunFolder(Path("run")).summary().rounds[0].edited == ("extract",)
 
 
 @pytest.mark.slow

@@ -142,23 +142,23 @@ def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
     unmet = Attempt("answer", "bank", "asks for more", "c", screening=0.3)
     kept = record(1, accepted=False)
     with run_view() as view:
-        view.iteration(replace(kept, attempts=(far, near, unmet)))
-        view.iteration(replace(kept, n=2, proposals=1, attempts=(unmet,)))
-        view.iteration(replace(kept, n=3, edited=(), proposals=0))
+        view.round(replace(kept, attempts=(far, near, unmet)))
+        view.round(replace(kept, n=2, proposals=1, attempts=(unmet,)))
+        view.round(replace(kept, n=3, edited=(), proposals=0))
         won = replace(near, gate=GateDecision(GateOutcome.ACCEPTED, "+0.150, one-sided p 0.013"))
-        view.iteration(replace(record(4, accepted=True), attempts=(far, won)))
+        view.round(replace(record(4, accepted=True), attempts=(far, won)))
         lost = Attempt("answer", "bank", "asks for less", "d", local=-0.05)
         worse = replace(lost, text="e", local=-1.0)
-        view.iteration(replace(kept, n=5, attempts=(worse, lost)))
-        view.iteration(replace(kept, n=6, attempts=(worse, replace(lost, local=0.2))))
-        view.iteration(replace(record(7, accepted=True), edited=(), proposals=0))
+        view.round(replace(kept, n=5, attempts=(worse, lost)))
+        view.round(replace(kept, n=6, attempts=(worse, replace(lost, local=0.2))))
+        view.round(replace(record(7, accepted=True), edited=(), proposals=0))
     said = capsys.readouterr().err
-    assert "iteration 1: tried 3 rewrites of answer, kept the champion; validation 0.510 (100 calls" in said
-    assert "iteration 1: closest was answer by model: rejected, within noise: +0.125\n" in said
-    assert "iteration 2: tried 1 rewrite of answer, kept the champion" in said
-    assert "iteration 3: no prompt was rewritten, kept the champion" in said
-    assert "iteration 7: no prompt was rewritten, other settings accepted" in said
-    assert "iteration 4: tried 3 rewrites of answer, accepted" in said
-    assert "iteration 4: answer by model accepted: +0.150, one-sided p 0.013\n" in said
-    assert "iteration 5: closest was answer by bank: -0.050 on recorded inputs, so nothing was asked with it\n" in said
+    assert "round 1: tried 3 rewrites of answer, kept the champion; validation 0.510 (100 calls" in said
+    assert "round 1: closest was answer by model: rejected, within noise: +0.125\n" in said
+    assert "round 2: tried 1 rewrite of answer, kept the champion" in said
+    assert "round 3: no prompt was rewritten, kept the champion" in said
+    assert "round 7: no prompt was rewritten, other settings accepted" in said
+    assert "round 4: tried 3 rewrites of answer, accepted" in said
+    assert "round 4: answer by model accepted: +0.150, one-sided p 0.013\n" in said
+    assert "round 5: closest was answer by bank: -0.050 on recorded inputs, so nothing was asked with it\n" in said
     assert said.count("closest") == 2

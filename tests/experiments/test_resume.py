@@ -33,7 +33,7 @@ from experiments.runs.lock import locked
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import IterationRecord
+from optimizer.tuning.results import RoundRecord
 from tracing.errors import RunError
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, moments: int
 ) -> None:
-    assert whole.outcome["iterations"][0]["accepted"]
+    assert whole.outcome["rounds"][0]["accepted"]
     drawn = random.Random(7)  # noqa: S311
     kills, runs = 0, 0
     while kills < moments:
@@ -211,8 +211,8 @@ class Stopped:
     def baseline(self, split: SplitName, score: Score) -> None:
         raise self._error
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None: ...
-    def iteration(self, record: IterationRecord) -> None: ...
+    def blame(self, n: int, signals: Sequence[Signal]) -> None: ...
+    def round(self, record: RoundRecord) -> None: ...
     def verdict(self, verdict: Verdict) -> None: ...
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None: ...
 
@@ -225,7 +225,7 @@ class StoppedAfterARound(Stopped):
 
     def baseline(self, split: SplitName, score: Score) -> None: ...
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         raise self._error
 
 
@@ -297,12 +297,12 @@ def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(configu
     assert live(["run", "run.yaml", "--out", "run", "--rounds", "0"], None) == 0
     folder, output = RunFolder(Path("run")), Path("output.txt")
     before = folder.summary()
-    assert (before.iterations, before.stopped) == ((), "all rounds done")
+    assert (before.rounds, before.stopped) == ((), "all rounds done")
     assert "left of the budget: " in output.read_text()
     (command,) = re.findall(r"for more: memtune (run --resume run .*--rounds \d+)$", output.read_text(), re.M)
     assert live(shlex.split(command), None) == 0, output.read_text()
     more = folder.summary()
-    assert more.iterations[0].accepted
+    assert more.rounds[0].accepted
     assert (more.verdict, more.baseline["test"]) == ("inconclusive", before.baseline["test"])
     assert more.calls.made > before.calls.made
     assert live(["run", "--resume", "run"], None) == 0

@@ -47,7 +47,7 @@ def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_res
     tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
     assert all(attempt["local"] is not None for attempt in tried)
     assert sum("accepted" in (attempt["gate"] or "") for attempt in tried) == 1
-    (alignment,) = found.iterations[0].alignment.values()
+    (alignment,) = found.rounds[0].alignment.values()
     assert alignment.pairs > 0
     report = (folder.path / "report.html").read_text()
     assert "<th>local</th>" in report
@@ -99,7 +99,7 @@ def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
     code, _, err = command("run", "rag.yaml", "--optimizer", "miprov2", "--resume", "run")
     assert code == 0, err
     again = RunFolder(Path("run")).summary()
-    assert (again.champion, again.iterations, scripted_server.asked) == (found.champion, found.iterations, before)
+    assert (again.champion, again.rounds, scripted_server.asked) == (found.champion, found.rounds, before)
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_parts_of_the_search_can_be_switched_off(
     assert load_config(str(folder.path / "config.yaml")).search.model_dump()[key] in (False, "uniform")
     tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
     assert any(attempt["local"] is not None for attempt in tried) == measured
-    assert bool(folder.summary().iterations[0].blame) == blamed
+    assert bool(folder.summary().rounds[0].blame) == blamed
 
 
 @pytest.mark.slow
@@ -160,8 +160,8 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert found.champion["test"].score == 1
     assert found.delta == 1
     assert found.verdict == "inconclusive"  # three test conversations can prove nothing
-    assert found.iterations[0].accepted
-    assert found.iterations[0].edited == ("answer",)
+    assert found.rounds[0].accepted
+    assert found.rounds[0].edited == ("answer",)
     assert found.stopped == "all rounds done"
     assert found.calls.without_reuse > found.calls.made
     assert {item.name for item in folder.path.iterdir()} == {
@@ -180,7 +180,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
         "traces",
     }
     tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
-    assert len(tried) == found.iterations[0].proposals
+    assert len(tried) == found.rounds[0].proposals
     assert any((attempt["gate"] or "").startswith("accepted") for attempt in tried)
     assert "0.000" in out
     assert "1.000" in out
@@ -192,7 +192,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert all(case.replies["seed"].blame[0].operation == "answer" for case in cases)
     report = Page((folder.path / "report.html").read_text())
     traces = [link.partition("#")[0] for link in report.links if "#question=" in link]
-    fixed = found.iterations[0].edit
+    fixed = found.rounds[0].edit
     assert fixed is not None
     assert len(traces) == 2 * (len(cases) + len(fixed.fixed)), "each case under the seed and the champion"
     assert all((folder.path / trace).is_file() for trace in traces)
@@ -311,7 +311,7 @@ def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
     assert "+Be brief." in err
     folder = RunFolder(Path("run"))
     assert (folder.prompts("champion")["answer"] == mine) == kept
-    assert folder.summary().iterations[0].accepted == kept
+    assert folder.summary().rounds[0].accepted == kept
     first = json.loads((folder.path / "attempts.jsonl").read_text().splitlines()[0])
     assert (first["source"], first["reason"]) == ("hand", "written by hand: answer.mine.txt")
 
@@ -336,7 +336,7 @@ def test_whoever_leaves_instead_of_answering_has_interrupted_a_run_that_can_go_o
     assert MlflowClient(store_uri(mlflow_home)).get_run(found.mlflow.run_id).info.status == "KILLED"
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
     assert command("run", "rag.yaml", "--resume", "run", "--approve")[0] == 0
-    assert RunFolder(Path("run")).summary().iterations[0].accepted
+    assert RunFolder(Path("run")).summary().rounds[0].accepted
 
 
 @pytest.mark.usefixtures("wordy")

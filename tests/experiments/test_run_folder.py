@@ -44,7 +44,7 @@ KEYS = {
     *(
         "delta_ci",
         "p_value",
-        "iterations",
+        "rounds",
         "calls",
         "stopped",
         "prompts_dir",
@@ -58,7 +58,7 @@ KEYS = {
         "prompts_alone",
     ),
 }
-ITERATION_KEYS = {
+ROUND_KEYS = {
     *("n", "blame", "edited", "proposals", "accepted", "validation_score", "calls_made", "calls_cached", "tokens"),
     *("alignment", "edit", "settings", "changed", "search_calls", "optimizer"),
 }
@@ -71,22 +71,22 @@ def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_pat
     assert set(found) == KEYS
     assert set(found["baseline"]) == {"train", "validation", "test"}
     assert set(found["baseline"]["test"]) == {"score", "em", "f1", "contains", "n", "ci"}
-    assert set(found["iterations"][0]) == ITERATION_KEYS
-    assert found["iterations"][0]["blame"]["answer"] == {"share": 0.7, "ci": [0.5, 0.9]}
+    assert set(found["rounds"][0]) == ROUND_KEYS
+    assert found["rounds"][0]["blame"]["answer"] == {"share": 0.7, "ci": [0.5, 0.9]}
     assert set(found["calls"]) == {"made", "cached", "without_reuse", "money", "empty"}
     assert folder.summary() == summary()
     assert {item.name for item in folder.path.iterdir()} == {SUMMARY, *FILES}
 
 
-def test_a_summary_of_an_earlier_version_reads_and_is_written_as_it_was(tmp_path: Path) -> None:
+def test_a_summary_of_an_earlier_version_reads_and_is_written_with_rounds_for_iterations(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
     earlier = Path(__file__).with_name("earlier_summary.json")
     (folder.path / SUMMARY).write_bytes(earlier.read_bytes())
     found = folder.summary()
-    assert found.iterations[0].alignment["answer"].misleads
+    assert found.rounds[0].alignment["answer"].misleads
     assert found.search is not None
     assert list(found.search.by_optimizer) == ["local-search", "random"]
-    assert folder.write_summary(found).read_bytes() == earlier.read_bytes()
+    assert folder.write_summary(found).read_bytes() == earlier.read_bytes().replace(b'"iterations"', b'"rounds"')
 
 
 def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
     assert folder.summary().stopped == "running"
     journal.baseline("train", score(0.4))
     assert folder.summary().baseline["train"].score == 0.4
-    journal.iteration(record(1, accepted=True, champion=TUNED))
-    assert folder.summary().iterations[0].accepted
+    journal.round(record(1, accepted=True, champion=TUNED))
+    assert folder.summary().rounds[0].accepted
     assert folder.prompts("champion") == TUNED
     assert folder.prompts("seed") == SEED
     journal.verdict(Verdict("inconclusive", 0.01, (-0.1, 0.1), 0.5, 0.1))
@@ -129,8 +129,8 @@ def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(
     steps = [
         lambda: None,
         lambda: [journal.baseline(split, score(0.4)) for split in ("train", "validation", "test")],
-        lambda: journal.iteration(record(1, accepted=True, champion={"answer": "Another."})),
-        lambda: journal.iteration(record(2, accepted=False, champion={"answer": "Another."})),
+        lambda: journal.round(record(1, accepted=True, champion={"answer": "Another."})),
+        lambda: journal.round(record(2, accepted=False, champion={"answer": "Another."})),
     ]
     for step in steps:
         step()
@@ -138,9 +138,9 @@ def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(
         assert (folder.prompts("champion"), read_cases(folder)) == (TUNED, [tried])
     assert journal.leave(Stopped("interrupted"))
     assert folder.summary() == replace(before, stopped="interrupted")
-    journal.iteration(record(3, accepted=False, champion=SEED))
+    journal.round(record(3, accepted=False, champion=SEED))
     assert not journal.leave(Stopped("interrupted"))
-    assert (len(folder.summary().iterations), folder.prompts("champion")) == (3, SEED)
+    assert (len(folder.summary().rounds), folder.prompts("champion")) == (3, SEED)
     assert not (folder.path / CASES).exists(), "they are not of this champion"
 
 

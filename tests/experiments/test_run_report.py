@@ -94,13 +94,13 @@ def test_an_accepted_edit_is_shown_with_its_difference_and_what_it_fixed_and_bro
     edit = accepted_edit({"answer": "Reply."}, {"answer": "Reply briefly."}, [], [])
     edit = replace(edit, compared=20, fixed=(fixed,), broken=(broken,))
     result = loop_result()
-    result = replace(result, iterations=(replace(result.iterations[0], edit=edit), *result.iterations[1:]))
+    result = replace(result, rounds=(replace(result.rounds[0], edit=edit), *result.rounds[1:]))
     text = Page(page_of(result)).text
-    assert "Iteration 1: 1 fixed, 1 broken of 20 questions" in text
+    assert "Round 1: 1 fixed, 1 broken of 20 questions" in text
     assert "Reply. Reply briefly." in text
     assert "fixed c1 q1 Where does Ann live? unknown <b>Oslo</b>" in text
     assert "broken c2 q2 Who is Bea? a baker nobody" in text
-    found = summary(result).iterations[0].edit
+    found = summary(result).rounds[0].edit
     assert found is not None
     assert (found.fixed[0].before, found.broken[0].after) == ("unknown", "nobody")
     assert "+Reply briefly." in found.diffs["answer"]
@@ -136,7 +136,7 @@ def test_a_run_cut_short_before_anything_was_scored_has_a_report() -> None:
 def test_text_of_prompts_and_operations_is_shown_not_executed() -> None:
     evil = {"answer": "<script>alert(1)</script> {question} {context}"}
     odd = replace(record(1, accepted=True), blame={"<b>op</b> $x^2$": record(1, accepted=True).blame["answer"]})
-    html = page_of(replace(loop_result(), iterations=(odd,)), champion=evil)
+    html = page_of(replace(loop_result(), rounds=(odd,)), champion=evil)
     assert "<script" not in html
     assert "<b>op" not in html
     assert "<script>alert(1)</script>" in Page(html).text

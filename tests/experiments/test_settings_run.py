@@ -183,13 +183,13 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     report = (folder.path / "report.html").read_text()
     assert "Settings tried" in report
     assert "top_k 1 → 60" in report
-    tried = {str(each.settings): each for row in found.iterations for each in row.settings}
+    tried = {str(each.settings): each for row in found.rounds for each in row.settings}
     few, many = tried["{'top_k': 3}"], tried["{'top_k': 60}"]
     assert few.recall is not None
     assert many.recall is not None
     assert (few.recall < many.recall, (few.context_tokens or 0) < (many.context_tokens or 0)) == (True, True)
     studies = trials_of(folder)
-    assert list(studies) == ["iteration 1"]
+    assert list(studies) == ["round 1"]
 
     client = TrackingStore(store_uri(mlflow_home), tmp_path.name, "").client
     assert found.mlflow is not None
@@ -213,6 +213,6 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     code, _, err = command(more, "run", "--resume", "run")
     assert code == 0, err
     again = folder.summary()
-    assert (again.settings, again.iterations, again.calls) == (found.settings, found.iterations, found.calls)
+    assert (again.settings, again.rounds, again.calls) == (found.settings, found.rounds, found.calls)
     assert scripted_server.asked == before
     assert trials_of(folder) == studies

@@ -41,14 +41,14 @@ def test_runs_keep_their_studies_apart_in_one_database_and_a_resumed_one_makes_i
     assert not list(Path().rglob("study.log"))
     found = trials()
     assert len(found) == 2
-    assert all(name.startswith("run-") and name.endswith(" iteration 1") for name in found)
+    assert all(name.startswith("run-") and name.endswith(" round 1") for name in found)
     assert all(count > 1 for count in found.values())
 
     before, kept = scripted_server.asked, RunFolder(Path("one/run")).summary()
     code, _, err = memtune("run", "--resume", "one/run")
     assert code == 0, err
     assert (trials(), scripted_server.asked) == (found, before)
-    assert RunFolder(Path("one/run")).summary().iterations == kept.iterations
+    assert RunFolder(Path("one/run")).summary().rounds == kept.rounds
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])

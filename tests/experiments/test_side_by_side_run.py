@@ -29,11 +29,11 @@ def test_what_each_optimizer_tried_and_spent_is_told_apart_and_the_run_resumes_w
     found = folder.summary()
     assert found.optimizer == "local-search,random"
     assert found.champion["test"].score == 1
-    of = {iteration.n: iteration.optimizer for iteration in found.iterations}
+    of = {record.n: record.optimizer for record in found.rounds}
     assert set(of.values()) == {"local-search", "random", None}
-    assert [iteration.accepted for iteration in found.iterations] == [each is None for each in of.values()]
+    assert [record.accepted for record in found.rounds] == [each is None for each in of.values()]
     tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
-    assert all(each.get("optimizer") == of[each["iteration"]] for each in tried)
+    assert all(each.get("optimizer") == of[each["round"]] for each in tried)
     assert found.search is not None
     costs = found.search.by_optimizer
     assert set(costs) == {"local-search", "random"}
@@ -46,14 +46,14 @@ def test_what_each_optimizer_tried_and_spent_is_told_apart_and_the_run_resumes_w
     metrics = client.get_run(found.mlflow.run_id).data.metrics
     assert metrics["spending/search_calls_local-search"] == costs["local-search"].calls
     nested = client.search_runs([found.mlflow.experiment_id], f"tags.mlflow.parentRunId = '{found.mlflow.run_id}'")
-    rounds = [run.data.tags for run in nested if "iteration" in run.data.tags]
-    assert {int(tags["iteration"]): tags.get("optimizer") for tags in rounds} == of
+    rounds = [run.data.tags for run in nested if "round" in run.data.tags]
+    assert {int(tags["round"]): tags.get("optimizer") for tags in rounds} == of
 
     before = scripted_server.asked
     code, _, err = memtune("run", "--resume", "run")
     assert code == 0, err
     again = folder.summary()
-    assert (again.champion, again.iterations, again.search) == (found.champion, found.iterations, found.search)
+    assert (again.champion, again.rounds, again.search) == (found.champion, found.rounds, found.search)
     assert scripted_server.asked == before
 
 

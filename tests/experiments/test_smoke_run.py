@@ -21,7 +21,7 @@ def test_the_smoke_run_closes_the_loop_with_a_real_model(
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["verdict"] == "inconclusive"
     assert set(summary["baseline"]) == {"train", "validation", "test"}
-    assert sum(blame["share"] for blame in summary["iterations"][0]["blame"].values()) == pytest.approx(1)
+    assert sum(blame["share"] for blame in summary["rounds"][0]["blame"].values()) == pytest.approx(1)
     assert summary["calls"]["made"] > 0
     assert (tmp_path / "run" / "report.html").is_file()
     assert list((tmp_path / "run" / "traces").rglob("*.jsonl"))

@@ -114,7 +114,7 @@ def test_a_run_is_watched_literally(capsys: pytest.CaptureFixture[str], monkeypa
     with run_view() as view:
         view.progress(HOSTILE, 1, 2)
         view.blame(1, signals)
-        view.iteration(replace(record(1, accepted=True), edited=(HOSTILE,)))
+        view.round(replace(record(1, accepted=True), edited=(HOSTILE,)))
         assert not view.approve(
             Attempt(HOSTILE, HOSTILE, HOSTILE, f"after\n{HOSTILE}", 0.1, GateDecision(GateOutcome.NOT_TRIED, HOSTILE)),
             "before",

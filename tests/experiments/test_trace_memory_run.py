@@ -51,8 +51,8 @@ def test_it_is_tuned_and_the_same_run_asks_nothing_again(
 
     found = run("first").summary()
     assert found.stopped == "all rounds done"
-    assert found.iterations[0].edited
-    assert set(found.iterations[0].edited) <= {"summarise", "merge", "answer"}
+    assert found.rounds[0].edited
+    assert set(found.rounds[0].edited) <= {"summarise", "merge", "answer"}
     asked = scripted_server.asked
     assert asked > 0
     assert run("second").summary().stopped == found.stopped

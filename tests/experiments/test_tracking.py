@@ -64,7 +64,7 @@ def client(home: Path) -> Any:
     for n in (1, 2):
         if n == 1:
             run.blame(n, SIGNALS)
-        run.iteration(replace(record(n, accepted=n == 1, champion=TUNED), attempts=ATTEMPTS[n - 1 : n]))
+        run.round(replace(record(n, accepted=n == 1, champion=TUNED), attempts=ATTEMPTS[n - 1 : n]))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     folder.write("report.html", "<html></html>")
     run.finish(loop_result())
@@ -85,15 +85,15 @@ def runs_of(client: Any) -> dict[str, Any]:
     return {run.data.tags.get("memtune.part") or run.data.tags["memtune.run"]: run for run in found}
 
 
-def test_each_iteration_is_a_finished_run_nested_in_the_experiment(client: Any) -> None:
+def test_each_round_is_a_finished_run_nested_in_the_experiment(client: Any) -> None:
     runs = runs_of(client)
-    nested = {"baseline", "champion", "iteration 1", "iteration 2"}
+    nested = {"baseline", "champion", "round 1", "round 2"}
     assert set(runs) == {FIRST, *nested}
     for name in nested:
         assert runs[name].data.tags["mlflow.parentRunId"] == runs[FIRST].info.run_id
     assert {run.info.status for run in runs.values()} == {"FINISHED"}
     assert runs[FIRST].data.tags["verdict"] == "improved"
-    assert runs["iteration 1"].data.tags["accepted"] == "true"
+    assert runs["round 1"].data.tags["accepted"] == "true"
 
 
 def test_every_curve_stands_on_the_parent_run_with_its_steps(client: Any) -> None:
@@ -132,19 +132,19 @@ def test_metrics_were_written_in_the_order_in_which_mlflow_lists_them_with_costs
     assert sections[0] == "answers"
 
 
-def test_the_blame_of_all_operations_is_one_picture_an_iteration_and_no_curve(client: Any) -> None:
+def test_the_blame_of_all_operations_is_one_picture_an_round_and_no_curve(client: Any) -> None:
     run = runs_of(client)[FIRST]
     assert not [name for name in run.data.metrics if name.startswith("blame/")]
     pictures = [file.path for file in client.list_artifacts(run.info.run_id, "images") if file.path.endswith(".png")]
     assert len(pictures) == 1
-    assert runs_of(client)["iteration 1"].data.metrics["blame/answer"] == 0.7
+    assert runs_of(client)["round 1"].data.metrics["blame/answer"] == 0.7
 
 
 def test_names_tell_runs_apart_by_system_score_and_time(client: Any) -> None:
     names = {part: run.info.run_name for part, run in runs_of(client).items()}
     began = f"{datetime.fromtimestamp(runs_of(client)[FIRST].info.start_time / 1000):%H:%M}"
     assert names[FIRST] == f"tracked 0.42→0.52 · {began}"
-    for part in ("baseline", "champion", "iteration 2"):
+    for part in ("baseline", "champion", "round 2"):
         assert names[part] == f"{part} · tracked · {began}"
 
 
@@ -177,7 +177,7 @@ def test_every_attempt_is_in_a_table_with_its_text_source_local_score_gate_and_r
     table = table_of(TrackingStore(store_uri(home), "memtune", ""), run, "attempts.json")
     first, second = table.to_dict("records")
     assert first == {
-        "iteration": 1,
+        "round": 1,
         "prompt": "answer",
         "source": "bank",
         "reason": "asks for a short answer",
@@ -187,7 +187,7 @@ def test_every_attempt_is_in_a_table_with_its_text_source_local_score_gate_and_r
         "champion": True,
         "text": TUNED["answer"],
     }
-    assert (second["iteration"], second["champion"]) == (2, False)
+    assert (second["round"], second["champion"]) == (2, False)
 
 
 def test_the_description_says_verdict_difference_scores_and_what_changed(client: Any) -> None:
@@ -211,7 +211,7 @@ def test_prompts_report_and_blame_are_artifacts_under_the_home(client: Any, home
     }
     kept = home / "artifacts" / runs[FIRST].info.run_id / "artifacts" / "prompts" / "champion" / "answer.txt"
     assert kept.read_text() == TUNED["answer"]
-    nested = {item.path for item in client.list_artifacts(runs["iteration 1"].info.run_id)}
+    nested = {item.path for item in client.list_artifacts(runs["round 1"].info.run_id)}
     assert nested == {"blame.json", "prompts"}
 
 
@@ -244,11 +244,11 @@ def test_a_run_that_goes_on_is_shown_as_running_until_it_ends_again(client: Any,
     assert runs_of(client)[folder.id].info.status == "FINISHED"
 
 
-def test_an_iteration_that_did_not_end_is_closed_with_the_experiment(client: Any, home: Path) -> None:
+def test_an_round_that_did_not_end_is_closed_with_the_experiment(client: Any, home: Path) -> None:
     run = start(home, run_folder(home, 31))
     run.blame(7, SIGNALS)
     run.finish(loop_result(verdict=None), status="KILLED")
-    assert runs_of(client)["iteration 7"].info.status == "KILLED"
+    assert runs_of(client)["round 7"].info.status == "KILLED"
 
 
 def test_trouble_with_the_store_does_not_end_an_experiment(client: Any, home: Path) -> None:
@@ -277,7 +277,7 @@ def test_each_text_of_a_prompt_is_one_version_with_its_reason_and_champion_names
     versions = {each.version: each for each in client.search_prompt_versions("memtune.tracked.answer")}
     assert sorted(versions) == [1, 2]
     assert versions[1].commit_message == "seed of tracked"
-    assert versions[2].commit_message == "iteration 1, bank: asks for a short answer (accepted: +0.5)"
+    assert versions[2].commit_message == "round 1, bank: asks for a short answer (accepted: +0.5)"
     assert versions[2].tags["memtune.run"] == FIRST
     champion = client.load_prompt("prompts:/memtune.tracked.answer@champion")
     assert champion.version == 2
@@ -304,7 +304,7 @@ def test_a_champion_is_named_by_its_test_and_until_then_the_seed_is(client: Any,
 
     def named_after(verdict: VerdictName | None, *, resumed: bool) -> str:
         run = start(home, folder, system="stopped", resumed=resumed)
-        run.iteration(replace(record(1, accepted=True, champion=TUNED), attempts=ATTEMPTS[:1]))
+        run.round(replace(record(1, accepted=True, champion=TUNED), attempts=ATTEMPTS[:1]))
         if verdict is not None:
             run.verdict(Verdict(verdict, 0.0, (0.0, 0.0), 1.0, 0.0))
         run.finish(loop_result())
@@ -314,8 +314,8 @@ def test_a_champion_is_named_by_its_test_and_until_then_the_seed_is(client: Any,
 
     assert named_after(None, resumed=False) == "seed of stopped"
     assert named_after("regressed", resumed=True) == "seed of stopped"
-    assert named_after("inconclusive", resumed=True) == "iteration 1"
-    assert named_after(None, resumed=True) == "iteration 1"
+    assert named_after("inconclusive", resumed=True) == "round 1"
+    assert named_after(None, resumed=True) == "round 1"
 
 
 def test_texts_that_lose_without_the_settings_they_were_tuned_with_become_no_champion(client: Any, home: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) ->
     assert Path("chat.html").stat().st_size > 1000
     (run,) = Path(os.environ["MEMTUNE_HOME"], "runs").iterdir()
     summary = RunFolder(run).summary()
-    assert summary.iterations[0].blame["take_notes"].share > 0.9
+    assert summary.rounds[0].blame["take_notes"].share > 0.9
     assert summary.delta is not None
     assert summary.delta > 0.5
     tuned = python("-c", "import tuned_chat; print(tuned_chat.tuned.note, end='')")

@@ -85,7 +85,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if n == 1:
             run.blame(n, SIGNALS)
         made = replace(record(n, accepted=accepted, champion=CHAMPION), validation_score=value, attempts=(attempt,))
-        run.iteration(replace(made, blame={}))
+        run.round(replace(made, blame={}))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     # More of the test than are wrong, and questions of the train set, in which the champion is worse.
     asked = {n: f"Where does Mara live in year {n}?" for n in range(1, 9)}
@@ -163,7 +163,7 @@ def test_scores_come_first_and_costs_last_the_curve_climbs_in_steps_and_the_blam
     points = [tuple(map(float, pair.split(","))) for pair in re.findall(r"[\d.]+,[\d.]+", drawn)]
     assert len(points) > 3
     assert all(before[0] == after[0] or before[1] == after[1] for before, after in pairwise(points))
-    # One for the seed and for each iteration, and one more at each of two rises.
+    # One for the seed and for each round, and one more at each of two rises.
     marks = page.locator("g.scatter").first.locator("g.points path")
     assert marks.count() == 1 + len(VALIDATION) + 2
     # The first of each section: the champion's test score is drawn, and one picture has all of the blame.

@@ -179,7 +179,7 @@ class Bench:
             said = self.run(self.config(metric=metric))
             assert said.code == 0, said.err
             self._whole[metric] = self.outcome()
-            assert self._whole[metric]["iterations"][0]["accepted"]
+            assert self._whole[metric]["rounds"][0]["accepted"]
         return self._whole[metric]
 
 

@@ -57,6 +57,6 @@ def test_a_damaged_home_breaks_no_command(bench: Bench, tried: Tried, tmp_path: 
         well_said(said, codes=(0, 1, 2))
     # A reply or a memory that is kept with another text is another's to tell.
     if said.code == 0 and not any(path.parts[0] == "cache" for path in damaged):
-        paid = ("calls", "iterations", "search")  # some have to be made again
+        paid = ("calls", "rounds", "search")  # some have to be made again
         found = bench.outcome(home)
         assert {k: v for k, v in found.items() if k not in paid} == {k: v for k, v in whole.items() if k not in paid}

@@ -147,7 +147,7 @@ def broken(suite: type, **methods: Any) -> list[str]:
 
 
 def deaf(tuning: Any) -> str:
-    with tuning.iteration(1):
+    with tuning.round(1):
         for text in ("one {context} {question}", "two {context} {question}"):
             try:
                 tuning.measure({"answer": text}, tuning.validation, "a try")
@@ -200,7 +200,7 @@ def growing(path: Path | None) -> Iterable[Conversation]:
             drawing,
             "test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts",
         ),
-        (OptimizerConformance, "optimizer", drawing, "test_iterations_are_told_in_order_with_the_champion_of_each"),
+        (OptimizerConformance, "optimizer", drawing, "test_rounds_are_told_in_order_with_the_champion_of_each"),
         (AttributorConformance, "factory", Nameless, "test_blames_name_operations_of_the_recording"),
         (AttributorConformance, "factory", Sure, "test_every_wrong_answer_is_blamed_or_abstained_from"),
         (

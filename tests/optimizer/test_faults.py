@@ -96,8 +96,8 @@ def faulty(script: Script, kind: str, rate: float) -> Script:
 
 def without_costs(result: LoopResult) -> LoopResult:
     """The result but for what failed calls cost."""
-    iterations = tuple(replace(record, calls_made=0, tokens=0) for record in result.iterations)
-    return replace(result, iterations=iterations, calls=replace(result.calls, made=0, cached=0, without_reuse=0))
+    rounds = tuple(replace(record, calls_made=0, tokens=0) for record in result.rounds)
+    return replace(result, rounds=rounds, calls=replace(result.calls, made=0, cached=0, without_reuse=0))
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 
 def test_a_challenger_that_was_lucky_once_does_not_become_the_champion(run: Run) -> None:
     result = run(Lucky(), 0.7)
-    (record,) = result.iterations
+    (record,) = result.rounds
     assert not record.accepted
     assert result.champion_candidate == SEED
     assert any(str(attempt.gate).startswith(GateOutcome.UNCONFIRMED) for attempt in record.attempts)
@@ -77,7 +77,7 @@ def test_a_challenger_that_was_lucky_once_does_not_become_the_champion(run: Run)
 
 def test_one_that_is_ahead_again_does_and_the_noise_is_measured_on_the_test(run: Run) -> None:
     result = run(WeakModel("answer"), 0.7)
-    assert result.iterations[0].accepted
+    assert result.rounds[0].accepted
     assert result.noise is not None
     # This model replies the same each time, whatever its temperature.
     assert (result.noise.noise, result.noise.changed, result.noise.questions) == (0.0, 0, 4)
@@ -109,7 +109,7 @@ def test_a_verdict_that_is_reached_is_told_whatever_ends_the_measurement_of_the_
 def test_a_deterministic_model_is_not_asked_twice(run: Run) -> None:
     lucky = Lucky()
     result = run(lucky, 0.0)
-    assert result.iterations[0].accepted
+    assert result.rounds[0].accepted
     assert result.noise is None
     assert set(lucky.asked.values()) == {1}
 
@@ -156,7 +156,7 @@ def test_later_trials_are_compared_with_the_champion_and_not_with_what_was_refus
 
     result = run(LuckyOrSteady(), temperature, lucky_then_steady, approve=noting)
     assert result.champion_candidate["answer"] == f"Be steady.\n{SEED['answer']}"
-    assert [str(each.gate) for record in result.iterations for each in record.attempts] == [
+    assert [str(each.gate) for record in result.rounds for each in record.attempts] == [
         why,
         "0.667 on 3 validation conversations, the best so far",
     ]

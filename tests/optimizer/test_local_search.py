@@ -322,7 +322,7 @@ def test_the_study_of_a_round_knows_every_conversation_also_those_that_the_champ
     known: list[str] = []
 
     class Study:
-        def __init__(self, tuning: object, iteration: object, finalists: object, reference: Sequence[Outcome]) -> None:
+        def __init__(self, tuning: object, this_round: object, finalists: object, reference: Sequence[Outcome]) -> None:
             known.extend(each.conversation.id for each in reference)
 
         def __enter__(self) -> Study:

@@ -23,7 +23,7 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.search.rounds import LIMITED_PATIENCE, PATIENCE
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import Attempt, IterationRecord, LoopResult, LoopSettings
+from optimizer.tuning.results import Attempt, LoopResult, LoopSettings, RoundRecord
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -38,7 +38,7 @@ class Notes:
         self.calls = calls
         self.baselines: dict[SplitName, float] = {}
         self.blames: list[dict[str, float]] = []
-        self.records: list[IterationRecord] = []
+        self.records: list[RoundRecord] = []
         self.verdicts: list[Verdict] = []
         self.begun: dict[str, int] = {}
         self.ended: dict[str, int] = {}
@@ -46,10 +46,10 @@ class Notes:
     def baseline(self, split: SplitName, score: Score) -> None:
         self.baselines[split] = score.score
 
-    def blame(self, iteration: int, signals: Sequence[Signal]) -> None:
+    def blame(self, n: int, signals: Sequence[Signal]) -> None:
         self.blames.append({signal.operation: signal.share for signal in signals})
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         self.records.append(record)
 
     def verdict(self, verdict: Verdict) -> None:
@@ -106,7 +106,7 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     model = WeakModel(weak)  # type: ignore[arg-type]
     result, notes = run(model, world(test=6), rounds=2)
     assert notes.blames[0][operation] == 1
-    (record,) = result.iterations
+    (record,) = result.rounds
     assert (record.edited, record.accepted, record.validation_score) == ((prompt,), True, 1.0)
     champion = result.champion_candidate
     assert {name for name in SEED if champion[name] != SEED[name]} == {prompt}
@@ -150,11 +150,11 @@ def test_replies_that_are_too_long_to_count_are_told_of_with_the_baseline(
 def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_ends(run: Run) -> None:
     splits, budget = world(test=6), Limits(calls=5000)
     nothing = [run(WeakModel("answer", curable=False), splits, limits=each, open_ended=True) for each in (None, budget)]
-    assert [(str(result.stopped), len(result.iterations)) for result, _ in nothing] == [
+    assert [(str(result.stopped), len(result.rounds)) for result, _ in nothing] == [
         (f"{rounds} rounds in a row brought no better prompts", rounds) for rounds in (PATIENCE, LIMITED_PATIENCE)
     ]
     # What helps is tried in a later round.
-    cured, late = WeakModel("answer"), nothing[1][0].iterations[2:]
+    cured, late = WeakModel("answer"), nothing[1][0].rounds[2:]
     texts = [attempt.text for record in late for attempt in record.attempts]
     cured.cures = [cure for cure in cured.cures if any(cure in text for text in texts)][-1:]
     assert cured.cures
@@ -162,7 +162,7 @@ def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_end
     assert (short.verdict, str(short.stopped)) == ("inconclusive", "all rounds done")
     long, _ = run(cured, splits, limits=budget, open_ended=True)
     assert long.verdict == "improved"
-    assert len(long.iterations) > 2
+    assert len(long.rounds) > 2
 
 
 @pytest.mark.parametrize("name", ["calls", "tokens"])
@@ -180,9 +180,9 @@ def test_a_search_leaves_the_test_what_it_needs_of_a_budget(run: Run, name: str)
 
 def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive(run: Run) -> None:
     result, notes = run(WeakModel("answer", curable=False), rounds=2)
-    assert [record.accepted for record in result.iterations] == [False] * 2
-    assert all(record.proposals for record in result.iterations)
-    tried = [attempt for record in result.iterations for attempt in record.attempts]
+    assert [record.accepted for record in result.rounds] == [False] * 2
+    assert all(record.proposals for record in result.rounds)
+    tried = [attempt for record in result.rounds for attempt in record.attempts]
     assert {(attempt.screening, attempt.gate) for attempt in tried} == {(0.0, None)}
     assert result.champion_candidate == SEED
     assert result.champion == result.baseline
@@ -201,7 +201,7 @@ def test_test_conversations_are_met_last_and_once_by_seed_and_champion(
         return [n for n, text in enumerate(texts) if any(name in text for name in names)]
 
     result, notes = run(WeakModel("answer"), splits, proposals=4)
-    assert result.iterations[0].accepted
+    assert result.rounds[0].accepted
     chats, embeddings = scripted_server.requests, scripted_server.embedding_requests
     chatted, embedded = met(map(prompt_of, chats)), met(str(body["input"]) for body in embeddings)
     # Everything that names a test conversation comes in one block at the end.
@@ -223,16 +223,16 @@ def test_test_conversations_are_met_last_and_once_by_seed_and_champion(
 def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far_and_its_verdict(run: Run) -> None:
     model = WeakModel("answer", overlooked=["Zibbeltrain2"])
     whole, notes = run(model, rounds=2)
-    first, second = whole.iterations
+    first, second = whole.rounds
     assert (first.accepted, first.edited, second.edited) == (True, ("answer",), ("extract",))
-    begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("iteration 2: screening"))
+    begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("round 2: screening"))
     # Seed and champion on two conversations, each with as many calls as one of the three of train.
     kept = 2 * 2 * notes.begun["baseline validation"] // 3
 
     result, told = run(model, rounds=2, limits=Limits(calls=begun + 2 + kept))
     assert str(result.stopped) == "budget: the remaining calls are reserved for the test conversations"
     assert result.champion_candidate == whole.champion_candidate != SEED
-    assert [(record.n, record.accepted) for record in result.iterations] == [(1, True), (2, False)]
+    assert [(record.n, record.accepted) for record in result.rounds] == [(1, True), (2, False)]
     assert result.calls.made <= begun + 2 + kept
     assert (result.verdict, len(told.verdicts)) == (whole.verdict, 1)
 
@@ -240,13 +240,13 @@ def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far_and_its_verdict
 def test_calls_allowed_to_the_search_end_it_and_leave_the_verdict(run: Run, scripted_server: ScriptedServer) -> None:
     model = WeakModel("answer", overlooked=["Zibbeltrain2"])
     whole, notes = run(model, rounds=2)
-    searching = {phase: calls for phase, calls in notes.begun.items() if phase.startswith("iteration")}
+    searching = {phase: calls for phase, calls in notes.begun.items() if phase.startswith("round")}
     begun, ended = min(searching.values()), notes.begun["baseline test"]
     assert whole.search is not None
     assert (whole.search.calls, whole.search.tokens > 0) == (ended - begun, True)
-    first = whole.iterations[0].search_calls
+    first = whole.rounds[0].search_calls
     assert first is not None
-    assert whole.iterations[0].calls_made <= first < whole.search.calls == whole.iterations[1].search_calls
+    assert whole.rounds[0].calls_made <= first < whole.search.calls == whole.rounds[1].search_calls
 
     result, told = run(model, rounds=2, calls=first + 2)
     assert str(result.stopped).startswith(f"budget: search.calls: {first + 2} calls are made, and no more are allowed")
@@ -259,13 +259,13 @@ def test_calls_allowed_to_the_search_end_it_and_leave_the_verdict(run: Run, scri
 
 def test_a_score_of_an_earlier_champion_is_not_shown_as_the_last_ones(run: Run) -> None:
     result, _ = run(WeakModel("answer"), rounds=1)
-    assert result.iterations[0].accepted
+    assert result.rounds[0].accepted
     assert {split: score.score for split, score in result.champion.items()} == {"validation": 1.0, "test": 1.0}
 
 
 def test_a_budget_spent_before_the_first_round_leaves_the_seed(run: Run) -> None:
     result, _ = run(WeakModel("answer"), limits=Limits(calls=25))
-    assert (result.champion_candidate, result.iterations, result.verdict) == (SEED, (), None)
+    assert (result.champion_candidate, result.rounds, result.verdict) == (SEED, (), None)
     assert result.champion == result.baseline
     assert set(result.baseline) == {"train"}
     assert result.calls.made == 25 <= result.calls.without_reuse
@@ -289,7 +289,7 @@ def test_the_time_that_the_test_takes_is_kept_for_it(
         clock=lambda: float(scripted_server.count - begun),
     )
     assert str(result.stopped) == "budget: the remaining time is reserved for the test conversations"
-    assert [record.accepted for record in result.iterations] == accepted
+    assert [record.accepted for record in result.rounds] == accepted
     assert result.verdict == verdict
     assert scripted_server.count <= seconds
 
@@ -302,7 +302,7 @@ def test_equal_seeds_give_equal_runs(run: Run, scripted_server: ScriptedServer) 
     second, _ = run(model, rounds=2, proposals=4, seed=5)
     assert [prompt_of(body) for body in scripted_server.requests] == once
     assert second == first
-    assert [record.proposals for record in first.iterations] == [4, 4]
+    assert [record.proposals for record in first.rounds] == [4, 4]
 
 
 CURED = SEED["answer"].replace("\n", f"\n{WeakModel('answer').cures[0]}\n", 1)
@@ -315,20 +315,20 @@ def by_hand(prompt: str, text: str) -> Proposal:
 def test_rewrites_by_hand_race_first_all_of_them_and_for_their_own_prompt(run: Run) -> None:
     hand = (by_hand("answer", CURED), by_hand("answer", CURED + "\n"), by_hand("answer", SEED["answer"]))
     result, _ = run(WeakModel("answer"), rounds=1, proposals=1, hand=hand)
-    (record,) = result.iterations
+    (record,) = result.rounds
     assert [attempt.source for attempt in record.attempts] == ["hand", "hand"]
     assert record.accepted
     assert result.champion_candidate["answer"] == CURED
     # Nothing blames the extraction, but somebody wrote a prompt for it.
     useless = SEED["extract"] + "\n"
     result, _ = run(WeakModel("answer"), rounds=2, proposals=2, hand=(by_hand("extract", useless),))
-    assert [record.edited for record in result.iterations] == [("extract",), ("answer",)]
-    assert result.iterations[0].attempts[0].text == useless
+    assert [record.edited for record in result.rounds] == [("extract",), ("answer",)]
+    assert result.rounds[0].attempts[0].text == useless
 
 
 def test_a_rewrite_by_hand_that_breaks_its_contract_is_not_tried(run: Run, scripted_server: ScriptedServer) -> None:
     result, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("extract", "no placeholders"),))
-    assert result.iterations[0].edited == ("answer",)
+    assert result.rounds[0].edited == ("answer",)
     assert not any("no placeholders" in prompt_of(body) for body in scripted_server.requests)
 
 
@@ -341,7 +341,7 @@ def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
 
     result, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=decline)
     assert result.champion_candidate == SEED
-    (record,) = result.iterations
+    (record,) = result.rounds
     assert not record.accepted
     assert {before for _, before in asked} == {SEED["answer"]}
     attempt = asked[0][0]

@@ -123,8 +123,8 @@ def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> N
     assert any(cure in result.champion_candidate["answer"] for cure in model.cures)
     assert (result.verdict, result.delta) == ("improved", 0.5)
     assert set(result.tokens_per_question) == {"baseline", "champion"}
-    assert [record.n for record in result.iterations] == list(range(1, len(result.iterations) + 1))
-    (accepted,) = [record for record in result.iterations if record.accepted]
+    assert [record.n for record in result.rounds] == list(range(1, len(result.rounds) + 1))
+    (accepted,) = [record for record in result.rounds if record.accepted]
     assert accepted.validation_score == 1.0
     kept = [each for each in accepted.attempts if each.text == result.champion_candidate[each.prompt]]
     assert kept
@@ -166,8 +166,8 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
 @pytest.mark.parametrize("name", OURS_FIRST)
 def test_each_leaves_alone_the_prompts_that_may_not_be_rewritten(run: Run, name: str) -> None:
     result = run(name, Author("answer", curable=False), tuned=("extract",))
-    assert {each.prompt for record in result.iterations for each in record.attempts} <= {"extract"}
-    assert {edited for record in result.iterations for edited in record.edited} <= {"extract"}
+    assert {each.prompt for record in result.rounds for each in record.attempts} <= {"extract"}
+    assert {edited for record in result.rounds for edited in record.edited} <= {"extract"}
     assert result.champion_candidate | {"extract": ""} == SEED | {"extract": ""}
     cured = run(name, curable(name), tuned=("answer",), rounds=6)
     assert {name: text for name, text in cured.champion_candidate.items() if text != SEED[name]}.keys() == {"answer"}
@@ -183,7 +183,7 @@ def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_a
     assert re.search(
         r"; \d+ of at most \d+ replies to recorded inputs of \w+ were measured, too few", str(result.stopped)
     )
-    (cut,) = result.iterations
+    (cut,) = result.rounds
     assert (len(cut.edited), cut.accepted) == (1, False)
     assert cut.proposals == len(cut.attempts) > 0
     assert {(each.local, each.screening, each.gate) for each in cut.attempts} == {(None, None, None)}
@@ -198,7 +198,7 @@ def test_a_local_search_that_may_make_few_calls_tries_less_and_still_finds_the_c
     result = run("local-search", Author("answer"), rounds=1, calls=most)
     assert result.search is not None
     assert result.search.calls <= most
-    assert result.iterations[0].accepted
+    assert result.rounds[0].accepted
     assert (result.verdict, result.delta) == ("improved", 0.5)
 
 
@@ -219,22 +219,20 @@ def test_what_passes_the_gate_and_cannot_be_crowned_is_not_told_as_accepted(
 
     monkeypatch.setattr(Tuning, "crown", spent)
     result = run("local-search", Author("answer"), rounds=1)
-    (gate,) = [str(each.gate) for each in result.iterations[0].attempts if "accepted" in str(each.gate)]
+    (gate,) = [str(each.gate) for each in result.rounds[0].attempts if "accepted" in str(each.gate)]
     assert gate.startswith("the budget ended before its validation, though accepted: ")
-    assert not result.iterations[0].accepted
+    assert not result.rounds[0].accepted
 
 
 def _course(result: LoopResult) -> Any:
-    attempts = [
-        (each.n, each.accepted, each.validation_score, each.edited, each.attempts) for each in result.iterations
-    ]
+    attempts = [(each.n, each.accepted, each.validation_score, each.edited, each.attempts) for each in result.rounds]
     return result.champion_candidate, result.champion, str(result.stopped), attempts
 
 
 def test_random_search_asks_no_attribution(run: Run) -> None:
     result = run("random", Author("answer"))
-    assert all(record.blame == {} for record in result.iterations)
-    assert all(attempt.source != "random" for record in result.iterations for attempt in record.attempts)
+    assert all(record.blame == {} for record in result.rounds)
+    assert all(attempt.source != "random" for record in result.rounds for attempt in record.attempts)
 
 
 @pytest.mark.parametrize("name", ["gepa", "miprov2", "simba", "copro", "bootstrap", "reference"])
@@ -277,7 +275,7 @@ def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scr
 
     result = run("gepa", Careless("answer"))
     assert not any("are all" in text for text in asked)
-    gates = [str(each.gate or "") for record in result.iterations for each in record.attempts]
+    gates = [str(each.gate or "") for record in result.rounds for each in record.attempts]
     assert gates
     assert all(gate.startswith("not tried: the instruction holds {") for gate in gates)
     assert result.champion_candidate == SEED
@@ -290,8 +288,8 @@ def test_an_own_optimizer_searches_and_the_verdict_is_that_of_the_test_conversat
     def try_one(tuning: Tuning) -> str:
         assert not hasattr(tuning, "test_conversations")
         candidate = {**tuning.champion, "answer": f"{cure}\n{tuning.champion['answer']}"}
-        with tuning.iteration(1) as iteration:
-            iteration.edited = ("answer",)
+        with tuning.round(1) as this_round:
+            this_round.edited = ("answer",)
             outcomes = tuning.measure(candidate, tuning.validation, "one try")
             if sum(each.score for each in outcomes) > sum(each.score for each in tuning.outcomes("validation")):
                 tuning.crown(candidate)
@@ -299,7 +297,7 @@ def test_an_own_optimizer_searches_and_the_verdict_is_that_of_the_test_conversat
 
     result = run(try_one, Author("answer"))
     assert (result.verdict, str(result.stopped)) == ("improved", "one try\nis enough")
-    assert [(each.edited, each.accepted) for each in result.iterations] == [(("answer",), True)]
+    assert [(each.edited, each.accepted) for each in result.rounds] == [(("answer",), True)]
 
 
 @pytest.mark.parametrize(
@@ -357,7 +355,7 @@ class Failing(Shouting):
 
 def test_an_own_proposer_is_the_source_of_what_it_writes(run: Run) -> None:
     result = run("closed-loop", Author("answer"), proposers=[*open_proposers(["structure"]), Shouting])
-    tried = [attempt for record in result.iterations for attempt in record.attempts]
+    tried = [attempt for record in result.rounds for attempt in record.attempts]
     assert {attempt.source for attempt in tried} <= {"structure", "shouting"}
     assert any(attempt.source == "shouting" and attempt.gate for attempt in tried)
 

@@ -103,18 +103,18 @@ def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_i
     first = run(1)
     assert first.champion_candidate["answer"] == most
     found = run(2)
-    assert found.iterations[0].attempts == first.iterations[0].attempts
+    assert found.rounds[0].attempts == first.rounds[0].attempts
     assert (2, few) in Ruler.asked
     assert found.champion_candidate["answer"] == with_rule(MOST, few)
     assert found.champion["test"].score == 1
     # The parent was not measured again.
-    assert {attempt.text for attempt in found.iterations[1].attempts} == {
+    assert {attempt.text for attempt in found.rounds[1].attempts} == {
         with_rule(USELESS, most),
         with_rule(MOST, few),
     }
     before, again = scripted_server.asked, run(2)
     assert scripted_server.asked == before
-    assert [each.attempts for each in again.iterations] == [each.attempts for each in found.iterations]
+    assert [each.attempts for each in again.rounds] == [each.attempts for each in found.rounds]
     assert (again.champion_candidate, again.champion) == (found.champion_candidate, found.champion)
 
 

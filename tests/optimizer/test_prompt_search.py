@@ -80,8 +80,8 @@ def searching(
         request=lambda *given, **more: SimpleNamespace(text=champion, **more),
     )
     local: Any = SimpleNamespace(objectives={"answer": object()})
-    iteration: Any = SimpleNamespace(n=2, attempts={})
-    return PromptSearch(tuning, local, iteration, "answer", [], shown, {champion}, Pool()), wanted
+    this_round: Any = SimpleNamespace(n=2, attempts={})
+    return PromptSearch(tuning, local, this_round, "answer", [], shown, {champion}, Pool()), wanted
 
 
 def test_a_rewrite_of_a_text_with_demonstrations_is_known_to_show_them_and_one_by_hand_is_not(

@@ -220,7 +220,7 @@ def test_a_machine_that_slows_down_in_the_test_leaves_no_champion_without_a_verd
 ) -> None:
     model = SlowModel("answer", slow_on="test", times=30.0)
     result = run(slow(model, cache=False, seconds=200.0), tmp_path / "ours")
-    assert [record.accepted for record in result.iterations] == [True]
+    assert [record.accepted for record in result.rounds] == [True]
     assert (result.verdict, result.champion["test"].n) == ("improved", 12)
     assert model.now > 200.0
 
@@ -239,7 +239,7 @@ def test_a_machine_that_slows_down_in_the_search_ends_it_and_the_test_is_told_be
 def test_first_calls_that_are_slow_do_not_decide_for_the_whole_run(slow: Open, run: Run, tmp_path: Path) -> None:
     """Of four calls that take 20 s each, the first three conversations seem to take half a minute each."""
     result = run(slow(SlowModel("answer", first=20.0), cache=False, seconds=420.0), tmp_path / "ours")
-    assert [record.accepted for record in result.iterations] == [True]
+    assert [record.accepted for record in result.rounds] == [True]
     assert result.verdict == "improved"
 
 

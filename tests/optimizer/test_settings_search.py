@@ -184,7 +184,7 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"top_k": [2, 9], "window": [2]}, rounds=3)
     # With the new setting nothing is wrong, so there is no second round.
-    (record,) = result.iterations
+    (record,) = result.rounds
     assert (record.accepted, result.champion_candidate) == (True, SEED)
     assert {name: (each.before, each.after) for name, each in result.settings.items()} == {"top_k": (1, 2)}
     assert record.changed == result.settings
@@ -212,7 +212,7 @@ def test_settings_that_the_system_does_not_take_together_are_not_tried_and_the_s
 ) -> None:
     scripted_server.embed = far("1", "3", "5")
     result = search(WeakModel("answer"), {"chunk_tokens": [5], "overlap": [8]}, made=Rag)
-    tried = {json.dumps(each.settings): each for each in result.iterations[0].settings}
+    tried = {json.dumps(each.settings): each for each in result.rounds[0].settings}
     refused = tried['{"chunk_tokens": 5, "overlap": 8}']
     assert (str(refused.gate), refused.gain, refused.recall) == (
         "not tried: system_settings.overlap: 8 does not fit chunks of 5 tokens; give 0 to 4",
@@ -242,7 +242,7 @@ class Together(FactMemory):
 def test_settings_that_retrieve_more_together_only_are_found(search: Search, scripted_server: ScriptedServer) -> None:
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"spread": [1], "more": [1]}, made=Together)
-    (record,) = result.iterations
+    (record,) = result.rounds
     assert {name: each.after for name, each in result.settings.items()} == {"spread": 1, "more": 1}
     tried = {json.dumps(each.settings): each for each in record.settings}
     assert tried['{"spread": 1, "more": 1}'].recall == 1
@@ -253,7 +253,7 @@ def test_settings_that_retrieve_more_together_only_are_found(search: Search, scr
 def test_of_many_settings_each_is_compared_alone(search: Search, scripted_server: ScriptedServer) -> None:
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"top_k": [2, 9], "window": [1, 2, 3], "compared": [1, 3, 4]})
-    (record,) = result.iterations
+    (record,) = result.rounds
     measured = [each.settings for each in record.settings if each.recall is not None]
     assert measured
     assert all(len(each) == 1 for each in measured)
@@ -306,7 +306,7 @@ def test_the_joint_choice_is_an_optuna_study_with_a_trial_a_combination_and_the_
     before = scripted_server.asked
     again = search(WeakModel("answer"), {"top_k": [2]}, studies=StudyJournal(tmp_path / "second.log"))
     assert scripted_server.asked == before
-    assert again.iterations[0].settings == first.iterations[0].settings
+    assert again.rounds[0].settings == first.rounds[0].settings
     assert studies(tmp_path / "second.log") == studies(tmp_path / "first.log")
 
 
@@ -316,7 +316,7 @@ def test_where_no_setting_may_be_tuned_none_is_tried(
 ) -> None:
     scripted_server.embed = far("1", "3", "5")
     result = search(WeakModel("answer"), {}, studies=StudyJournal(tmp_path / "study.log"))
-    assert (result.settings, result.prompts_alone, result.iterations[0].settings) == ({}, None, ())
+    assert (result.settings, result.prompts_alone, result.rounds[0].settings) == ({}, None, ())
     assert all(set(each["params"]) == {"prompt answer"} for (each, *_) in studies(tmp_path / "study.log").values())
 
 
@@ -325,8 +325,8 @@ def test_a_search_without_recorded_inputs_tries_settings_after_its_rounds(
 ) -> None:
     scripted_server.embed = far(*EVERY)
     result = search(WeakModel(), {"top_k": [2]}, local_objectives=False)
-    assert [each.n for each in result.iterations] == [1, 2]
-    assert [each.accepted for each in result.iterations] == [False, True]
+    assert [each.n for each in result.rounds] == [1, 2]
+    assert [each.accepted for each in result.rounds] == [False, True]
     assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}
 
 
@@ -336,7 +336,7 @@ def test_settings_are_tuned_alone_where_no_prompt_may_be_rewritten(
 ) -> None:
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"top_k": [2, 9]}, tuned=(), local_objectives=local_objectives)
-    (record,) = result.iterations
+    (record,) = result.rounds
     assert (record.accepted, record.attempts, record.edited) == (True, (), ())
     assert record.blame
     assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}

@@ -17,7 +17,7 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.search.side_by_side import SideBySide
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import IterationRecord, LoopResult, LoopSettings
+from optimizer.tuning.results import LoopResult, LoopSettings, RoundRecord
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.llm.access import ModelAccess
@@ -32,7 +32,7 @@ def trying(prompt: str, *lines: str, crowns: bool = True, tries: int = 1) -> Opt
     """Tries texts of a prompt on validation, `tries` times each in other words, and crowns the best one."""
 
     def search(tuning: Tuning, /) -> str:
-        with tuning.iteration(1):
+        with tuning.round(1):
             best = sum(each.score for each in tuning.outcomes("validation"))
             for line in (f"{line}{' ' * n}" for line in lines for n in range(tries)):
                 candidate = {**tuning.champion, prompt: f"{line}\n{tuning.seed[prompt]}"}
@@ -49,10 +49,10 @@ class Notes:
     """Keeps the records."""
 
     def __init__(self) -> None:
-        self.records: list[IterationRecord] = []
+        self.records: list[RoundRecord] = []
         self.phases: list[str] = []
 
-    def iteration(self, record: IterationRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         self.records.append(record)
 
     def progress(self, phase: str, *told: int) -> None:
@@ -98,17 +98,17 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
         "good": trying("answer", CURE),
     }
     result, notes = run(searches)
-    assert list(result.iterations) == notes.records
-    assert [(each.n, each.optimizer, each.accepted) for each in result.iterations] == [
+    assert list(result.rounds) == notes.records
+    assert [(each.n, each.optimizer, each.accepted) for each in result.rounds] == [
         (1, "useless", False),
         (2, "other", False),
         (3, "good", False),
         (4, None, True),
     ]
     # Before the race nothing is the run's champion.
-    assert [each.champion == SEED for each in result.iterations] == [True, True, True, False]
-    assert result.iterations[2].validation_score == 0.5
-    (kept,) = result.iterations[3].attempts
+    assert [each.champion == SEED for each in result.rounds] == [True, True, True, False]
+    assert result.rounds[2].validation_score == 0.5
+    (kept,) = result.rounds[3].attempts
     assert (kept.prompt, kept.source, kept.text) == ("answer", "good", result.champion_candidate["answer"])
     assert kept.gate is not None
     assert str(kept.gate).startswith("accepted")
@@ -123,26 +123,26 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
     before, (again, _) = scripted_server.asked, run(searches)
     assert scripted_server.asked == before
     assert again.champion_candidate == result.champion_candidate
-    assert [each.attempts for each in again.iterations] == [each.attempts for each in result.iterations]
+    assert [each.attempts for each in again.rounds] == [each.attempts for each in result.rounds]
 
 
 def test_texts_of_several_optimizers_meet_each_other_in_the_race(run: Run) -> None:
     """The one is right on its own and the other is none the worse for it."""
 
     def crowned(tuning: Tuning, /) -> str:
-        with tuning.iteration(1):
+        with tuning.round(1):
             tuning.crown({**tuning.champion, "extract": f"Mind the weather.\n{SEED['extract']}"})
         return "done"
 
     result, _ = run({"crowned": crowned, "good": trying("answer", CURE)})
-    raced = {(each.prompt, each.source) for each in result.iterations[-1].attempts}
+    raced = {(each.prompt, each.source) for each in result.rounds[-1].attempts}
     assert raced == {("extract", "crowned"), ("answer", "good")}
-    assert any("crowned and good together: " in str(each.gate or "") for each in result.iterations[-1].attempts)
+    assert any("crowned and good together: " in str(each.gate or "") for each in result.rounds[-1].attempts)
 
 
 def test_where_nobody_finds_anything_there_is_no_race(run: Run) -> None:
     result, _ = run({"one": trying("answer", "Be merry."), "two": trying("answer", "Be glad.", crowns=False)})
-    assert [each.optimizer for each in result.iterations] == ["one", "two"]
+    assert [each.optimizer for each in result.rounds] == ["one", "two"]
     assert (result.verdict, result.champion_candidate) == ("inconclusive", SEED)
 
 
@@ -151,7 +151,7 @@ def test_each_gets_its_share_of_the_calls_and_one_that_spends_it_does_not_end_th
     result, _ = run({"greedy": greedy, "good": trying("answer", CURE)}, cache=False, calls=60)
     assert result.search is not None
     assert result.search.by_optimizer["greedy"].calls <= 30
-    assert result.iterations[-1].accepted
+    assert result.rounds[-1].accepted
     assert str(result.stopped) == "greedy: its share of 30 calls is spent; good: all tried"
     assert result.verdict == "improved"
 
@@ -171,7 +171,7 @@ def test_a_budget_that_is_spent_ends_the_search_and_what_was_found_until_then_st
     result, _ = run({"good": trying("answer", CURE), "greedy": greedy}, cache=False, calls=60)
     assert result.search is not None
     assert result.search.calls <= 60
-    assert result.iterations[-1].accepted
+    assert result.rounds[-1].accepted
     assert CURE in result.champion_candidate["answer"]
 
 
@@ -185,7 +185,7 @@ def test_whoever_approves_is_asked_once_and_what_they_decline_stays_out(run: Run
     result, _ = run({"good": trying("answer", CURE)}, approve=approve)
     assert asked == ["good"]
     assert result.champion_candidate == SEED
-    assert "declined by hand, though accepted" in str(result.iterations[-1].attempts[0].gate or "")
+    assert "declined by hand, though accepted" in str(result.rounds[-1].attempts[0].gate or "")
 
 
 def spent(budget: Budget, calls: int) -> None:

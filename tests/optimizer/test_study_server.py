@@ -33,7 +33,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 def search(studies: Studies) -> JointStudy:
     """A study of a run, with one trial that gained."""
-    made = JointStudy("iteration 1", studies, CHOICES, REFERENCE, 0)
+    made = JointStudy("round 1", studies, CHOICES, REFERENCE, 0)
     made.report(TRIED, [outcome(TALKS[0], 1.0), outcome(TALKS[1], 0.5)])
     made.close(TRIED, "accepted")
     made.end()
@@ -54,8 +54,8 @@ def test_runs_share_a_database_and_each_makes_its_own_studies_again(url: str) ->
     search(StudyServer(url).studies("run-1"))
     found = trials(StudyServer(url))
     assert {name: found[name] for name in found.keys() - before} == {
-        "run-1 iteration 1": [0.0, 0.25],
-        "run-12 iteration 1": [0.0, 0.25],
+        "run-1 round 1": [0.0, 0.25],
+        "run-12 round 1": [0.0, 0.25],
     }
 
 
@@ -140,12 +140,12 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_server_that_goes_away_ends_the_run_with_its_place_and_remedy(tmp_path: Path) -> None:
     file = tmp_path / "studies.db"
     studies = StudyServer(f"sqlite:///{file}").studies("run")
-    made = JointStudy("iteration 1", studies, CHOICES, REFERENCE, 0)
+    made = JointStudy("round 1", studies, CHOICES, REFERENCE, 0)
     file.write_bytes(b"")
     with pytest.raises(RunError, match=r"studies\.db: the joint choice cannot be recorded \(no such table.*--resume"):
         made.report(TRIED, [outcome(TALKS[0], 1.0)])
     with pytest.raises(RunError, match="--resume"):
-        JointStudy("iteration 2", studies, CHOICES, REFERENCE, 0)
+        JointStudy("round 2", studies, CHOICES, REFERENCE, 0)
 
 
 @pytest.mark.parametrize(

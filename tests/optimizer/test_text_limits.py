@@ -203,9 +203,9 @@ def tuned(
 
 
 def test_every_rewrite_of_a_run_keeps_the_pinned_line(tuned: Callable[..., LoopResult]) -> None:
-    free = [each.text for each in tuned(TextLimits()).iterations[0].attempts]
+    free = [each.text for each in tuned(TextLimits()).rounds[0].attempts]
     assert any(CUE not in text.splitlines() for text in free)
-    pinned = [each.text for each in tuned(TextLimits(None, {"answer": [CUE]})).iterations[0].attempts]
+    pinned = [each.text for each in tuned(TextLimits(None, {"answer": [CUE]})).rounds[0].attempts]
     assert pinned
     assert all(CUE in text.splitlines() for text in pinned)
 

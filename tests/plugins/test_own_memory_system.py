@@ -135,7 +135,7 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     champion = folder.prompts("champion")
     assert Path("text/answer.txt").read_text() == champion["answer"] != folder.prompts("seed")["answer"]
     assert json.loads(Path("own/prompts.json").read_text()) == champion
-    same = {"calls": summary.calls, "iterations": summary.iterations}
+    same = {"calls": summary.calls, "rounds": summary.rounds}
     assert replace(folder.summary(), **same) == summary  # type: ignore[arg-type]
 
 

@@ -31,9 +31,9 @@ class ContenderRun(_Figures):
         failed: those it fails on.
         questions: asked in all of them; 0 in files of earlier versions, where one of each is reckoned with.
         calls, tokens, minutes: of the search alone, without baselines and test; calls include embeddings.
-        curve: from the seed prompts on, a point at the end of each iteration.
+        curve: from the seed prompts on, a point at the end of each round.
         area: under the curve up to the budget of calls, divided by that budget: the mean validation score of the
-            champion over the budget, 0..1. A champion counts from the end of its iteration, and stays to the end of the
+            champion over the budget, 0..1. A champion counts from the end of its round, and stays to the end of the
             budget if the search ends before. Optimizers that choose by validation look better by it than held-out.
         rewritten: whether the champion is not the seed.
         stopped: why the search ended.

@@ -126,7 +126,7 @@ def _figures(
         raise RunError(f"{finished.folder.path}: the search did not begin: {result.stopped}; fix that and start again")
     curve = (
         Point(calls=0, score=start.score),
-        *(Point(calls=record.search_calls or 0, score=record.validation_score) for record in result.iterations),
+        *(Point(calls=record.search_calls or 0, score=record.validation_score) for record in result.rounds),
     )
     return ContenderRun(
         system=config.system,
