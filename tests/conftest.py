@@ -30,6 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 import pytest
 from hypothesis import HealthCheck, settings
+from impatience import wait_little
 from pgbouncer import PgBouncer
 from pgbouncer import installed as pgbouncer_program
 from postgres_cluster import PostgresCluster, installed
@@ -37,7 +38,6 @@ from ray_cluster import RayCluster
 from scripted_server import ScriptedServer
 
 from tracing.llm.access import ModelAccess
-from tracing.llm.http import endpoint
 from tracing.llm.serving.weights import CATALOGUE, pull, stored_path
 from tracing.llm.settings import Limits, ModelSettings
 
@@ -153,7 +153,7 @@ def open_access(
 
     They wait little before they try again.
     """
-    monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.01)
+    wait_little(monkeypatch)
     opened: list[ModelAccess] = []
 
     def open_it(

@@ -19,6 +19,7 @@ TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(Path(__file__).parent), *(str(TESTS / name) for name in ("optimizer", "experiments", "tracing"))]
 
 from bench import Bench, Tried  # noqa: E402
+from impatience import wait_little  # noqa: E402
 from scripted_server import ScriptedServer  # noqa: E402
 
 from tracing.llm.http import endpoint  # noqa: E402
@@ -105,7 +106,7 @@ def shared_bench(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def bench(shared_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Where runs are disturbed one after the other; they wait little before they try again."""
-    monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.005)
+    wait_little(monkeypatch, 0.005)
     monkeypatch.setattr(endpoint, "OUTAGE_S", 0.1)
     monkeypatch.setenv("COLUMNS", "200")
     return shared_bench

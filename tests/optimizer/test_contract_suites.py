@@ -25,9 +25,9 @@ from tracing.systems.conversations import Conversation
 
 @pytest.fixture(autouse=True, params=["one"])
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracing.llm.http import endpoint
+    from impatience import wait_little
 
-    monkeypatch.setattr(endpoint, "FIRST_WAIT_S", 0.01)
+    wait_little(monkeypatch)
 
 
 class TestSurvival(AttributorConformance):

@@ -1,45 +1,39 @@
-"""One OpenAI-compatible endpoint: its address, its key, and its retries."""
+"""One OpenAI-compatible endpoint: its address and its key, what is tried again, and why a call failed."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
-import itertools
 import json
 import logging
-import random
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from math import isfinite
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.http.bodies import ChatCompletion, Embeddings, error_in, read_chat, read_vectors
-from tracing.llm.http.event_loop import EventLoop
-from tracing.llm.http.posting import (
-    HttpAnswer,
-    ImpossibleRequestError,
-    NobodyThereError,
-    Poster,
-    PostError,
-    TooSlowError,
-    UnreachableError,
-)
+from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
+if TYPE_CHECKING:
+    import httpx
+
+    from tracing.llm.http.sdk_client import Attempts, SdkClient
+
 _log = logging.getLogger(__name__)
 
-FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 30.0
-LONGEST_ASKED_WAIT_S = 300.0
-"""The longest `Retry-After` that is honoured; if an endpoint asks for more, the call fails."""
+ASK_AGAIN_S = 0.5
+"""How long to wait before asking again for a reply that was malformed or empty."""
+
+OUTAGE_WAIT_S = 8.0
+"""How long to wait before trying again an endpoint that has answered before, after the SDK gave up."""
 
 OUTAGE_S = 300.0
-"""How long to wait for an endpoint that has answered before and cannot be reached; then the call fails."""
+"""How long an endpoint that has answered before is waited for; then the call fails."""
 
 CHECK_S = 12.0
 """How long the small request before a run may take."""
@@ -47,8 +41,7 @@ CHECK_S = 12.0
 EMBEDDED_TIMEOUT_S = 900.0
 """The embedded server cannot drop a request, so giving up on one and asking again would only double its work."""
 
-_PASSING_STATUS = frozenset({408, 409, 429})
-_OUTAGE_STATUS = frozenset({502, 503, 504})
+_OUTAGE_STATUS = frozenset({429, 502, 503, 504})
 _LONGEST_REASON = 500
 _SHORTEST_KEY = 16
 _AFTER_THE_END_S = 0.05
@@ -63,19 +56,31 @@ _Reply = TypeVar("_Reply", ChatCompletion, Embeddings)
 class _RefusedError(Exception):
     """The endpoint answered with an error status."""
 
-    def __init__(self, answer: HttpAnswer) -> None:
-        message, self.code = error_in(answer.body)
-        super().__init__(f"HTTP {answer.status} {message}".rstrip())
-        self.status = answer.status
-        self.retry_after = _retry_after(answer.headers)
-        self.remedy = _REMEDIES.get(answer.status, "")
-        if 300 <= answer.status < 400:
+    def __init__(self, answer: httpx.Response) -> None:
+        message, self.code = error_in(answer.content)
+        super().__init__(f"HTTP {answer.status_code} {message}".rstrip())
+        self.status = answer.status_code
+        self.remedy = _REMEDIES.get(self.status, "")
+        if 300 <= self.status < 400:
             self.remedy = f"it redirects to {answer.headers.get('location')}; give that address as base_url"
 
     @property
     def may_pass(self) -> bool:
-        passing = self.status in _PASSING_STATUS or self.status >= 500
-        return passing and self.code != "insufficient_quota" and (self.retry_after or 0) <= LONGEST_ASKED_WAIT_S
+        """Whether the same request may succeed later."""
+        return self.code != "insufficient_quota" and (self.status in (408, 409, 429) or self.status >= 500)
+
+    @property
+    def outage(self) -> bool:
+        """Whether the endpoint takes no request at present."""
+        return self.may_pass and self.status in _OUTAGE_STATUS
+
+
+class _UnreachedError(Exception):
+    """No whole answer came; `nobody` says that not even a connection could be made."""
+
+    def __init__(self, reason: str, remedy: str = "", *, outage: bool = True, nobody: bool = False) -> None:
+        super().__init__(reason)
+        self.remedy, self.outage, self.nobody = remedy, outage, nobody
 
 
 class Endpoint:
@@ -89,7 +94,8 @@ class Endpoint:
         self._address = address
         self._gate, self._loop = gate, loop
         self._budget = budget
-        self._poster: Poster | None = None
+        self._client: SdkClient | None = None
+        self._under_way: set[Future[bytes]] = set()
         self._key: str | None = None
         self._has_answered = self._closed = False
         self._lock = threading.Lock()
@@ -139,24 +145,22 @@ class Endpoint:
         path = "/embeddings" if embedding else "/chat/completions"
         small: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
         request = {"input": ["hello"], "encoding_format": "float"} if embedding else small
-        data = json.dumps({"model": self.settings.model, **request}).encode()
         try:
-            answer = self._connect().post(path, data, lambda: CHECK_S)
-        except (NobodyThereError, ImpossibleRequestError) as error:
-            raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
-        except PostError:
-            return
-        if 200 <= answer.status < 300:
-            return
-        refused = _RefusedError(answer)
-        # A request this small may be refused for its size; a refusal that names the model is about the model.
-        other = answer.status in (400, 422) and self.settings.model not in str(refused)
-        if refused.may_pass or other:
-            return
-        remedy = refused.remedy or "check base_url and model"
-        if answer.status in (401, 403) and self._key is None:
-            remedy = f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
-        raise self._failed(str(refused), remedy, 1)
+            self._post(path, {"model": self.settings.model, **request}, self._attempts(CHECK_S), retries=0)
+        except _UnreachedError as error:
+            if error.nobody:
+                raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
+        except _RefusedError as refused:
+            # A request this small may be refused for its size; a refusal that names the model is about the model.
+            other = refused.status in (400, 422) and self.settings.model not in str(refused)
+            if refused.may_pass or other:
+                return
+            remedy = refused.remedy or "check base_url and model"
+            if refused.status in (401, 403) and self._key is None:
+                remedy = (
+                    f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
+                )
+            raise self._failed(str(refused), remedy, 1) from None
 
     def check_first(self) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
@@ -166,44 +170,38 @@ class Endpoint:
         """Abandon requests under way and close the connections; later calls fail."""
         with self._lock:
             self._closed = True
-            if self._poster is not None:
-                self._poster.close()
-                self._poster = None
+            client, self._client = self._client, None
+            under_way = list(self._under_way)
+        for future in under_way:
+            future.cancel()
+        if client is not None:
+            with contextlib.suppress(ClosedLoopError, CancelledError):
+                self._loop.start(client.close).result()
 
     def _send(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
         self._check_if_due(embedding=path == "/embeddings")
-        poster, started = self._connect(), time.monotonic()
-        data = json.dumps(body).encode()
+        attempts, started = self._attempts(), time.monotonic()
         needs_text, asked_once_more = "response_format" in body, False
-        for attempt in itertools.count(1):
-            tried_enough = attempt > self.settings.retries
-            may_pass, outage, remedy = True, False, ""
-            retry_after: float | None = None
+        while True:
+            left = self.settings.retries - attempts.made
             try:
-                reply = read(self._answer(poster, path, data))
+                reply = read(self._post(path, body, attempts, retries=max(0, left)))
+            except MalformedReplyError as error:
+                if attempts.made > self.settings.retries:
+                    raise self._failed(f"the reply is malformed: {error}", "", attempts.made) from None
+                self._wait(ASK_AGAIN_S)
+            except (_RefusedError, _UnreachedError) as error:
+                if not (error.outage and self._waits_for_outage(started)):
+                    raise self._failed(str(error), error.remedy, attempts.made) from None
+                self._wait(OUTAGE_WAIT_S)
+            else:
                 self._has_answered = True
-                if not (needs_text and self._is_silent(reply)) or asked_once_more or tried_enough:
+                tried_enough = asked_once_more or attempts.made > self.settings.retries
+                if tried_enough or not (needs_text and self._is_silent(reply)):
                     return reply
                 asked_once_more = True
                 _log.warning("%s replied nothing where JSON is needed; it is asked once more", self.settings.model)
-                self._wait(attempt, None)
-                continue
-            except _RefusedError as error:
-                reason, remedy, retry_after, may_pass = str(error), error.remedy, error.retry_after, error.may_pass
-                outage = error.status in _OUTAGE_STATUS
-            except MalformedReplyError as error:
-                reason = f"the reply is malformed: {error}"
-            except TooSlowError as error:
-                # The endpoint is slow, or the budget left no more time.
-                self._budget.check_time()
-                reason, remedy = str(error), "raise timeout_s, or ask for shorter replies"
-            except PostError as error:
-                reason, may_pass = str(error), error.may_pass
-                outage = isinstance(error, UnreachableError)
-            if not may_pass or (tried_enough and not (outage and self._waits_for_outage(started))):
-                raise self._failed(reason, remedy, attempt)
-            self._wait(attempt, retry_after)
-        raise AssertionError("the last attempt returns or raises")
+                self._wait(ASK_AGAIN_S)
 
     def _check_if_due(self, *, embedding: bool) -> None:
         if not self._unchecked:
@@ -216,41 +214,73 @@ class Endpoint:
                     raise RunError(str(error)) from None
                 self._unchecked = False
 
-    def _answer(self, poster: Poster, path: str, data: bytes) -> bytes:
-        """The body of the answer to one attempt."""
-        answer = poster.post(path, data, self._seconds, self._turn())
-        if not 200 <= answer.status < 300:
-            raise _RefusedError(answer)
-        return answer.body
+    def _attempts(self, seconds: float | None = None) -> Attempts:
+        """Attempts that each wait for their turn on the event loop.
 
-    @contextlib.asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Wait until another request is allowed, at most until the time budget ends.
-
-        The event loop does it: there the next request is sent as soon as an answer is complete, without waiting for a
-        thread to wake up.
+        There the next request is sent as soon as an answer is complete, without waiting for a thread to wake up.
         """
-        try:
-            async with asyncio.timeout(self._remaining()):
-                await self._gate.acquire()
-        except TimeoutError:
-            raise TooSlowError("its turn did not come") from None
-        try:
-            yield
-        finally:
-            self._gate.release()
+        from tracing.llm.http.sdk_client import Attempts
 
-    def _seconds(self) -> float:
-        """How long a reply may take from now."""
-        self._budget.check_time()
         most = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
-        remaining = self._remaining()
-        return most if remaining is None else min(most, remaining)
+        return Attempts(most, self._gate) if seconds is None else Attempts(seconds, contextlib.nullcontext())
 
-    def _remaining(self) -> float | None:
-        """Seconds until the time budget is certainly over; None without a limit."""
+    def _post(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
+        """The body of the answer to the first attempt that succeeds.
+
+        Raises:
+            BudgetExceededError: the time budget ended before the answer was complete.
+            CallFailedError: the request cannot be sent at all.
+        """
+        import httpx
+        import openai
+
+        from tracing.llm.http.sdk_client import in_words
+
+        client = self._connect()
+        self._budget.check_time()
         remaining = self._budget.remaining_seconds()
-        return None if remaining is None else remaining + _AFTER_THE_END_S
+
+        async def within_budget() -> bytes:
+            async with asyncio.timeout(None if remaining is None else remaining + _AFTER_THE_END_S):
+                return await client.post(path, json.dumps(body).encode(), attempts, retries=retries)
+
+        try:
+            return self._result(within_budget)
+        except TimeoutError:
+            self._budget.check_time()
+            raise
+        except openai.APIStatusError as error:
+            raise _RefusedError(error.response) from None
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ or error
+            nobody = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
+            if isinstance(cause, httpx.ReadTimeout):
+                raise _UnreachedError(str(cause), "raise timeout_s, or ask for shorter replies", outage=False) from None
+            outage = isinstance(cause, httpx.HTTPError | OSError)
+            raise _UnreachedError(in_words(cause), outage=outage, nobody=nobody) from None
+        except (httpx.InvalidURL, ValueError) as error:
+            raise self._failed(in_words(error), "", 1) from None
+
+    def _result(self, work: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+        """What the event loop makes of it; it is abandoned if the caller is interrupted or the endpoint closed."""
+        try:
+            with self._lock:
+                if self._closed:
+                    raise ClosedLoopError
+                future = self._loop.start(work)
+                self._under_way.add(future)
+        except ClosedLoopError:
+            raise self._failed("the model access is closed", "", 1) from None
+        try:
+            return future.result()
+        except CancelledError:
+            raise self._failed("the model access was closed before the reply came", "", 1) from None
+        except BaseException:
+            future.cancel()
+            raise
+        finally:
+            with self._lock:
+                self._under_way.discard(future)
 
     def _waits_for_outage(self, started: float) -> bool:
         """Whether to keep trying to reach an endpoint; the address of one that never answered is probably wrong."""
@@ -266,28 +296,28 @@ class Endpoint:
             return False
         return not reply.text and not reply.tool_calls and reply.finish_reason != "length"
 
-    def _connect(self) -> Poster:
+    def _connect(self) -> SdkClient:
+        from tracing.llm.http.sdk_client import SdkClient
+
         with self._lock:
             if self._closed:
                 raise self._failed("the model access is closed", "", 1)
-            if self._poster is None:
+            if self._client is None:
                 if self._address is not None:
                     base_url, self._key = self._address()
                 else:
                     base_url, self._key = str(self.settings.base_url), self.settings.key()
-                # Many local servers need no key.
-                headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-                self._poster = Poster(base_url, headers, self._loop)
-            return self._poster
+                if self._key and not (self._key.isascii() and self._key.isprintable()):
+                    raise self._failed("the key has characters that no HTTP header can hold", "", 1)
+                self._client = SdkClient(base_url, self._key)
+            return self._client
 
-    def _wait(self, attempt: int, retry_after: float | None) -> None:
-        backoff = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)) * random.uniform(0.5, 1)  # noqa: S311 - jitter
-        wait = max(backoff, retry_after or 0.0)
+    def _wait(self, seconds: float) -> None:
         remaining = self._budget.remaining_seconds()
-        if remaining is not None and wait >= remaining:
+        if remaining is not None and seconds >= remaining:
             time.sleep(remaining)
             self._budget.check_time()
-        time.sleep(wait)
+        time.sleep(seconds)
 
     def _failed(self, reason: str, remedy: str, attempts: int) -> CallFailedError:
         where = self.settings.base_url or "embedded server"
@@ -304,22 +334,6 @@ class Endpoint:
         if completion.tool_calls is None:
             return completion.model_copy(update={"text": without(completion.text, self._key)})
         return ChatCompletion.model_validate_json(without(completion.model_dump_json(), self._key))
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the endpoint asks to wait: a number, or an HTTP date (RFC 9110, section 10.2.3). None if invalid."""
-    value = headers.get("retry-after")
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return None
-        return max(0.0, seconds)
-    return seconds if isfinite(seconds) and seconds >= 0 else None
 
 
 _REMEDIES = {

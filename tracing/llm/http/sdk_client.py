@@ -1,0 +1,218 @@
+"""The openai SDK as the client of one endpoint: whole answers, within limits of time and size.
+
+The SDK builds requests, keeps connections, and decides which failures are tried again and when. What it does not do is
+here: a deadline over a whole attempt, a turn for each, and a limit of size after decompression.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import certifi
+import httpx
+import openai
+import truststore
+from openai._types import RequestOptions  # public as the type of `options`, though not by its module's name
+
+from tracing.errors import ConfigError
+from tracing.llm.http.bodies import error_in
+from tracing.recording.redaction import redact
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Limit for one answer, after decompression: sixty-four long vectors as JSON need less than half of it."""
+
+CONNECT_S = 10.0
+"""A server that has not accepted the connection by then cannot be reached."""
+
+_OPENAI = "api.openai.com"
+_CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+_PACKED = frozenset({"gzip", "x-gzip", "deflate"})
+_PIECE = 1024 * 1024
+_NOT_PACKED = "the reply is not compressed as its headers say"
+
+
+class UnusableAnswerError(Exception):
+    """The answer cannot be read: it is too large, or compressed in a way that was not requested."""
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The attempts at one call.
+
+    Attributes:
+        seconds: how long each may take.
+        turn: entered before each is sent, and left when its answer is complete.
+        made: how many were begun.
+    """
+
+    seconds: float
+    turn: AbstractAsyncContextManager[None]
+    made: int = 0
+
+
+_ATTEMPTS: ContextVar[Attempts] = ContextVar("attempts")
+
+
+class SdkClient:
+    """The SDK's client of an endpoint. Nothing is contacted before the first request.
+
+    Args:
+        base_url: of the endpoint.
+        key: None sends none, as many local servers need none.
+
+    Raises:
+        ConfigError: the environment's proxy or certificates cannot be used.
+    """
+
+    def __init__(self, base_url: str, key: str | None) -> None:
+        self._headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate", "Content-Type": "application/json"}
+        if not key:
+            self._headers["Authorization"] = openai.Omit()
+        if urlsplit(base_url).hostname != _OPENAI:
+            # The SDK takes them from the environment; another provider has no business with them.
+            self._headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key or "none", http_client=_http_client())
+
+    async def post(self, path: str, body: bytes, attempts: Attempts, *, retries: int) -> bytes:
+        """The body of the answer to a JSON body.
+
+        Args:
+            retries: how many further attempts the SDK may make.
+
+        Raises:
+            openai.APIError: the last attempt failed.
+        """
+        _ATTEMPTS.set(attempts)
+        options = RequestOptions(headers=self._headers, max_retries=retries)
+        response: httpx.Response = await self._client.post(path, cast_to=httpx.Response, content=body, options=options)
+        return response.content
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+
+class _WholeAnswers(httpx.AsyncClient):
+    """Gives answers that are complete, within the limits of the attempts of the present call."""
+
+    async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
+        attempts = _ATTEMPTS.get()
+        async with attempts.turn:
+            attempts.made += 1
+            try:
+                async with asyncio.timeout(attempts.seconds):
+                    # A redirect would send the user's texts to a server that the user did not name.
+                    response = await super().send(request, stream=True, follow_redirects=False)
+                    try:
+                        return _answer(response, await _body(response))
+                    finally:
+                        await response.aclose()
+            except TimeoutError:
+                raise httpx.ReadTimeout(f"no whole reply within {attempts.seconds:g} s", request=request) from None
+
+
+def _http_client() -> httpx.AsyncClient:
+    certificates = _certificates()
+    try:
+        return _WholeAnswers(
+            verify=certificates,
+            # The environment's proxy cannot reach servers on this machine.
+            mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
+            # The endpoint limits concurrent requests, and a deadline over the whole attempt its time.
+            limits=httpx.Limits(max_connections=None),
+            timeout=httpx.Timeout(None, connect=CONNECT_S),
+        )
+    except (ValueError, ImportError) as error:
+        raise ConfigError(
+            f"no connection can be made ({redact(str(error))}); check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+        ) from None
+
+
+def _certificates() -> ssl.SSLContext:
+    """The certificates to trust: those that the environment names, or else the system's and the usual authorities'."""
+    folder = os.environ.get("SSL_CERT_DIR")
+    for name in _CERTIFICATE_FILES:
+        file = os.environ.get(name)
+        if file:
+            try:
+                return ssl.create_default_context(cafile=file, capath=folder)
+            except OSError as error:
+                raise ConfigError(f"{name}: {file} has no certificates to use ({error}); mend or unset it") from None
+    if folder:
+        return ssl.create_default_context(capath=folder)
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+def _answer(response: httpx.Response, body: bytes) -> httpx.Response:
+    headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
+    if error_in(body)[1] == "insufficient_quota":
+        # The SDK would wait for a quota that does not come back.
+        headers["x-should-retry"] = "false"
+    return httpx.Response(response.status_code, headers=headers, content=body, request=response.request)
+
+
+async def _body(response: httpx.Response) -> bytes:
+    """The body, unpacked in pieces: a client that unpacks a chunk at once may make a thousand times its size of it."""
+    encoding = response.headers.get("content-encoding", "identity").lower()
+    if encoding not in _PACKED and encoding != "identity":
+        raise UnusableAnswerError(f"the reply is compressed as {encoding[:40]!r}, which was not asked for")
+    body = bytearray()
+    unpacker = _Unpacker() if encoding in _PACKED else None
+    async for chunk in response.aiter_raw():
+        for piece in (chunk,) if unpacker is None else unpacker.pieces(chunk):
+            body += piece
+            if len(body) > MOST_BYTES:
+                raise UnusableAnswerError(f"the reply is larger than {MOST_BYTES >> 20} MB")
+    if unpacker is not None and not unpacker.complete:
+        raise UnusableAnswerError(_NOT_PACKED)
+    return bytes(body)
+
+
+class _Unpacker:
+    """Unpacks gzip, of one member or several, and deflate with or without zlib's header."""
+
+    def __init__(self) -> None:
+        self._member: zlib._Decompress | None = None
+        self._begun = False
+
+    @property
+    def complete(self) -> bool:
+        return self._begun and self._member is None
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """What is in a chunk, in pieces of limited size."""
+        try:
+            while chunk:
+                if self._member is None:
+                    self._member, self._begun = zlib.decompressobj(_window(chunk)), True
+                yield self._member.decompress(chunk, _PIECE)
+                chunk = self._member.unconsumed_tail
+                if self._member.eof:
+                    chunk, self._member = self._member.unused_data, None
+        except zlib.error:
+            raise UnusableAnswerError(_NOT_PACKED) from None
+
+
+def _window(start: bytes) -> int:
+    """How zlib reads what starts like this: with a header of gzip (1f) or zlib (…8), or deflate as it is."""
+    return zlib.MAX_WBITS | 32 if start[0] == 0x1F or start[0] & 0x0F == 8 else -zlib.MAX_WBITS
+
+
+def in_words(error: BaseException) -> str:
+    """An error of a connection and its root cause, since the client's own message may say only that it failed."""
+    bottom = error
+    while (below := bottom.__cause__ or bottom.__context__) is not None:
+        bottom = below
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return text if str(bottom) in text else f"{text} ({bottom})"
