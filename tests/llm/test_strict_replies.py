@@ -27,14 +27,21 @@ def chat_body(**changed: Any) -> bytes:
         "usage": {"prompt_tokens": 3, "completion_tokens": 1},
     }
     choice = body["choices"][0]
-    places = {"choices": body, "usage": body, "message": choice, "finish_reason": choice, "logprobs": choice}
+    places = {
+        "choices": body,
+        "usage": body,
+        "message": choice,
+        "finish_reason": choice,
+        "logprobs": choice,
+        "error": choice,
+    }
     for name, value in changed.items():
         if name in ("prompt_tokens", "completion_tokens"):
             body["usage"][name] = value
         elif name == "content":
             choice["message"][name] = value
         else:
-            places[name][name] = value
+            places.get(name, choice)[name] = value
     return json.dumps(body).encode()
 
 

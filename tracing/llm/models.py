@@ -34,6 +34,7 @@ class ChatReply:
         model: name of the model.
         first_token: log-probabilities of the likeliest first tokens, if requested and if the endpoint returns them.
         tool_calls: the functions that it wants called, in the form of a chat message's `tool_calls`.
+        thinking: what it thought before it answered; "" if the endpoint does not send that.
     """
 
     text: str
@@ -44,6 +45,7 @@ class ChatReply:
     model: str
     first_token: Mapping[str, float] | None = None
     tool_calls: Sequence[Mapping[str, Any]] = ()
+    thinking: str = ""
 
 
 class _Model:
@@ -157,6 +159,7 @@ class ChatModel(_Model):
                 model=settings.model,
                 first_token=completion.first_token,
                 tool_calls=tuple(call.model_dump() for call in completion.tool_calls or ()),
+                thinking=completion.thinking or "",
             )
 
     def _completion(self, key: str, call: Call[ChatCompletion]) -> tuple[ChatCompletion, bool]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
+from tracing.llm.http.thinking import SplitReply, split_thinking
 
 MOST_TOKENS = 100_000_000
 """A count of more tokens for one call is a mistake: the longest contexts have a tenth of it."""
@@ -46,9 +47,13 @@ class ChatCompletion(_Strict):
     """A chat reply; its JSON form is what the cache keeps.
 
     Attributes:
-        text: what the model said.
-        finish_reason: "stop", "length", or the endpoint's own word.
+        text: what the model answered.
+        finish_reason: "stop", "length", "refused" (by the model, or by a filter of what is asked or said), or the
+            endpoint's own word.
         prompt_tokens, completion_tokens: as the endpoint counted them.
+        thinking: what it thought before it answered, if the endpoint sends that.
+        cached_tokens: of the prompt's tokens, those that the endpoint had read before.
+        thinking_tokens: of the reply's tokens, those that it thought with.
         first_token: log-probabilities of the first token's alternatives, if the endpoint returned them.
         tool_calls: the functions that it wants called; None for none.
     """
@@ -59,6 +64,9 @@ class ChatCompletion(_Strict):
     completion_tokens: _Tokens
     first_token: dict[str, FiniteFloat] | None = None
     tool_calls: list[ToolCall] | None = None
+    thinking: str | None = None
+    cached_tokens: _Tokens | None = None
+    thinking_tokens: _Tokens | None = None
 
     @classmethod
     def stored(cls, entry: bytes) -> ChatCompletion | None:
@@ -79,18 +87,33 @@ class Embeddings:
     completion_tokens = 0
 
 
+class _CachedTokens(_Strict):
+    cached_tokens: _Tokens | None = None
+
+
+class _ThinkingTokens(_Strict):
+    reasoning_tokens: _Tokens | None = None
+
+
 class _Usage(_Strict):
     prompt_tokens: _Tokens | None = None
     completion_tokens: _Tokens | None = None
+    prompt_tokens_details: _CachedTokens | None = None
+    completion_tokens_details: _ThinkingTokens | None = None
 
 
 class _Part(_Strict):
     type: str
     text: str | None = None
+    thinking: str | list[_Part] | None = None
 
 
 class _Message(_Strict):
     content: str | list[_Part] | None = None
+    refusal: str | None = None
+    # What a model thought is its own affair: a form that is not known is left out.
+    reasoning_content: Any = None
+    reasoning: Any = None
     tool_calls: Annotated[list[ToolCall], Field(max_length=1000)] | None = None
 
 
@@ -112,15 +135,17 @@ class _Choice(_Strict):
     message: _Message
     finish_reason: str | None = None
     logprobs: Any = None
+    error: Any = None
 
 
 class _ChatBody(_Strict):
     choices: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
     usage: _Usage | None = None
+    error: Any = None
 
 
 class _Row(_Strict):
-    index: Annotated[int, Field(ge=0)]
+    index: Annotated[int, Field(ge=0)] | None = None
     embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
 
 
@@ -141,27 +166,65 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool 
     """
     read = _validated(_ChatBody, body)
     choice, usage = read.choices[0], read.usage or _Usage()
-    content = choice.message.content
+    finish = _finish_reason(choice)
+    if read.error or choice.error or finish == "error":
+        raise MalformedReplyError(f"it is an error: {error_in(body)[0] or choice.error or 'its reply broke off'}")
     calls = choice.message.tool_calls or None if tools else None
-    if not content and not calls and choice.finish_reason in ("tool_calls", "function_call"):
+    reply = _split(choice.message)
+    if not reply.answer and not calls and choice.finish_reason in ("tool_calls", "function_call"):
         raise MalformedReplyError("it calls a tool, but none was " + ("named" if tools else "offered"))
-    text = (
-        content
-        if isinstance(content, str)
-        else "".join(part.text or "" for part in content or () if part.type == "text")
-    )
-    length = len(text) + sum(len(call.function.arguments) for call in calls or ())
+    length = len(reply.answer) + sum(len(call.function.arguments) for call in calls or ())
     if length > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
         raise MalformedReplyError(f"it has {length:,} characters, but {most_tokens} tokens were requested")
     first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
+    read_before, thought = usage.prompt_tokens_details, usage.completion_tokens_details
     return ChatCompletion(
-        text=text,
-        finish_reason=choice.finish_reason or "stop",
+        text=reply.answer,
+        finish_reason=finish,
         prompt_tokens=usage.prompt_tokens or 0,
         completion_tokens=usage.completion_tokens or 0,
         first_token=first,
         tool_calls=calls,
+        thinking=reply.thinking[:_ALWAYS_ALLOWED] or None,
+        cached_tokens=(read_before and read_before.cached_tokens) or None,
+        thinking_tokens=(thought and thought.reasoning_tokens) or None,
     )
+
+
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "model_length": "length",
+    "max_output_tokens": "length",
+    "content_filter": "refused",
+    "content-filter": "refused",
+    "refusal": "refused",
+    "safety": "refused",
+    "recitation": "refused",
+    "blocklist": "refused",
+    "prohibited_content": "refused",
+}
+"""The words of some endpoints, in lower case, for what others call `length`, and for what nobody else names."""
+
+
+def _finish_reason(choice: _Choice) -> str:
+    if choice.message.refusal and not choice.message.content:
+        return "refused"
+    reason = choice.finish_reason or "stop"
+    return _FINISH_REASONS.get(reason.lower(), reason)
+
+
+def _split(message: _Message) -> SplitReply:
+    """The answer of a message, and what was thought before it."""
+    content = message.content
+    parts = content if isinstance(content, list) else ()
+    reply = split_thinking(content if isinstance(content, str) else _texts(parts))
+    elsewhere = [text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str)][:1]
+    in_parts = [part.thinking if isinstance(part.thinking, str) else _texts(part.thinking or ()) for part in parts]
+    return SplitReply(reply.answer, "\n".join(text for text in (*elsewhere, *in_parts, reply.thinking) if text))
+
+
+def _texts(parts: Sequence[_Part]) -> str:
+    return "".join(part.text or "" for part in parts if part.type in ("text", "output_text"))
 
 
 def _first_token(logprobs: Any) -> dict[str, float] | None:
@@ -178,7 +241,9 @@ def read_vectors(body: bytes, count: int) -> Embeddings:
     read = _validated(_VectorsBody, body)
     if len(read.data) != count:
         raise MalformedReplyError(f"it has {len(read.data)} embeddings for {count} texts")
-    rows = {row.index: row.embedding for row in read.data}
+    # Some endpoints send no numbers, and the rows in order.
+    unnumbered = all(row.index is None for row in read.data)
+    rows = {(place if unnumbered else row.index): row.embedding for place, row in enumerate(read.data)}
     if set(rows) != set(range(count)):
         raise MalformedReplyError(f"data.index: the embeddings are not numbered 0 to {count - 1}")
     lengths = sorted({len(row) for row in rows.values()})
@@ -213,6 +278,9 @@ def error_in(body: bytes) -> tuple[str, str | None]:
         value = strict_json(body)
     except MalformedReplyError:
         return body.decode("utf-8", "replace"), None
+    if isinstance(value, list):
+        # Gemini's compatible layer wraps its errors in a list.
+        value = next((element for element in value if isinstance(element, dict)), "")
     inner = value.get("error", value) if isinstance(value, dict) else value
     if not isinstance(inner, dict):
         return inner if isinstance(inner, str) else "", None

@@ -1,0 +1,83 @@
+"""The JSON that a model wrote, read as tolerantly as people would: the value counts, not how it is wrapped or quoted.
+
+Libraries that repair JSON were tried: on hostile replies of 16 KB they take a minute, and they close what a model left
+open, which hides that a reply was cut.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tracing.errors import MalformedReplyError
+from tracing.llm.http.strict_json import last_object, strict_json
+
+LONGEST_MENDED = 50_000
+"""Characters of the longest reply whose JSON is mended; longer ones must be JSON as they are."""
+
+_BEGIN, _END = re.compile(r"[{\[]"), re.compile(r"[}\]](?=[^}\]]*\Z)")
+_FENCED = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
+_TOKEN = re.compile(
+    r'(?P<double>"(?:[^"\\]|\\.)*")'
+    # An apostrophe within single quotes is not the end of them: what follows would be.
+    r"|(?P<single>'(?:[^'\\]|\\.|'(?![ \t\r\n]{0,50}[,:}\]]))*')"
+    r"|(?P<comment>//[^\n]*|/\*.*?\*/)"
+    r"|(?P<comma>,)(?=[ \t\r\n]{0,50}[}\]])"
+    r"|(?P<word>\b(?:True|False|None)\b)",
+    re.DOTALL,
+)
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+
+def read_json(text: str) -> Any:
+    """The JSON value of a reply: an object, a list, or, where the reply is nothing but JSON, any value.
+
+    Read are also a byte order mark, a fence, chatter around the value, commas at the end of lists and objects, single
+    quotes, comments, and Python's True, False and None. Of several objects the last counts: a model reasons first.
+
+    Raises:
+        MalformedReplyError: there is none, it is not closed, or it is as `strict_json` refuses it.
+
+    Example:
+        >>> read_json("Sure! ```json\\n{'facts': ['a', 'b',], 'more': None}\\n```")
+        {'facts': ['a', 'b'], 'more': None}
+    """
+    text = text.strip("\ufeff \t\r\n")
+    try:
+        return strict_json(text)
+    except MalformedReplyError as error:
+        if "not JSON" not in str(error):
+            raise
+        begin, end = _BEGIN.search(text), _END.search(text)
+        if begin is None or end is None or end.end() <= begin.start() or len(text) > LONGEST_MENDED:
+            raise
+        value = _mended(text, begin.start(), end.end())
+        if value is None:
+            raise
+        return value
+
+
+def _mended(text: str, begin: int, end: int) -> Any:
+    fenced = [match[1].strip() for match in _FENCED.finditer(text)]
+    for candidate in (*reversed(fenced), text[begin:end]):
+        for written in (candidate, _TOKEN.sub(_as_json, candidate)):
+            try:
+                return strict_json(written, line_breaks=True)
+            except MalformedReplyError:
+                value = last_object(written)
+            if value is not None:
+                return value
+    return None
+
+
+def _as_json(match: re.Match[str]) -> str:
+    token = match[0]
+    match match.lastgroup:
+        case "single":
+            inner = re.sub(r"\\'", "'", token[1:-1])
+            return '"' + re.sub(r'(?<!\\)"', r"\"", inner) + '"'
+        case "word":
+            return _WORDS[token]
+        case "double":
+            return token
+    return ""
