@@ -215,7 +215,7 @@ class _Shared:
         self.booking = Booking(budget, Meter())
         self.cache = None if cache_dir is None else ResponseCache(cache_dir)
         self.flights = SingleFlight()
-        self.endpoints = Endpoints(budget, concurrency)
+        self.endpoints = Endpoints(budget, concurrency, self.cache)
         self.chats: dict[Role, tuple[Endpoint, str]] = {
             role: self.endpoints.of_chat(settings) for role, settings in roles.items() if role != "embedding"
         }

@@ -8,6 +8,8 @@ import threading
 
 from tracing.errors import ConfigError
 from tracing.llm.accounting.budget import Budget
+from tracing.llm.cache import ResponseCache
+from tracing.llm.capabilities import Capabilities
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.http.event_loop import EventLoop
 from tracing.llm.serving import weights
@@ -21,10 +23,11 @@ class Endpoints:
     Args:
         budget: whose time ends all waiting.
         concurrency: requests that one endpoint may have at a time; None means `AT_ONCE`.
+        cache: keeps what endpoints take; None for no longer than they are open.
     """
 
-    def __init__(self, budget: Budget, concurrency: int | None) -> None:
-        self._budget, self._concurrency = budget, concurrency
+    def __init__(self, budget: Budget, concurrency: int | None, cache: ResponseCache | None = None) -> None:
+        self._budget, self._concurrency, self._cache = budget, concurrency, cache
         self._guard = threading.Lock()
         self._loop = EventLoop()
         self._gates: dict[str | None, asyncio.Semaphore] = {}
@@ -83,7 +86,8 @@ class Endpoints:
             if settings not in self._opened:
                 gate = self._gates.setdefault(settings.base_url, asyncio.Semaphore(self.width(settings)))
                 address = functools.partial(self._serve, settings.model) if settings.embedded else None
-                self._opened[settings] = Endpoint(settings, address, gate, self._loop, self._budget)
+                capabilities = Capabilities(self._cache, f"{settings.base_url} {settings.model}")
+                self._opened[settings] = Endpoint(settings, address, gate, self._loop, self._budget, capabilities)
             return self._opened[settings]
 
     def _serve(self, model: str) -> tuple[str, str]:

@@ -133,17 +133,23 @@ class ChatModel(_Model):
             if settings.embedded:
                 raise ModelError(f"{settings.model}: the embedded model calls no tools; name an endpoint that does")
             sent |= tools
-        key = request_key(kind="chat", model=self.identity, sample=sample, request=sent)
+
+        def key() -> str:
+            """What the endpoint takes is part of it, where that changes the request; a call may find that out."""
+            asked = self.identity + self._endpoint.capabilities.accepted.label
+            return request_key(kind="chat", model=asked, sample=sample, request=sent)
+
         text_size = sum(map(_size, messages)) + (len(str(tools)) if tools else 0)
-        most = price(settings, _estimate(text_size, len(messages)), max_tokens)
+        room = self._endpoint.capabilities.accepted.thinking_room
+        most = price(settings, _estimate(text_size, len(messages)), max_tokens + room)
         call: Call[ChatCompletion] = Call(
             settings,
             most,
             lambda: self._endpoint.chat({"model": settings.model, **sent}),
-            lambda completion: {key: completion.model_dump_json(exclude_none=True).encode()},
+            lambda completion: {key(): completion.model_dump_json(exclude_none=True).encode()},
         )
         with failures_noted(settings.model):
-            completion, cached = self._completion(key, call)
+            completion, cached = self._completion(key(), call)
             if not completion.text and not completion.tool_calls:
                 self._replies.calls.note_empty()
             if (whole or completion.tool_calls) and completion.finish_reason == "length":
@@ -169,7 +175,8 @@ class ChatModel(_Model):
         with self._replies.alone(key):
             completion = self._replies.stored([key], ChatCompletion.stored).get(key)
             if completion is None:
-                return ChatCompletion.model_validate_json(self._replies.make(call)[key]), False
+                (entry,) = self._replies.make(call).values()
+                return ChatCompletion.model_validate_json(entry), False
             if calls.claim(call.settings, [key], lambda prompt_tokens: call.most):
                 return completion, False
             calls.reuse(call.settings.model, completion.prompt_tokens, completion.completion_tokens)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
-from tracing.llm.http.bodies import ChatCompletion, Embeddings, error_in, read_chat, read_vectors
+from tracing.llm.capabilities import Capabilities
+from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, error_in, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
@@ -41,11 +42,24 @@ CHECK_S = 12.0
 EMBEDDED_TIMEOUT_S = 900.0
 """The embedded server cannot drop a request, so giving up on one and asking again would only double its work."""
 
+_FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
+"""With these an endpoint may refuse a request for its form."""
 _OUTAGE_STATUS = frozenset({429, 502, 503, 504})
 _LONGEST_REASON = 500
+_LONGEST_REFUSAL = 20_000
 _SHORTEST_KEY = 16
 _AFTER_THE_END_S = 0.05
 """How long after the end of the time budget a request is given up, so that the budget is certainly over by then."""
+
+_HELLO = [{"role": "user", "content": "hello"}]
+_SMALL_FORMAT = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "reply",
+        "schema": {"type": "object", "properties": {"reply": {"type": "string"}}, "required": ["reply"]},
+    },
+}
+"""As strict as the forms that systems ask for."""
 
 Address = Callable[[], tuple[str, str]]
 """Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
@@ -58,6 +72,8 @@ class _RefusedError(Exception):
 
     def __init__(self, answer: httpx.Response) -> None:
         message, self.code = error_in(answer.content)
+        # Which field is refused may stand beside the message.
+        self.whole = answer.content[:_LONGEST_REFUSAL].decode("utf-8", "replace")
         super().__init__(f"HTTP {answer.status_code} {message}".rstrip())
         self.status = answer.status_code
         self.remedy = _REMEDIES.get(self.status, "")
@@ -87,10 +103,16 @@ class Endpoint:
     """Sends requests for one model; thread-safe."""
 
     def __init__(
-        self, settings: ModelSettings, address: Address | None, gate: asyncio.Semaphore, loop: EventLoop, budget: Budget
+        self,
+        settings: ModelSettings,
+        address: Address | None,
+        gate: asyncio.Semaphore,
+        loop: EventLoop,
+        budget: Budget,
+        capabilities: Capabilities,
     ) -> None:
         """`address` None means the URL and key of the settings; `gate` limits concurrent requests on this loop."""
-        self.settings = settings
+        self.settings, self.capabilities = settings, capabilities
         self._address = address
         self._gate, self._loop = gate, loop
         self._budget = budget
@@ -135,18 +157,24 @@ class Endpoint:
         return self._send("/embeddings", body, read)
 
     def check(self, *, embedding: bool) -> None:
-        """Make one small request, to find early what would make every call fail. It is neither booked nor retried.
+        """Make a small request, to find early what would make every call fail, and what the endpoint takes.
 
-        A temporary problem, such as an overloaded endpoint or one that is loading its model, is not a failure.
+        It is neither booked nor retried, but sent again without what is refused. A temporary problem, such as an
+        overloaded endpoint or one that is loading its model, is not a failure.
 
         Raises:
             CallFailedError: the endpoint does not answer, or refuses the key or the model.
         """
-        path = "/embeddings" if embedding else "/chat/completions"
-        small: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
-        request = {"input": ["hello"], "encoding_format": "float"} if embedding else small
         try:
-            self._post(path, {"model": self.settings.model, **request}, self._attempts(CHECK_S), retries=0)
+            if embedding:
+                self._check_post("/embeddings", {"input": ["hello"]}, {"encoding_format": "float"})
+            else:
+                usual = {"response_format": _SMALL_FORMAT, "temperature": self.settings.temperature}
+                raw = self._check_post("/chat/completions", {"messages": _HELLO, "max_tokens": 16}, usual)
+                with contextlib.suppress(MalformedReplyError):
+                    reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=False)
+                    if reply.thinking or reply.thinking_tokens:
+                        self.capabilities.learn_thinking()
         except _UnreachedError as error:
             if error.nobody:
                 raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
@@ -161,6 +189,22 @@ class Endpoint:
                     f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
                 )
             raise self._failed(str(refused), remedy, 1) from None
+
+    def _check_post(self, path: str, needed: Mapping[str, Any], usual: Mapping[str, Any]) -> bytes:
+        """The answer to a small request, if need be without a usual field, which is then left out in future."""
+        request = {"model": self.settings.model, **needed}
+        try:
+            return self._post_adapted(path, {**request, **usual}, self._attempts(CHECK_S), retries=0)
+        except _RefusedError as refused:
+            if refused.status not in (400, 422, 501) or self.settings.model in str(refused):
+                raise
+        for name in usual:
+            others = {other: value for other, value in usual.items() if other != name}
+            with contextlib.suppress(_RefusedError):
+                raw = self._post_adapted(path, {**request, **others}, self._attempts(CHECK_S), retries=0)
+                self.capabilities.do_without(name)
+                return raw
+        return self._post_adapted(path, request, self._attempts(CHECK_S), retries=0)
 
     def check_first(self) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
@@ -185,7 +229,7 @@ class Endpoint:
         while True:
             left = self.settings.retries - attempts.made
             try:
-                reply = read(self._post(path, body, attempts, retries=max(0, left)))
+                reply = read(self._post_adapted(path, body, attempts, retries=max(0, left)))
             except MalformedReplyError as error:
                 if attempts.made > self.settings.retries:
                     raise self._failed(f"the reply is malformed: {error}", "", attempts.made) from None
@@ -196,6 +240,9 @@ class Endpoint:
                 self._wait(OUTAGE_WAIT_S)
             else:
                 self._has_answered = True
+                if self._only_thought(reply) and self.capabilities.learn_thinking():
+                    _log.warning("%s thinks before it answers; its replies get more tokens", self.settings.model)
+                    continue
                 tried_enough = asked_once_more or attempts.made > self.settings.retries
                 if tried_enough or not (needs_text and self._is_silent(reply)):
                     return reply
@@ -223,6 +270,17 @@ class Endpoint:
 
         most = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
         return Attempts(most, self._gate) if seconds is None else Attempts(seconds, contextlib.nullcontext())
+
+    def _post_adapted(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
+        """The answer to a request in the form that the endpoint takes; what it refuses of it is learnt from."""
+        while True:
+            sent = self.capabilities.adapted(body)
+            try:
+                return self._post(path, sent, attempts, retries=retries)
+            except _RefusedError as refused:
+                if refused.status not in _FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
+                    raise
+                _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
 
     def _post(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
         """The body of the answer to the first attempt that succeeds.
@@ -295,6 +353,11 @@ class Endpoint:
         if not isinstance(reply, ChatCompletion) or self.settings.embedded:
             return False
         return not reply.text and not reply.tool_calls and reply.finish_reason != "length"
+
+    @staticmethod
+    def _only_thought(reply: ChatCompletion | Embeddings) -> bool:
+        """Whether a reply has used up its tokens before any answer."""
+        return isinstance(reply, ChatCompletion) and reply.finish_reason == "length" and not reply.text
 
     def _connect(self) -> SdkClient:
         from tracing.llm.http.sdk_client import SdkClient

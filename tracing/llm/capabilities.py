@@ -1,0 +1,191 @@
+"""What an endpoint can do, found out from what it refuses, and the form in which it takes a request."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tracing.llm.cache import ResponseCache, request_key
+
+_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+THINKING_TOKENS = 8192
+"""What a reply of a model that thinks may have beside its answer."""
+
+_OPTIONAL = ("temperature", "seed", "stop", "logprobs", "top_logprobs", "encoding_format", "input_type")
+"""Fields that a request can do without, if with another reply."""
+_FORMS = ("json_schema", "json_object", "none")
+_MANNERS = re.compile(
+    r"unsupported|not (?:\w+ ){0,3}(?:support|allow|permit|accept|available|compatible|recogni[sz]ed)\w*"
+    r"|n't support|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|extra_forbidden|invalid|deprecated"
+    r"|only (?:the )?default|must be|must contain|cannot|can't",
+    re.IGNORECASE,
+)
+"""How endpoints say that they do not take something."""
+_UNKNOWN = re.compile(r"unsupported|not support|n't support|unrecogni[sz]ed|unknown|unexpected|extra", re.IGNORECASE)
+_ABOUT_FORMAT = re.compile(r"response_?format|json_?schema|json_?object|structured output", re.IGNORECASE)
+
+
+class Accepted(BaseModel):
+    """What one endpoint takes of what requests have.
+
+    Attributes:
+        token_limit: the name of the limit of a reply's tokens; None if it takes none.
+        reply_format: the strictest form of JSON that it enforces; with `none` the request asks for it in words.
+        without: fields that it does not take.
+        thinks: whether the model spends tokens of a reply before it answers.
+
+    Example:
+        >>> Accepted(without=["temperature"]).label
+        ' without=temperature'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    token_limit: str | None = _LIMIT
+    reply_format: str = _FORMS[0]
+    without: tuple[str, ...] = ()
+    thinks: bool = False
+
+    @property
+    def thinking_room(self) -> int:
+        """Tokens that a reply may have beside the answer."""
+        return THINKING_TOKENS if self.thinks else 0
+
+    @property
+    def label(self) -> str:
+        """What it changes of replies, as part of a model's identity; "" if nothing."""
+        # Another name of the limit changes no reply.
+        changing = ",".join(name for name in self.without if name not in ("encoding_format", "input_type"))
+        return (
+            (f" format={self.reply_format}" if self.reply_format != _FORMS[0] else "")
+            + (f" without={changing}" if changing else "")
+            + (f" thinking={THINKING_TOKENS}" if self.thinks else "")
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What it does not take, in words; "" if it takes all."""
+        parts = ["it thinks before it answers"] if self.thinks else []
+        if self.token_limit != _LIMIT:
+            parts.append(
+                f"its limit of tokens is {self.token_limit}" if self.token_limit else "it takes no limit of tokens"
+            )
+        if self.reply_format != _FORMS[0]:
+            parts.append("it enforces no JSON schema" + (", but JSON" if self.reply_format == _FORMS[1] else ""))
+        if self.without:
+            parts.append(f"it does not take {', '.join(self.without)}")
+        return "; ".join(parts)
+
+
+class Capabilities:
+    """What an endpoint takes, as far as it is known; thread-safe. It is kept in the cache, for the next run.
+
+    Args:
+        cache: None to keep it for this process only.
+        identity: of the model at its endpoint.
+    """
+
+    def __init__(self, cache: ResponseCache | None, identity: str) -> None:
+        self._cache, self._key = cache, request_key(kind="capabilities", model=identity)
+        self._lock = threading.Lock()
+        self.accepted = self._kept()
+
+    def adapted(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The request in a form that the endpoint takes, as far as is known."""
+        accepted = self.accepted
+        sent = {name: value for name, value in body.items() if name not in accepted.without}
+        if _LIMIT in sent:
+            most = sent.pop(_LIMIT) + accepted.thinking_room
+            if accepted.token_limit is not None:
+                sent[accepted.token_limit] = most
+        if "response_format" in sent:
+            self._format(sent, accepted.reply_format)
+        return sent
+
+    def learn(self, refusal: str, sent: Mapping[str, Any]) -> bool:
+        """Learn from what a refusal says of a request; whether the request now has another form.
+
+        Args:
+            refusal: the body of the refusal (HTTP 400, 404, 422 and the like), as text.
+            sent: the request as it was refused.
+        """
+        with self._lock:
+            before = self.accepted
+            after = _learnt(before, refusal, sent)
+            return after is not None and self._note(after)
+
+    def do_without(self, name: str) -> None:
+        """Send a field no more; for `response_format`, ask for the form in words instead."""
+        accepted = self.accepted
+        with self._lock:
+            if name == "response_format":
+                self._note(accepted.model_copy(update={"reply_format": _FORMS[2]}))
+            else:
+                self._note(accepted.model_copy(update={"without": (*accepted.without, name)}))
+
+    def learn_thinking(self) -> bool:
+        """Learn that the model used up its tokens by thinking; whether that is new."""
+        with self._lock:
+            return self._note(self.accepted.model_copy(update={"thinks": True}))
+
+    def _note(self, accepted: Accepted) -> bool:
+        if accepted == self.accepted:
+            return False
+        self.accepted = accepted
+        if self._cache is not None:
+            self._cache.replace(self._key, accepted.model_dump_json().encode())
+        return True
+
+    def _format(self, sent: dict[str, Any], accepted: str) -> None:
+        asked = sent["response_format"]
+        if asked["type"] == _FORMS[0] and accepted == _FORMS[0]:
+            return
+        schema = asked.get("json_schema", {}).get("schema")
+        if accepted == _FORMS[2]:
+            del sent["response_format"]
+        elif asked["type"] == _FORMS[0]:
+            sent["response_format"] = {"type": _FORMS[1]}
+        form = f" that fits this JSON schema: {json.dumps(schema, ensure_ascii=False)}" if schema else ""
+        sent["messages"] = _with_note(sent["messages"], f"Reply with nothing but a JSON object{form}")
+
+    def _kept(self) -> Accepted:
+        entry = None if self._cache is None else self._cache.get(self._key)
+        try:
+            return Accepted.model_validate_json(entry) if entry else Accepted()
+        except ValidationError:
+            return Accepted()
+
+
+def _learnt(before: Accepted, refusal: str, sent: Mapping[str, Any]) -> Accepted | None:
+    if not _MANNERS.search(refusal):
+        return None
+    if _LIMIT in sent and (_NEW_LIMIT in refusal or (_LIMIT in refusal and _UNKNOWN.search(refusal))):
+        return before.model_copy(update={"token_limit": _NEW_LIMIT})
+    if _NEW_LIMIT in sent and _NEW_LIMIT in refusal and _UNKNOWN.search(refusal):
+        return before.model_copy(update={"token_limit": None})
+    if "response_format" in sent and _ABOUT_FORMAT.search(refusal):
+        # A request may ask for an object where a schema is refused: what is refused is what was sent.
+        refused = sent["response_format"]["type"]
+        weaker = _FORMS[_FORMS.index(refused) + 1]
+        return before.model_copy(update={"reply_format": max(weaker, before.reply_format, key=_FORMS.index)})
+    for name in _OPTIONAL:
+        if name in sent and re.search(rf"\b{name}\b", refusal):
+            together = ("logprobs", "top_logprobs") if name in ("logprobs", "top_logprobs") else (name,)
+            return before.model_copy(update={"without": tuple(dict.fromkeys((*before.without, *together)))})
+    return None
+
+
+def _with_note(messages: Any, note: str) -> list[Any]:
+    """The messages with a sentence at the end of the last one that has a text."""
+    noted = list(messages)
+    for place in reversed(range(len(noted))):
+        content = noted[place].get("content")
+        if isinstance(content, str) and noted[place].get("role") in ("user", "system"):
+            noted[place] = {**noted[place], "content": f"{content}\n\n{note}"}
+            break
+    return noted
