@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import threading
 
@@ -12,6 +11,7 @@ from tracing.llm.cache import ResponseCache
 from tracing.llm.capabilities import Capabilities
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.http.event_loop import EventLoop
+from tracing.llm.http.pace import Width
 from tracing.llm.serving import weights
 from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_build, runtime_version
 from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
@@ -30,7 +30,7 @@ class Endpoints:
         self._budget, self._concurrency, self._cache = budget, concurrency, cache
         self._guard = threading.Lock()
         self._loop = EventLoop()
-        self._gates: dict[str | None, asyncio.Semaphore] = {}
+        self._widths: dict[str | None, Width] = {}
         self._opened: dict[ModelSettings, Endpoint] = {}
         self._served: dict[str, EmbeddedModel] = {}
         self._server: EmbeddedServer | None = None
@@ -84,10 +84,10 @@ class Endpoints:
     def _endpoint(self, settings: ModelSettings) -> Endpoint:
         with self._guard:
             if settings not in self._opened:
-                gate = self._gates.setdefault(settings.base_url, asyncio.Semaphore(self.width(settings)))
+                width = self._widths.setdefault(settings.base_url, Width(self.width(settings)))
                 address = functools.partial(self._serve, settings.model) if settings.embedded else None
                 capabilities = Capabilities(self._cache, f"{settings.base_url} {settings.model}")
-                self._opened[settings] = Endpoint(settings, address, gate, self._loop, self._budget, capabilities)
+                self._opened[settings] = Endpoint(settings, address, width, self._loop, self._budget, capabilities)
             return self._opened[settings]
 
     def _serve(self, model: str) -> tuple[str, str]:

