@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any, Protocol
 
 from tracing.errors import MemtuneError
@@ -77,6 +78,11 @@ class Storage(Protocol):
     def close(self) -> None:
         """End the use of the store."""
         ...
+
+
+def sql_in(file: str) -> str:
+    """The SQL of a file beside the stores."""
+    return (files("tracing") / "trace_memory" / "stores" / file).read_text(encoding="utf-8")
 
 
 def row_of(event: Event, redaction: Redaction | None) -> Row:
