@@ -36,3 +36,13 @@ def loads(text: str, deepest: int = DEEPEST) -> Any:
     if is_too_deep(text.encode("utf-8", "surrogatepass"), deepest):
         raise ValueError(f"nested more than {deepest} levels deep")
     return json.loads(text)
+
+
+def structured(value: Any) -> Any:
+    """The value of a text that is JSON, as tools write arguments, results and messages; anything else as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
+        try:
+            return loads(value)
+        except ValueError:
+            return value
+    return value

@@ -301,3 +301,8 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def text_or_none(value: Any) -> str | None:
     """`value` if it is non-empty text, otherwise None."""
     return value if isinstance(value, str) and value else None
+
+
+def first_of(facts: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The value of the first of these names that has one, None if none has."""
+    return next((facts[name] for name in names if facts.get(name) is not None), None)

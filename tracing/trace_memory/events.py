@@ -151,16 +151,6 @@ def as_json(what: str, value: Any) -> str:
     return text
 
 
-def structured(value: Any) -> Any:
-    """A text that is JSON as what it says: arguments and results of tools come so. Anything else as it is."""
-    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
 def plain(value: Any) -> str:
     """A JSON value as a model reads it with few tokens: `price: 812, parts: [HX-20, HX-21]`."""
     if isinstance(value, Mapping):

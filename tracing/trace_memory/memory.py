@@ -205,14 +205,17 @@ class TraceMemory:
         return self.add(events_of_graph(graph))
 
     def add_trace(self, path: str | Path) -> int:
-        """Record a trace file of memtune or of OpenTelemetry (OTLP in JSON); see `add_graph`.
+        """Record a trace file of memtune or of OpenTelemetry (OTLP in JSON), or of any tool in docs/interchange.md.
+
+        See `add_graph`.
 
         Raises:
-            TraceError: it is neither.
+            TraceError: it is none of these.
         """
-        from tracing.trace_memory.graph_events import graph_in
+        from tracing.interchange import read_graph
 
-        return self.add_graph(graph_in(Path(path)))
+        graph, _ = read_graph(Path(path))
+        return self.add_graph(graph)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -257,8 +260,7 @@ class TraceMemory:
         Raises:
             StoreError: it cannot be stored. The events are kept, and the next `flush` tries again.
         """
-        if os.getpid() != self._opened_by:
-            raise StoreError("this trace memory was opened before a fork; open one in each process")
+        self._require_own_process()
         self._writer.flush()
 
     def check(self) -> list[Problem]:
@@ -314,9 +316,9 @@ class TraceMemory:
             value=value,
             metadata={name: fact for name, fact in facts.items() if fact is not None},
             time=self._clock() if at is None else at,
-            project=place.get("project", self.project),
-            session=place.get("session", self.session),
-            shared=place.get("shared", self._shared),
+            project=place.get("project", ""),
+            session=place.get("session", ""),
+            shared=place.get("shared", False),
         )
         self._put(event)
         if place.get("sync", self._sync):
@@ -324,15 +326,18 @@ class TraceMemory:
         return event.id
 
     def _put(self, event: Event) -> None:
+        self._require_own_process()
         placed = replace(
             event,
             project=event.project or self.project,
             session=event.session or self.session,
             shared=event.shared or self._shared,
         )
+        self._writer.put(row_of(placed, self._redaction))
+
+    def _require_own_process(self) -> None:
         if os.getpid() != self._opened_by:
             raise StoreError("this trace memory was opened before a fork; open one in each process")
-        self._writer.put(row_of(placed, self._redaction))
 
 
 def _checked_limit(limit: int | None) -> int | None:
