@@ -10,9 +10,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tracing.graph import slices
-from tracing.graph.contents import GraphContents
+from tracing.graph.contents import GraphContents, outer_operations
 from tracing.graph.elements import Link, Operation, Session, Status, Variable
+from tracing.graph.neighbours import Admits
 from tracing.graph.operation_filter import Filter, in_session
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class ExecutionGraph(GraphContents):
         """
         for vid in vids:
             self.variable(vid)
-        return self._part(*slices.backward(self, vids, only, depth))
+        return self._part(*self.neighbours.backward(vids, self._admitting(only), depth))
 
     def forward_slice(self, *vids: str, only: Filter | None = None, depth: int | None = None) -> ExecutionGraph:
         """All that was made from the variables, themselves included: through operations and later versions.
@@ -141,7 +141,7 @@ class ExecutionGraph(GraphContents):
         """
         for vid in vids:
             self.variable(vid)
-        return self._part(*slices.forward(self, vids, only, depth))
+        return self._part(*self.neighbours.forward(vids, self._admitting(only), depth))
 
     def shortest_path(self, source: str, target: str, *, only: Filter | None = None) -> list[Variable | Operation]:
         """The fewest steps by which `target` came from `source`: variables, with the operations between them.
@@ -153,7 +153,7 @@ class ExecutionGraph(GraphContents):
         """
         self.variable(source)
         self.variable(target)
-        return slices.shortest_path(self, source, target, only)
+        return self.neighbours.shortest_path(source, target, self._admitting(only))
 
     def surroundings(self, oid: str) -> ExecutionGraph:
         """An operation, those nested in it, their inputs and outputs, and which operations these come from and go to.
@@ -164,7 +164,7 @@ class ExecutionGraph(GraphContents):
             TraceError: the graph has no such operation.
         """
         self.operation(oid)
-        return self._part(*slices.surroundings(self, oid))
+        return self._part(*self.neighbours.surroundings(oid))
 
     def until(self, oid: str) -> ExecutionGraph:
         """The graph as it was when an operation ended: what was recorded before it or led to it, and its outputs.
@@ -175,7 +175,10 @@ class ExecutionGraph(GraphContents):
             TraceError: the graph has no such operation.
         """
         self.operation(oid)
-        return self._part(*slices.until(self, oid))
+        return self._part(*self.neighbours.until(oid, outer_operations(self)))
+
+    def _admitting(self, only: Filter | None) -> Admits | None:
+        return None if only is None else lambda operation: only.admits(operation, self.sessions)
 
     def _part(self, variables: set[int], operations: set[int]) -> ExecutionGraph:
         """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""
