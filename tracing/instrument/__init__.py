@@ -8,9 +8,8 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
 
 from tracing.instrument.frameworks import langchain, langgraph, langmem, llama_index
 from tracing.instrument.openai_calls import openai
-from tracing.instrument.patches import Instrumentation
+from tracing.instrument.patches import Instrumentation, threads
 from tracing.instrument.recorders import RECORDERS
-from tracing.instrument.thread_contexts import threads
 
 __all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "mem0", "openai", "threads"]
 

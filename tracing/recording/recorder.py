@@ -489,3 +489,9 @@ def current_recorder() -> Recorder | None:
         True
     """
     return cast(Recorder | None, current.get().recorder)  # a scope knows it as `RecorderLike` alone
+
+
+def open_recorder() -> Recorder | None:
+    """The recorder of the innermost trace of this context, if that has not ended."""
+    recorder = current_recorder()
+    return None if recorder is None or recorder.ended else recorder
