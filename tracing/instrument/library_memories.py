@@ -12,8 +12,9 @@ from tracing.graph.elements import Variable
 from tracing.graph.values import snapshot
 from tracing.instrument.program_steps import Link, Step, begun, executed, recalled, registry_of, strings_in
 from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder, current_recorder, variable
+from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.scope import current
+from tracing.recording.trace_context import variable
 
 
 class Search:

@@ -15,8 +15,9 @@ from typing import Any
 from tracing.graph.elements import Variable
 from tracing.graph.values import has_identity
 from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder, current_operation, current_recorder, open_recorder, variable
+from tracing.recording.recorder import Recorder, current_operation, current_recorder, open_recorder
 from tracing.recording.scope import NOTHING, Scope, current, within
+from tracing.recording.trace_context import variable
 
 Link = tuple[str, Variable]
 """A role, and the variable that plays it."""

@@ -28,7 +28,8 @@ from tracing.instrument.library_calls import LibraryCall
 from tracing.instrument.library_memories import Search, begin_search
 from tracing.instrument.patches import Instrumentation, ResultHandler
 from tracing.instrument.program_steps import Step, opened_step, registry_of, running, step_here, step_scope
-from tracing.recording.recorder import Recorder, open_recorder, variable
+from tracing.recording.recorder import Recorder, open_recorder
+from tracing.recording.trace_context import variable
 
 
 def follow_runs(instrumentation: Instrumentation, answers: Collection[str]) -> None:

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from tracing.graph.elements import Variable
 from tracing.instrument.program_steps import Link, VariableRegistry, request_link
-from tracing.recording.recorder import variable
+from tracing.recording.trace_context import variable
 
 Channels = dict[str, list[tuple[object, Variable]]]
 """The values that the nodes of a graph have written under each key of its state, oldest first."""

@@ -41,7 +41,8 @@ from tracing.instrument.program_steps import (
     step_scope,
     within_step,
 )
-from tracing.recording.recorder import Recorder, open_recorder, variable
+from tracing.recording.recorder import Recorder, open_recorder
+from tracing.recording.trace_context import variable
 
 _ENGINES: tuple[tuple[type, tuple[str, ...]], ...] = ((BaseQueryEngine, ("query", "aquery")), (Workflow, ("run",)))
 
