@@ -28,11 +28,7 @@ def is_too_deep(content: bytes, deepest: int = DEEPEST) -> bool:
 
 
 def loads(text: str, deepest: int = DEEPEST) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is none, or has more levels.
-    """
+    """The value of a JSON text. Raises ValueError: it is none, or has more levels."""
     if is_too_deep(text.encode("utf-8", "surrogatepass"), deepest):
         raise ValueError(f"nested more than {deepest} levels deep")
     return json.loads(text)

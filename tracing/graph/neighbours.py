@@ -215,8 +215,8 @@ class Neighbours:
                 operations.update(tuple(users(index[variable])))
         return read | outputs, operations
 
-    def until(self, oid: str, outer: Mapping[str, str]) -> Cut:
-        """An operation, all that it came from, and all that was recorded before it; `outer` names what is around.
+    def until(self, oid: str) -> Cut:
+        """An operation, all that it came from, and all that was recorded before it.
 
         Of operations that it was nested in, that are nested in it, or that outlasted it, only what was recorded before
         its first output counts; the same goes for what no operation made.
@@ -226,6 +226,7 @@ class Neighbours:
         operation, outputs = self.operations[at], self.makes[at]
         first = min(outputs, default=max(self.reads[at], default=-1) + 1)
         variables, operations = self.backward(operation.input_ids(), None, None)
+        outer = outer_operations({operation.id: operation for operation in self.operations})
         around = _around(outer, oid)
         later = set[int]()
         for place, other in enumerate(self.operations):
@@ -334,3 +335,28 @@ def _around(outer: Mapping[str, str], oid: str) -> list[str]:
         oid = outer[oid]
         around.append(oid)
     return around
+
+
+def outer_operations(operations: Mapping[str, Operation]) -> dict[str, str]:
+    """Id of an operation → id of the one around it, for each that has one among them.
+
+    The result is a forest: operations that name each other as parents in a circle, as in a damaged file, have none
+    around them. Time and memory are linear in the operations, however deep they are nested.
+    """
+    settled: set[str] = set()
+    circles: set[str] = set()
+    for oid in list(operations):
+        path: dict[str, None] = {}
+        at: str | None = oid
+        while at is not None and at in operations and at not in settled and at not in path:
+            path[at] = None
+            at = operations[at].parent
+        if at in path:
+            way = list(path)
+            circles.update(way[way.index(at) :])
+        settled.update(path)
+    return {
+        oid: operation.parent
+        for oid, operation in list(operations.items())
+        if operation.parent is not None and operation.parent in operations and oid not in circles
+    }

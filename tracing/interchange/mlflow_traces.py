@@ -48,11 +48,7 @@ _REQUEST = "mlflow.traceRequestId"
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of MLflow traces; `read` also reports repairs.
-
-    Raises:
-        TraceError: the file cannot be read, or has no trace.
-    """
+    """The graph in a file of MLflow traces; `read` also reports repairs, and raises the same."""
     return read(path).graph
 
 
@@ -79,11 +75,7 @@ def read(path: Path) -> Imported:
 
 
 def write(graph: ExecutionGraph, path: Path) -> None:
-    """Write a graph as a new file with the JSON of one MLflow trace.
-
-    Raises:
-        TraceError: the file exists, or cannot be written.
-    """
+    """Write a graph as a new file with the JSON of one MLflow trace; raises as `Format.write` does."""
     write_text(path, to_json(document_of(graph)) + "\n")
 
 

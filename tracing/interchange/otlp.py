@@ -27,11 +27,7 @@ _LARGEST = 2**63 - 1
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of OTLP JSON; `read` also reports repairs.
-
-    Raises:
-        TraceError: the file cannot be read, or has no spans.
-    """
+    """The graph in a file of OTLP JSON; `read` also reports repairs, and raises the same."""
     return read(path).graph
 
 
@@ -46,11 +42,7 @@ def read(path: Path) -> Imported:
 
 
 def write(graph: ExecutionGraph, path: Path) -> None:
-    """Write a graph as a new file of OTLP JSON, one document in one line.
-
-    Raises:
-        TraceError: the file exists, or cannot be written.
-    """
+    """Write a graph as a new file of OTLP JSON, one document in one line; raises as `Format.write` does."""
     write_text(path, to_json(document_of(graph)) + "\n")
 
 

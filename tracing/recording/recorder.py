@@ -251,7 +251,8 @@ class Recorder:
 
     def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Attributes as they may be recorded."""
-        return self.builder.facts(attributes)
+        facts: dict[str, Any] = self.redaction.value(snapshot(dict(attributes)))
+        return facts
 
     def own_variable(self, original: Variable) -> Variable | None:
         """The variable as this trace has it; see `GraphBuilder.own_variable`."""

@@ -86,11 +86,7 @@ class Edges:
         self._graph, self._graph_id, self._full_ids, self._whole = graph, graph_id, full_ids, whole
 
     def count(self) -> int:
-        """How many edges there will be.
-
-        Raises:
-            TraceError: more than a file may have.
-        """
+        """How many edges there will be. Raises TraceError: more than a file may have."""
         counts = {
             operation.id: len(self._again(operation)) + self._pairs(operation)
             for operation in self._graph.operations.values()

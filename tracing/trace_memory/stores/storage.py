@@ -113,11 +113,7 @@ def row_of(event: Event, redaction: Redaction | None) -> Row:
 
 
 def event_of(row: Row) -> Event:
-    """The event of a row.
-
-    Raises:
-        StoreError: its content cannot be read.
-    """
+    """The event of a row. Raises StoreError: its content cannot be read."""
     _, event, entity, process, project, session, shared, kind, key, value, metadata, time = row
     try:
         facts = json.loads(metadata)
