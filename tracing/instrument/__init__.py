@@ -9,9 +9,14 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
 from tracing.instrument.frameworks import langchain, langgraph, langmem, llama_index
 from tracing.instrument.openai_calls import openai
 from tracing.instrument.patches import Instrumentation, threads
-from tracing.instrument.recorders import RECORDERS
+from tracing.plugins import PluginRegistry
 
 __all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "mem0", "openai", "threads"]
+
+RECORDERS = PluginRegistry(
+    kind="recorders", key="recorder", built_in={"mem0": "experiments.systems.mem0.recorder:mem0"}
+)
+"""Of memory libraries: each takes the library's object and returns an `Instrumentation`; `instrument.NAME` is it."""
 
 
 def __getattr__(name: str) -> object:

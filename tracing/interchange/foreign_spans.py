@@ -67,12 +67,7 @@ def operation_of(
 ) -> None:
     """Add a foreign span to the graph as an operation with its variables and its session.
 
-    Args:
-        span: the span.
-        graph: is extended.
-        operation_ids: by "trace id/span id"; is extended.
-        ids: finds unused ids.
-        troubles: collects repeated ids.
+    Its id is added to `operation_ids`, by "trace id/span id".
     """
     names = _conventions()
     trace = str(span.origin.get("trace_id"))

@@ -26,20 +26,6 @@ from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-__all__ = [
-    "KEY",
-    "document_of",
-    "encodable",
-    "load",
-    "log_trace",
-    "read",
-    "span_type",
-    "token_usage",
-    "values_by_role",
-    "write",
-    "written_span",
-]
-
 KEY = "mlflow"
 """Attribute of a graph: MLflow's information about the traces that memtune did not write."""
 

@@ -19,8 +19,6 @@ from tracing.interchange.span_files import read_spans, rows_at, span_of, value_a
 from tracing.interchange.span_graphs import spans_of
 from tracing.interchange.spans import Span, trace_id_of
 
-__all__ = ["document_of", "load", "read", "write"]
-
 _INTERNAL, _CLIENT = 1, 3
 _OK, _ERROR = 1, 2
 _LARGEST = 2**63 - 1

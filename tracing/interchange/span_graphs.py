@@ -136,12 +136,7 @@ def _outer_first(spans: Mapping[str, Span]) -> Iterator[Span]:
 
 
 def graph_of_spans(spans: Iterable[Span], troubles: Troubles) -> ExecutionGraph:
-    """The graph that spans describe; those that memtune did not write become operations.
-
-    Args:
-        spans: of one or more traces, in any order.
-        troubles: collects what was repaired or left out.
-    """
+    """The graph that spans of any traces describe; those that memtune did not write become operations."""
     records: dict[str, list[tuple[int, int, Record, Span]]] = {}
     foreign: list[Span] = []
     number = count()

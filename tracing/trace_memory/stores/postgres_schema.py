@@ -29,9 +29,7 @@ _LOCK = 7_261_513_201_917
 def prepare_schema(connection: psycopg.Connection[Any], address: str) -> None:
     """Make schema and roles where they are missing, and bring those of version 1 up to date.
 
-    Args:
-        connection: to the database, with no transaction open.
-        address: the database's, for messages.
+    The connection has no transaction open.
 
     Raises:
         StoreError: this login may not do so, or the schema is of a version that is not known.
