@@ -18,7 +18,7 @@ from tracing.files.depth import loads
 from tracing.files.file_kinds import MLFLOW
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.documents import Imported, Troubles, mapping, require_room, text_or_none, to_json, write_text
+from tracing.interchange.documents import Imported, Troubles, mapping, require_room, text_or_none, to_json, write_pieces
 from tracing.interchange.span_files import read_spans, rows_at, span_of
 from tracing.interchange.span_graphs import spans_of
 from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
@@ -62,7 +62,7 @@ def read(path: Path) -> Imported:
 
 def write(graph: ExecutionGraph, path: Path) -> None:
     """Write a graph as a new file with the JSON of one MLflow trace; raises as `Format.write` does."""
-    write_text(path, to_json(document_of(graph)) + "\n")
+    write_pieces(path, (to_json(document_of(graph)), "\n"))
 
 
 # --- out -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracing.files.file_kinds import OTLP
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.documents import Imported, Troubles, mapping, require_room, text_or_none, to_json, write_text
+from tracing.interchange.documents import Imported, Troubles, mapping, require_room, text_or_none, to_json, write_pieces
 from tracing.interchange.span_files import read_spans, rows_at, span_of, value_at
 from tracing.interchange.span_graphs import spans_of
 from tracing.interchange.spans import Span, trace_id_of
@@ -41,7 +41,7 @@ def read(path: Path) -> Imported:
 
 def write(graph: ExecutionGraph, path: Path) -> None:
     """Write a graph as a new file of OTLP JSON, one document in one line; raises as `Format.write` does."""
-    write_text(path, to_json(document_of(graph)) + "\n")
+    write_pieces(path, (to_json(document_of(graph)), "\n"))
 
 
 # --- out -----------------------------------------------------------------------------------------------------------
