@@ -111,12 +111,12 @@ def _spans(where: str, document: Any, troubles: Troubles) -> Iterator[Span]:
             about = {"resource": resource} | ({"scope": name} if isinstance(name, str) else {})
             for path, row in rows_at(scope, inner, "spans", troubles):
                 trace = text_or_none(value_at(row, "traceId")) or ""
-                more = {key: value for key in _KEPT if (value := value_at(row, key))}
+                more = {key: value for key in _ORIGIN_KEYS if (value := value_at(row, key))}
                 origin = {"trace_id": trace, **about, **more}
                 yield span_of(row, path, origin, troubles, attributes_of=_facts)
 
 
-_KEPT = ("kind", "links", "traceState", "flags")
+_ORIGIN_KEYS = ("kind", "links", "traceState", "flags")
 """Keys of a span that belong to its origin."""
 
 
