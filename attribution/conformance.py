@@ -26,7 +26,7 @@ from attribution.text.content import Vocabulary
 from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import settled
 from tracing.systems.suite.notebook import Notebook, notebook_conversations
 

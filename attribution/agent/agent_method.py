@@ -26,7 +26,8 @@ from attribution.history import graph_at
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.http.strict_json import last_object
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import first_problem
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.http.strict_json import last_object
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 
 if TYPE_CHECKING:
     from tracing.llm.models import ChatModel

@@ -20,7 +20,8 @@ from attribution.judging.words import Judgement, judge
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.single_flight import SingleFlight
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Question
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from attribution.survival.matching.matcher import MatcherFactory
 from attribution.text.content import Vocabulary
 from tracing.errors import ModelError
 from tracing.graph.elements import Operation
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene

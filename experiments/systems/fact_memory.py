@@ -10,7 +10,7 @@ from experiments.systems.building_blocks.fact_store import FactStore
 from experiments.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_PROMPT, Extractor
 from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, retrieve
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec

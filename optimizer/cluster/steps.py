@@ -21,7 +21,7 @@ from tracing.llm.forwarding.forwarded_access import Ask, ForwardedAccess
 from tracing.llm.forwarding.forwarded_calls import described
 from tracing.llm.forwarding.forwarded_errors import read, written
 from tracing.llm.threads import GivenUp
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import Candidate

@@ -15,7 +15,7 @@ from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
 from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.scores import Interval
 from tracing.errors import ConfigError, DataError
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.calls import answer_question, settled
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import describe

@@ -26,7 +26,7 @@ from experiments.runs.verdicts_file import write_verdicts
 from tracing.errors import DataError, RunError, TraceError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import trace, variable
+from tracing.recording.trace_context import trace, variable
 
 SURVIVAL = Header(method="survival")
 

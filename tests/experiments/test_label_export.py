@@ -18,7 +18,8 @@ from experiments.command import main
 from tracing.files.loading import load_trace
 from tracing.files.trace_file import save_trace
 from tracing.interchange import smartcomment
-from tracing.recording.recorder import operation, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace, variable
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, write_conversations
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.registry import open_system

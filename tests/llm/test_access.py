@@ -18,7 +18,8 @@ from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, Re
 from tracing.llm.access import NO_OPERATION, ModelAccess
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits, ModelSettings, Role
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 Open = Callable[..., ModelAccess]
 HELLO = [{"role": "user", "content": "hello"}]

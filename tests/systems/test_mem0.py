@@ -24,7 +24,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.serving.embedded import compact_grammar
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import Memory, MemorySystem

@@ -23,8 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tracing.conformance import require
 from tracing.errors import ModelError
-from tracing.recording.recorder import trace
 from tracing.recording.redaction import REDACTED
+from tracing.recording.trace_context import trace
 from tracing.systems.calls import build_memory, settled
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import faults_of

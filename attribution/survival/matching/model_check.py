@@ -19,7 +19,8 @@ from weakref import WeakKeyDictionary
 from attribution.constants import BELIEVED, FEWEST_TOLD, MISJUDGED
 from attribution.judging.llm_judge import LlmJudge, replied_value
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Question
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import operation, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import variable
 from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Layout, Parts, bullets

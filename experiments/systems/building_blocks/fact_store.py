@@ -13,7 +13,8 @@ from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.http.strict_json import strict_json
-from tracing.recording.recorder import operation, session, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.layouts import Parts, numbered

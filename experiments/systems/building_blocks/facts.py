@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation, operation
+from tracing.recording.trace_context import variable
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Item, Layout, Parts, numbered
 from tracing.systems.prompts import Contract, PromptSpec, render

@@ -12,7 +12,8 @@ from experiments.systems.building_blocks.choices import check_choice
 from tracing.errors import ConfigError
 from tracing.graph.execution_graph import Variable
 from tracing.llm.models import EmbeddingModel
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation, operation
+from tracing.recording.trace_context import variable
 from tracing.systems.conversations import Question
 from tracing.systems.entries import Entry, similarity
 from tracing.systems.interventions import Step, intervening

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 from experiments.systems.building_blocks.recall import as_context
 from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import operation, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Item, Layout, Parts, numbered

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import ActiveOperation
+from tracing.recording.operations import ActiveOperation
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import first_problem
 

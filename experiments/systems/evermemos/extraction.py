@@ -18,7 +18,8 @@ from experiments.systems.evermemos.prompts import (
 )
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation, operation
+from tracing.recording.trace_context import variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.layouts import bullets, numbered

@@ -10,7 +10,8 @@ from experiments.systems.building_blocks.rerank import rerank
 from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
 from experiments.systems.evermemos.prompts import QUERIES_SCHEMA, SUFFICIENCY_SCHEMA, Queries, Sufficiency
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import bullets

@@ -20,7 +20,7 @@ from experiments.systems.evermemos.prompts import PROMPTS
 from experiments.systems.evermemos.search import Documents, EpisodeSearch
 from experiments.systems.evermemos.writer import EpisodeLimits, EpisodeWriter
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.layouts import Item, Parts

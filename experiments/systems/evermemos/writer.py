@@ -20,7 +20,7 @@ from experiments.systems.evermemos.extraction import (
     write_episode,
 )
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.entries import Entry, similarity
 from tracing.systems.interventions import Change, Step, intervening

@@ -20,7 +20,7 @@ from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.prompts import Candidate
 from tracing.systems.texts import Text, noted

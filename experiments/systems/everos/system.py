@@ -14,7 +14,8 @@ from experiments.systems.everos.search import EPISODE, StoredEpisode, as_state, 
 from experiments.systems.everos.server import LIBRARY
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry, check_lengths
 from tracing.systems.interventions import Step, intervening

@@ -20,7 +20,8 @@ from experiments.systems.mem0.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
 from experiments.systems.mem0.writer import AddCall, Mem0Writer
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import variable
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.texts import variables_of
 

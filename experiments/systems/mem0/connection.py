@@ -12,7 +12,9 @@ from typing import Any, Self, TypeVar
 from experiments.systems.mem0 import library
 from tracing.errors import CallFailedError, MemtuneError, ModelError, raise_first
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import bind, current_operation, operation
+from tracing.recording.operations import operation
+from tracing.recording.recorder import current_operation
+from tracing.recording.scope import bind
 from tracing.systems.entries import Entry, check_lengths
 
 R = TypeVar("R")

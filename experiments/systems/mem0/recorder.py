@@ -20,8 +20,9 @@ from tracing.graph.elements import Variable
 from tracing.instrument.openai_calls import openai
 from tracing.instrument.patches import Instrumentation
 from tracing.recording.operations import ActiveOperation, operation
-from tracing.recording.recorder import Recorder, current_recorder, variable
+from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import excerpt
+from tracing.recording.trace_context import variable
 from tracing.systems.texts import Text, variables_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]

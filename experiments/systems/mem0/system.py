@@ -20,7 +20,8 @@ from experiments.systems.mem0.writer import DecidingWriter, Mem0Writer
 from experiments.systems.worker import in_worker
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session
 from tracing.suggestions import unknown_names
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry

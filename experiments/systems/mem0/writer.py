@@ -24,8 +24,9 @@ from experiments.systems.mem0.reply_schemas import update_schema
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import excerpt
+from tracing.recording.trace_context import variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.prompts import Candidate, render

@@ -20,7 +20,7 @@ from experiments.systems.libraries import SystemLibrary
 from tracing.errors import MemorySystemError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.entries import Entry, check_lengths
 
 LIBRARY = SystemLibrary("memori", "3.3.", "3.3.6")

@@ -15,7 +15,8 @@ from experiments.systems.memori.ingestion import PROMPTS, MemoriIngestion
 from experiments.systems.memori.library import LIBRARY, ConnectedMemori, StoredFact
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts

@@ -17,7 +17,8 @@ from experiments.systems.building_blocks.recall import as_context, given_entries
 from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, DialogueSession, Question, moment_of
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening

@@ -14,7 +14,8 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.forwarded_errors import written
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 CHATS: tuple[Role, ...] = ("task", "proposer", "judge")
 """The roles of chat models."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, Contract, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec

@@ -14,7 +14,7 @@ from tracing.conformance import Conformance
 from tracing.errors import CallFailedError, ContractError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import settled
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
