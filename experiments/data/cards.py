@@ -8,13 +8,14 @@ hash is known, the first fetch records it, and later ones are checked against it
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from experiments.data.file_download import RemoteFile
 
@@ -57,15 +58,9 @@ class Card:
         return bool(self.files or self.listing)
 
 
-def _cards() -> dict[str, Card]:
-    rows = json.loads((resources.files("experiments") / "data" / "cards.json").read_text(encoding="utf-8"))
-    return {
-        name: Card(**row | {"files": tuple(RemoteFile(**file) for file in row.get("files", ()))})
-        for name, row in rows.items()
-    }
-
-
-CARDS: Mapping[str, Card] = _cards()
+CARDS: Mapping[str, Card] = msgspec.json.decode(
+    (resources.files("experiments") / "data" / "cards.json").read_bytes(), type=dict[str, Card]
+)
 """By the names of the data sets that memtune ships, in the order of the registry."""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from experiments.data.data_settings import DataLimits, DataSettings
 from experiments.data.datasets import LOCOMO, checked, conversations_of
-from experiments.data.published.locomo import READER as LOCOMO_READER
+from experiments.data.published.locomo import reader_of
 from experiments.data.reading import Progress, Reading, omission_lines
 from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
@@ -78,8 +78,7 @@ def read_dataset(config: DataSettings, reading: Reading) -> list[Conversation]:
         DataError: the file is unusable, and what `reading` raises.
     """
     if config.dataset == LOCOMO:
-        conversations = LOCOMO_READER.read(config.data, reading, config.locomo.categories)
-        return checked(conversations, f"dataset: {LOCOMO!r}")
+        return checked(reader_of(config.locomo.categories).read(config.data, reading), f"dataset: {LOCOMO!r}")
     return conversations_of(config.dataset, config.data, reading)
 
 

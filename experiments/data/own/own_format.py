@@ -111,17 +111,12 @@ def _conversation(
         rows[0][0],
         _REMEDY,
         reading,
-        {
-            "id": name,
-            "split": next(iter(splits)) if len(splits) == 1 else None,
-            "speakers": tuple(dict.fromkeys(row.speaker for _, row in rows)),
-            "sessions": tuple(
-                DialogueSession(id=key, time=times[key], turns=tuple(session_turns))
-                for key, session_turns in sessions.items()
-            ),
-            "facts": tuple(sound),
-            "questions": questions.of(name, turn_ids, frozenset(fact.id for fact in sound)),
-        },
+        name,
+        [DialogueSession(id=key, time=times[key], turns=(*turns,)) for key, turns in sessions.items()],
+        questions.of(name, turn_ids, frozenset(fact.id for fact in sound)),
+        split=next(iter(splits)) if len(splits) == 1 else None,
+        speakers=tuple(dict.fromkeys(row.speaker for _, row in rows)),
+        facts=tuple(sound),
     )
 
 

@@ -32,16 +32,8 @@ class QuestionRow(BaseModel):
 
     def to_question(self, number: int) -> Question:
         """The same as a question; the `number` of its row makes an id where it has none."""
-        return Question(
-            id=self.id or f"{self.conversation}-q{number}",
-            question=self.question,
-            answers=self.answers,
-            kind=self.kind,
-            supersedes=self.supersedes,
-            unanswerable=self.unanswerable,
-            evidence=self.evidence,
-            fact=self.fact or None,
-        )
+        values = self.model_dump(exclude={"conversation", "id", "fact"})
+        return Question(id=self.id or f"{self.conversation}-q{number}", fact=self.fact or None, **values)
 
 
 class Questions:

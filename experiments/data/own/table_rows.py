@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,7 +14,6 @@ from pydantic.fields import FieldInfo
 from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.suggestions import unknown_key
-from tracing.systems.conversations import problems_of
 
 SEPARATOR = "|"
 """Between several values in one cell of a CSV file."""
@@ -57,21 +56,38 @@ def rows_in(folder: Path, name: str, model: type[Row], reading: Reading) -> Iter
         yield from rows_of(path, model, reading)
 
 
-def rows_of(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[str, str, Row]]:
+def rows_of(path: Path, model: type[Row], reading: Reading, remedy: str = _REMEDY) -> Iterator[tuple[str, str, Row]]:
     """The sound rows of a file, as `rows_in`: of a table if its name ends in `.csv`, else of JSON lines.
 
     Raises:
         DataError: it cannot be read.
     """
-    read = _csv_rows if path.suffix == ".csv" else _json_rows
-    yield from read(path, model, reading)
-
-
-def _csv_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[str, str, Row]]:
+    raw_rows = _csv_rows(path, model, reading) if path.suffix == ".csv" else _json_rows(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            table = csv.reader(chain((first,), file), strict=True, delimiter=_delimiter(first, model))
+        for number, raw in raw_rows:
+            try:
+                row = model.model_validate_json(raw) if isinstance(raw, str) else model.model_validate(raw)
+            except ValidationError as error:
+                reading.invalid(f"{path}:{number}", error, remedy, model)
+                continue
+            yield f"{path}:{number}", f"line {number}", row
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _csv_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[int, dict[str, str]]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        table = csv.reader(chain((first,), file), strict=True, delimiter=_delimiter(first, model))
+        try:
             header = [_column(name, model) for name in next(table, [])]
             if not _fits(path, header, model, reading):
                 return
@@ -80,25 +96,20 @@ def _csv_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[
                 cells = next(table, None)
                 if cells is None:
                     return
-                if not any(cell.strip() for cell in cells):
-                    continue
-                where, at = f"{path}:{number}", f"line {number}"
-                if len(cells) > len(header):
+                if len(cells) > len(header) and any(cell.strip() for cell in cells):
                     reading.problem(
-                        f"{where}: has {len(cells)} cells under {len(header)} columns; quote a text that has a comma"
+                        f"{path}:{number}: has {len(cells)} cells under {len(header)} columns; "
+                        "quote a text that has a comma"
                     )
                     continue
                 # An empty cell says nothing, as a key that is absent.
                 values = {key: cell for key, cell in zip(header, cells, strict=False) if cell.strip()}
-                yield from _row(where, at, values, model, reading)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); {_REMEDY}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    except csv.Error as error:
-        raise DataError(
-            f"{path}:{table.line_num}: not CSV ({error}); correct the quotes there, or write {path.stem}.jsonl"
-        ) from None
+                if values:
+                    yield number, values
+        except csv.Error as error:
+            raise DataError(
+                f"{path}:{table.line_num}: not CSV ({error}); correct the quotes there, or write {path.stem}.jsonl"
+            ) from None
 
 
 def _delimiter(header: str, model: type[BaseModel]) -> str:
@@ -133,32 +144,3 @@ def _fits(path: Path, header: list[str], model: type[BaseModel], reading: Readin
             reading.problem(f"{path}:1: {name}: the column is missing; add it, {_REMEDY}")
             sound = False
     return sound
-
-
-def _row(
-    where: str, at: str, values: Mapping[str, Any], model: type[Row], reading: Reading
-) -> Iterator[tuple[str, str, Row]]:
-    try:
-        yield where, at, model.model_validate(values)
-    except ValidationError as error:
-        for problem in problems_of(error, model):
-            reading.problem(f"{where}: {problem}; {_REMEDY}")
-
-
-def _json_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[str, str, Row]]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); {_REMEDY}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            row = model.model_validate_json(line)
-        except ValidationError as error:
-            reading.invalid(where, error, _REMEDY, model)
-            continue
-        yield where, f"line {number}", row
