@@ -65,7 +65,7 @@ def agreement_of(labels: Iterable[Label], traces: Container[str]) -> AgreementRe
         case for case, by in shared.items() if len({(_type(label), _operations(label)) for label in by.values()}) > 1
     ]
     return AgreementReport(
-        Counter(name for by in by_case.values() for name in by),
+        dict(Counter(name for by in by_case.values() for name in by)),
         len(shared),
         krippendorff_alpha([[_type(label) for label in by.values()] for by in shared.values()]),
         krippendorff_alpha([[_operations(label) for label in by.values()] for by in shared.values()]),

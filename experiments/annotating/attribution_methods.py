@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from attribution.attributor import ATTRIBUTORS, SURVIVAL, bound, checked_attribution, open_attributor
 from attribution.explanations import Explained, explained
 from experiments.annotating.labels import CaseId
-from experiments.annotating.workspace import GraphInUse, Workspace
 from experiments.runs.folder import CONFIG, TRACES
 from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
     from attribution.attributor import Attributor
+    from experiments.annotating.workspace import GraphInUse, Workspace
     from experiments.attributing.batch import Make
     from tracing.llm.access import ModelAccess
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -18,13 +18,15 @@ from attribution.cases import Case, ErrorType
 from experiments.annotating.annotator_agreement import ConsensusLabel, consensus_of
 from experiments.annotating.label_store import Label
 from experiments.annotating.labels import CaseId
-from experiments.annotating.workspace import GraphInUse, Workspace
 from experiments.runs.folder import write_whole
 from tracing.errors import ConfigError, MemtuneError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import smartcomment
 from tracing.interchange.smartcomment.file_format import KEY, NATIVE
+
+if TYPE_CHECKING:
+    from experiments.annotating.workspace import GraphInUse, Workspace
 
 ANNOTATORS = "annotators"
 """Key of an annotation beside MemTraceBench's: annotator → what they said."""

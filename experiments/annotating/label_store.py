@@ -47,7 +47,7 @@ class Label:
         restores: the revision whose assessment it gives: its own number, after an undo that of an earlier one, and 0 if
             the undo left no label.
         before: the revision that was in force before; 0 for none.
-        made: epoch seconds.
+        created: epoch seconds.
         trace_name: of the trace's file at that time.
         assessment: what it says.
     """
@@ -57,7 +57,7 @@ class Label:
     revision: int
     restores: int
     before: int
-    made: float
+    created: float
     trace_name: str
     assessment: Assessment
 

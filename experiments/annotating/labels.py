@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
 from experiments.display.terminal import one_line
 from tracing.errors import MemtuneError
+from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import redact
 from tracing.suggestions import did_you_mean
@@ -66,10 +67,14 @@ def assessment_from(request: Any, graph: ExecutionGraph) -> Assessment:
         raise LabelError("error type: is missing; choose one, or reject the verdict without one")
     if error_type is not None and error_type not in ERROR_TYPES:
         raise LabelError(f"error type: {error_type!r} is none; give one of {', '.join(ERROR_TYPES)}")
-    operations = operation_ids(_id_list(request, "operations"), graph)
+    operations = _element_ids(
+        request, "operations", graph.operations, "operation", "ran {:,} times; give the id of one execution"
+    )
     if operations and (error_type is None or error_type in OUTSIDE_THE_SYSTEM):
         raise LabelError(f"operations: {error_type or 'a rejected verdict'} names no operation; leave them out")
-    evidence = variable_ids(_id_list(request, "evidence"), graph)
+    evidence = _element_ids(
+        request, "evidence", graph.variables, "variable", "names {:,} variables; give the id of one"
+    )
     note, method = _text(request, "note", LONGEST_NOTE), _text(request, "method", LONGEST_NAME)
     return Assessment(action, error_type, operations, evidence, note, method)
 
@@ -86,55 +91,22 @@ def annotator_from(request: Any) -> str:
     return name
 
 
-def operation_ids(names: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
-    """The ids, or the names of operations that ran once, as ids.
-
-    Raises:
-        LabelError: one names no operation, or one that ran several times.
-    """
-    ids: dict[str, None] = {}
-    for name in names:
-        if name in graph.operations:
-            ids[name] = None
-            continue
-        matches = [operation.id for operation in graph.find_operations(name=name)]
-        if len(matches) > 1:
-            few = ", ".join(matches[:3])
-            raise LabelError(
-                f"operations: {name} ran {len(matches):,} times; give the id of one execution, such as {few}"
-            )
-        if not matches:
-            raise LabelError(f"operations: {_unknown(name, graph.operations, 'operation')}")
-        ids[matches[0]] = None
-    return tuple(ids)
-
-
-def variable_ids(names: Sequence[str], graph: ExecutionGraph) -> tuple[str, ...]:
-    """The ids, or the names of variables that only one has, as ids.
-
-    Raises:
-        LabelError: one names no variable, or several.
-    """
-    ids: dict[str, None] = {}
-    for name in names:
-        matches = [name] if name in graph.variables else [variable.id for variable in graph.find_variables(name=name)]
-        if len(matches) > 1:
-            raise LabelError(f"evidence: {name} names {len(matches):,} variables; give one's id, such as {matches[0]}")
-        if not matches:
-            raise LabelError(f"evidence: {_unknown(name, graph.variables, 'variable')}")
-        ids[matches[0]] = None
-    return tuple(ids)
-
-
-def _unknown(text: str, names: Any, kind: str) -> str:
-    return f"{text!r} names no {kind} of this graph{did_you_mean(text, names)}"
-
-
-def _id_list(request: Any, key: str) -> list[str]:
+def _element_ids(
+    request: Any, key: str, elements: Mapping[str, Operation] | Mapping[str, Variable], kind: str, several: str
+) -> tuple[str, ...]:
+    """The ids in a request, or names that only one element has, as ids; `several` is what is wrong with other names."""
     raw = request.get(key) or []
-    if not isinstance(raw, list) or not all(isinstance(element_id, str) for element_id in raw) or len(raw) > MOST_IDS:
+    if not isinstance(raw, list) or not all(isinstance(name, str) for name in raw) or len(raw) > MOST_IDS:
         raise LabelError(f"{key}: give a list of at most {MOST_IDS} ids")
-    return [element_id.strip() for element_id in raw if element_id.strip()]
+    ids: dict[str, None] = {}
+    for name in filter(None, map(str.strip, raw)):
+        matches = [name] if name in elements else [element.id for element in elements.values() if element.name == name]
+        if len(matches) > 1:
+            raise LabelError(f"{key}: {name} {several.format(len(matches))}, such as {', '.join(matches[:3])}")
+        if not matches:
+            raise LabelError(f"{key}: {name!r} names no {kind} of this graph{did_you_mean(name, elements)}")
+        ids[matches[0]] = None
+    return tuple(ids)
 
 
 def _text(request: Any, key: str, longest: int) -> str:

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from attribution.attributor import Attributor, GuardedAttributor
+from attribution.attributor import Attributor
 from attribution.cases import PASS_SCORE, Attribution, Case
-from attribution.failures import answers_in, complaint, judge_score, judged_cases
-from attribution.methods import survival
+from attribution.failures import answers_in, complaint, judge_score
 from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
 from experiments.annotating.labels import CaseId
 from experiments.attributing.case_sources import Source, TraceContent
+from experiments.attributing.histories import Histories
+from experiments.attributing.judged_trace import survival_in
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph
@@ -100,7 +101,8 @@ class Workspace:
         Raises:
             DataError: one cannot be read at all.
         """
-        sources = [replace(source, histories=None) for source in sources]  # each answer is listed with its own trace
+        # Each answer is listed with its own trace.
+        sources = [replace(source, histories=Histories(())) for source in sources]
         names = _names(sources)
         self.traces: dict[str, OpenedTrace] = {}
         for source, name in zip(sources, names, strict=True):
@@ -199,7 +201,7 @@ class Workspace:
                 cid, texts = CaseId(trace.id, prediction.id), (text_of(query.value), text_of(prediction.value))
                 entries[cid] = ListedCase(cid, *texts, "", (), _state_by_judge(graph, prediction.id))
         self._publish(trace, entries)
-        method = GuardedAttributor(lambda: survival(used.recording))
+        method = survival_in(used.recording)
         for cid, entry in entries.items():
             if entry.state == "wrong" and not self._stopped.is_set():
                 entries[cid] = replace(entry, verdict=method.attribute(self.case(cid)))
@@ -220,9 +222,8 @@ def _read(trace: OpenedTrace) -> GraphInUse:
         # Nothing tells which of its answers are wrong; people may.
         graph, problem = read_graph(source.path)
         content = TraceContent(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
-    judged = (*judged_cases(content.recording), *content.cases)  # of an annotated graph, some may not be annotated
-    cases = {case.prediction or case.question.id: case for case in judged}
-    return GraphInUse(content.recording, cases, content.problem)
+    # Of an annotated graph, some may not be annotated.
+    return GraphInUse(content.recording, content.judged(), content.problem)
 
 
 def _state_by_judge(graph: ExecutionGraph, prediction: str) -> State:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.attributor import checked_attribution
 from attribution.cases import Attribution, Case
-from experiments.attributing.attributions import Attributions, CaseLine, OperationLine, TraceLine, case_line
+from experiments.attributing.attributions import Attributions, CaseLine, TraceLine, case_line
 from tracing.errors import BudgetExceededError, in_one_line
 from tracing.recording.redaction import redact
 
@@ -218,10 +218,9 @@ class Batch:
 
 def _trace_line(name: str, digest: str, content: TraceContent, wrong: tuple[str, ...], *, alone: bool) -> TraceLine:
     prompts_known = content.system_known
-    operations = tuple(
-        OperationLine(name=spec.name, stage=spec.stage, prompt=spec.prompt if prompts_known else None)
-        for spec in content.recording.operations
-    )
+    operations = content.recording.operations
+    if not prompts_known:
+        operations = tuple(replace(operation, prompt=None) for operation in operations)
     return TraceLine(
         trace=name,
         digest=digest,

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.cases import Case
-from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, failed_cases
+from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, failed_cases, judged_cases
 from attribution.judging.words import METRICS, by_words, judge_reply
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
-from experiments.attributing.histories import Histories, one_history, references_in
+from experiments.attributing.histories import Histories, references_in
 from experiments.attributing.run_traces import run_traces
 from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
 from experiments.data.own.traces import chats_of
@@ -52,6 +52,11 @@ class TraceContent:
     unmatched: tuple[str, ...] = ()
     all_judged: bool = False
     system_known: bool = False
+
+    def judged(self) -> dict[str, Case]:
+        """Its judged questions by the ids of their replies, with those that its own judge called right."""
+        cases = (*judged_cases(self.recording), *self.cases)
+        return {case.prediction or case.question.id: case for case in cases}
 
 
 @dataclass(frozen=True)
@@ -98,18 +103,13 @@ class Source:
     judging: Judging | None = None
     complaint: Complaint | None = None
     feedback: tuple[tuple[str, FeedbackRow], ...] | None = None
-    histories: Histories | None = None
-
-    @cached_property
-    def others(self) -> list[Path]:
-        """The traces of its history before it, the oldest first."""
-        return self.histories.paths_before(self.path) if self.histories is not None else []
+    histories: Histories = field(default_factory=lambda: Histories(()))
 
     @cached_property
     def digest(self) -> str:
         """Start of the SHA-256 of its content, and that of the traces of its history before it."""
         content = hashlib.sha256(self.path.read_bytes())
-        for path in self.others:
+        for path in self.histories.before(self.path):
             content.update(path.read_bytes())
         return content.hexdigest()[:16]
 
@@ -128,10 +128,7 @@ class Source:
             TraceError: nothing says which of its answers are wrong.
         """
         content = self._alone(graph, problem)
-        before: list[tuple[str, ExecutionGraph]] = []
-        if self.histories is not None:
-            before, graph = self.histories.before(self.path), self.histories.with_links(self.path, graph)
-        history = one_history(graph, before)
+        history = self.histories.whole(self.path, graph)
         unknown = references_in(history)
         if unknown:
             missing = (
@@ -139,7 +136,7 @@ class Source:
                 "give that trace too, or the folder of all"
             )
             content = replace(content, problem=content.problem or missing)
-        if not before:
+        if not self.histories.before(self.path):
             return content
         name, system_known = self.path.stem, content.system_known
         dialogue = content.recording.conversation if name in self._conversations else conversation_of(history, name)

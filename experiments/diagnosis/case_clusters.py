@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from experiments.attributing.attributions import BlameLine, CaseLine
+from attribution.cases import Blame
+from experiments.attributing.attributions import CaseLine
 from experiments.display.terminal import shortened
 
 _ALIKE = 0.6
@@ -90,5 +91,5 @@ def masked(reason: str) -> str:
     return _LIST.sub("…", text)
 
 
-def _same_error(cluster: CaseCluster, blame: BlameLine) -> bool:
+def _same_error(cluster: CaseCluster, blame: Blame) -> bool:
     return (cluster.operation, cluster.error_type) == (blame.operation, blame.error_type)

@@ -12,7 +12,7 @@ from attribution.survival.matching.matcher import WORDS
 from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import run_sources
-from experiments.attributing.histories import Histories, one_history
+from experiments.attributing.histories import Histories
 from experiments.data.own.feedback import traces_in
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
@@ -88,8 +88,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
         path = (folder / trace).resolve()
         beside = histories.setdefault(path.parent, Histories(traces_in(path.parent)))
         try:
-            graph, _ = read_graph(path)
-            graph = one_history(beside.with_links(path, graph), beside.before(path))
+            graph = beside.whole(path, read_graph(path)[0])
         except TraceError:
             continue
         slices |= {case.id: slice_of(graph, case.line) for case in cases}

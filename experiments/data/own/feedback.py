@@ -179,10 +179,7 @@ def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mappin
             remedy = "name one of the traces given" if row.trace else "add it, since there is more than one trace"
             reading.problem(f"{where}: trace: {row.trace!r} fits {len(matches)} of {len(traces)} traces; {remedy}")
             continue
-        feedback = FeedbackRow(
-            trace=row.trace, right=False, question=row.question, reply=row.reply, answers=row.answers
-        )
-        complaints[matches[0]].append((where, feedback))
+        complaints[matches[0]].append((where, FeedbackRow(right=False, **row.model_dump())))
     return complaints
 
 
