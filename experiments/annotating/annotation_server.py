@@ -66,16 +66,10 @@ class AnnotationServer:
         key: str | None = None,
         annotator: str = "",
     ) -> None:
-        """Bind the port without serving yet.
+        """Bind the port without serving yet: by default 5100, or any free one if that is taken.
 
-        Args:
-            workspace: the traces.
-            store: the labels.
-            methods: those that the page may run.
-            exports: folder that an export from the page is written to.
-            port: to listen on; by default 5100, or any free one if that is taken.
-            key: the token; random unless given.
-            annotator: the name that the page begins with.
+        `exports` is the folder that an export from the page is written to, `key` the token, `annotator` the name that
+        the page begins with.
 
         Raises:
             ConfigError: the port is taken.

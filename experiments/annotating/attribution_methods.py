@@ -37,12 +37,9 @@ class Methods:
         calls: int | None,
         seconds: float,
     ) -> None:
-        """Nothing is opened yet.
+        """Nothing is opened yet; `stack` closes what will be.
 
         Args:
-            workspace: whose cases are attributed.
-            stack: closes what was opened.
-            home: where runs and caches are.
             prompts: of a run, those whose traces are open.
             access: opens the model that methods ask.
             calls: most calls that replay may make.

@@ -27,13 +27,10 @@ _MOST_SOURCES = 40
 
 @dataclass(frozen=True, slots=True)
 class CaseGraph:
-    """Columns from the messages on the left to the reply on the right.
+    """Columns of ids from the messages on the left to the reply on the right, with edges between neighbours.
 
-    Attributes:
-        titles: of the columns.
-        columns: ids of variables and operations, in turn messages, extractions, facts, updates, entries and so on.
-        edges: (from, to) between neighbours.
-        left_out: how many each column has beyond those listed.
+    Variables and operations take turns: messages, extractions, facts, updates, entries and so on. `left_out` is how
+    many each column has beyond those listed.
     """
 
     titles: tuple[str, ...]
@@ -44,13 +41,7 @@ class CaseGraph:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A message that bears on a case.
-
-    Attributes:
-        id: of its variable.
-        gold: whether it is annotated as evidence.
-        used: whether what the answer was given comes from it.
-    """
+    """A message that bears on a case: annotated as evidence (gold), or a source of what the answer was given (used)."""
 
     id: str
     gold: bool

@@ -37,14 +37,9 @@ _NAMES: Mapping[ErrorType, str] = {"JudgeError": "LLMAsAJudgeError"}
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What an export wrote.
+    """What an export wrote: a file for each labelled trace, and a line for each that could not be written.
 
-    Attributes:
-        files: one for each labelled trace.
-        cases: labels in them.
-        divided: cases left out because as many annotators name one error type as another.
-        elsewhere: labels of traces that are not open.
-        problems: traces that could not be written, one line each.
+    Cases on which as many annotators name one error type as another are `divided`, and left out.
     """
 
     files: tuple[Path, ...]

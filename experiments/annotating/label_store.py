@@ -87,11 +87,7 @@ class LabelStore:
 
     def add(self, annotator: str, case: CaseId, assessment: Assessment, *, request: str, trace_name: str = "") -> Label:
         """Append a label. A request that was taken before is not taken again: its label is given back."""
-
-        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Assessment]:
-            return (latest.revision if latest else 0) + 1, assessment
-
-        return self._append(annotator, case, request, trace_name, fill)
+        return self._append(annotator, case, assessment, request, trace_name)
 
     def undo(self, annotator: str, case: CaseId, *, request: str) -> Label:
         """Append a revision that restores what the annotator had said before the label in force.
@@ -99,14 +95,7 @@ class LabelStore:
         Raises:
             LabelError: there is no label to undo.
         """
-
-        def fill(latest: Label | None, revisions: dict[int, Label]) -> tuple[int, Assessment]:
-            if latest is None or not latest.in_force:
-                raise LabelError("undo: there is no label of yours on this case")
-            restored = revisions[latest.restores].before
-            return restored, revisions[restored].assessment if restored else _NOTHING
-
-        return self._append(annotator, case, request, "", fill)
+        return self._append(annotator, case, None, request)
 
     def history(self, annotator: str, case: CaseId) -> list[Label]:
         """All revisions of one annotator on a case, oldest first."""
@@ -129,13 +118,9 @@ class LabelStore:
         return int(last)
 
     def _append(
-        self,
-        annotator: str,
-        case: CaseId,
-        request: str,
-        trace_name: str,
-        fill: Callable[[Label | None, dict[int, Label]], tuple[int, Assessment]],
+        self, annotator: str, case: CaseId, assessment: Assessment | None, request: str, trace_name: str = ""
     ) -> Label:
+        """Append an assessment, or for None the one before that in force."""
         with self._open() as database:
             database.execute("BEGIN IMMEDIATE")
             earlier_row = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
@@ -143,17 +128,19 @@ class LabelStore:
                 return _label(earlier_row)
             revisions = {label.revision: label for label in _history(database, annotator, case)}
             latest = revisions[max(revisions)] if revisions else None
-            restores, assessment = fill(latest, revisions)
-            revision = (latest.revision if latest else 0) + 1
+            revision = restores = (latest.revision if latest else 0) + 1
+            if assessment is None:
+                if latest is None or not latest.in_force:
+                    raise LabelError("undo: there is no label of yours on this case")
+                restores = revisions[latest.restores].before
+                assessment = revisions[restores].assessment if restores else _NOTHING
             before = latest.restores if latest else 0
             row = (annotator, case.trace, case.case, revision, restores, before, self._clock(), trace_name)
             ids = json.dumps(assessment.operations), json.dumps(assessment.evidence)
-            database.execute(
-                "INSERT INTO labels (annotator, trace, case_id, revision, restores, before, made, trace_name, action, "
-                "error_type, operations, evidence, note, method, request) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (new_row,) = database.execute(
+                "INSERT INTO labels VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING *",
                 (*row, assessment.action, assessment.error_type, *ids, assessment.note, assessment.method, request),
-            )
-            new_row = database.execute("SELECT * FROM labels WHERE request = ?", (request,)).fetchone()
+            ).fetchall()
             database.execute("COMMIT")
             return _label(new_row)
 

@@ -35,15 +35,9 @@ class CaseId:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What a label says.
+    """What a label says; no error type where a verdict is only called wrong, no method without a verdict at hand.
 
-    Attributes:
-        action: how it came about.
-        error_type: what went wrong; None where a verdict is only called wrong.
-        operations: ids of the decisive operations, in the order given.
-        evidence: ids of the variables that show it.
-        note: in the annotator's words.
-        method: whose verdict was at hand; empty without one.
+    Operations are ids of the decisive ones, evidence ids of the variables that show it.
     """
 
     action: Action

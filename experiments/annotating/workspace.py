@@ -33,14 +33,9 @@ class NotReadYetError(MemtuneError):
 
 @dataclass(frozen=True, slots=True)
 class ListedCase:
-    """A question of a trace, as a list shows it.
+    """A question of a trace, as a list shows it: its accepted answers, as far as they are known, and its state.
 
-    Attributes:
-        id: of the case.
-        question, reply, kind: its texts.
-        answers: accepted ones, as far as they are known.
-        state: whether the reply was judged wrong or right; people may label it unless it is right.
-        verdict: survival's, of a wrong answer.
+    People may label it unless it is right. The verdict is survival's, of a wrong answer.
     """
 
     id: CaseId
@@ -59,16 +54,9 @@ class ListedCase:
 
 @dataclass(slots=True)
 class OpenedTrace:
-    """A trace in the list.
+    """A trace in the list: the start of the SHA-256 of its file, its name as short as it is clear, and what it has.
 
-    Attributes:
-        id: start of the SHA-256 of its file.
-        name: of its file, as short as it is clear.
-        source: where it is.
-        problem: what is wrong with it.
-        operations, variables: how many it has.
-        entries: its questions.
-        is_read: whether these are all.
+    Its questions are all there once it `is_read`.
     """
 
     id: str

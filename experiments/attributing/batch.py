@@ -60,14 +60,11 @@ class Tally:
         """The same in a sentence."""
         total = self.fresh + self.reused
         attributed = total - self.abstained - self.failed
-        answers = "1 wrong answer" if total == 1 else f"{total} wrong answers"
-        traces = "1 trace" if self.traces == 1 else f"{self.traces} traces"
+        answers, traces = _counted(total, "wrong answer"), _counted(self.traces, "trace")
         parts = [f"{answers} in {traces}: {attributed} attributed, {self.abstained} abstained from"]
         parts += [f"{self.failed} failed"] * bool(self.failed)
         parts += [f"{self.incomplete} without the model, whose calls failed"] * bool(self.incomplete)
-        parts += [f"{self.malformed} trace{'s' if self.malformed > 1 else ''} damaged or without a judge"] * bool(
-            self.malformed
-        )
+        parts += [f"{_counted(self.malformed, 'trace')} damaged or without a judge"] * bool(self.malformed)
         complaints = "1 complaint matches" if self.unmatched == 1 else f"{self.unmatched} complaints match"
         parts += [f"{complaints} no answer"] * bool(self.unmatched)
         parts += [f"{self.reused} known from before"] * bool(self.reused)
@@ -81,16 +78,15 @@ class Tally:
         return not (self.failed or self.incomplete or self.malformed or self.unmatched or self.stopped)
 
 
-class Batch:
-    """Attribute the wrong answers of traces.
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
-    Args:
-        make: sets the method up, once per trace.
-        attributions: earlier results; their cases are not attributed again, except those that failed in part or whole.
-        write: takes each result as it comes.
-        folder: the paths in the results are relative to it.
-        access: whose tokens are counted.
-        threads: cases attributed in parallel.
+
+class Batch:
+    """Attribute the wrong answers of traces, several in parallel, and write each result as it comes.
+
+    Cases in earlier `attributions` are not attributed again, except those that failed in part or whole. Paths in the
+    results are relative to `folder`. The tokens of `access` are counted.
 
     Attributes:
         tally: the outcome so far.

@@ -102,7 +102,7 @@ class Source:
     path: Path
     judging: Judging | None = None
     complaint: Complaint | None = None
-    feedback: tuple[tuple[str, FeedbackRow], ...] | None = None
+    feedback: Sequence[tuple[str, FeedbackRow]] | None = None
     histories: Histories = field(default_factory=lambda: Histories(()))
 
     @cached_property
@@ -199,11 +199,11 @@ class Source:
 
     def _by_judging(self, recording: Recording, judging: Judging, problem: str | None) -> TraceContent:
         graph, conversation = recording.graph, recording.conversation
-        replies = {}
-        for prediction in graph.find_variables(kind="prediction"):
-            session = graph.sessions.get(prediction.session or "")
-            if session is not None:
-                replies[session.name] = prediction
+        replies = {
+            graph.sessions[prediction.session].name: prediction
+            for prediction in graph.find_variables(kind="prediction")
+            if prediction.session in graph.sessions
+        }
         cases = []
         for question in conversation.questions:
             reply = replies.get(question.id)
@@ -246,7 +246,9 @@ def sources_of(
         DataError, RunError: a name is unknown, a complaint does not say which trace it is about, or a row of feedback
             is invalid.
     """
-    by_data = None if data is None else _judging_by(data)
+    from experiments.data.datasets import JSONL, conversations_of
+
+    by_data = None if data is None else Judging(_by_file(conversations_of(JSONL, data)))
     log = complaints.resolve() if complaints is not None else None
     runs: dict[Path, Judging | None] = {}
     sources: dict[Path, Source] = {}
@@ -261,16 +263,13 @@ def sources_of(
             chosen = [judged_source(path)]
             beside[path.resolve()] = path
         elif path.is_dir() and not (path / CONFIG).is_file():
-            feedback = Feedback(path, Reading()) if has_feedback(path) else None
             files = [file for file in traces_in(path) if file.resolve() != log and not is_attributions(file)]
             beside |= {file.resolve(): file for file in files}
-            if feedback is None:
-                chosen = [judged_source(file) for file in files]
-            else:
+            chosen = [judged_source(file) for file in files]
+            if has_feedback(path):
+                feedback = Feedback(path, Reading())
                 feedback.unknown(files)
-                chosen = [
-                    replace(judged_source(file), feedback=rows) for file in files if (rows := tuple(feedback.on(file)))
-                ]
+                chosen = [replace(source, feedback=rows) for source in chosen if (rows := feedback.on(source.path))]
         else:
             chosen = run_sources(RunFolder.find(home, name, finished=True), traces_of)
         if not chosen:
@@ -280,18 +279,11 @@ def sources_of(
     sources = {key: replace(source, histories=histories) for key, source in sources.items()}
     if complaints is not None:
         by_trace = complaints_in(complaints, [source.path for source in sources.values()], Reading())
-        return [
-            replace(source, feedback=tuple(by_trace[source.path]))
-            for source in sources.values()
-            if source.path in by_trace
-        ]
+        chosen = [source for source in sources.values() if source.path in by_trace]
+        return [replace(source, feedback=by_trace[source.path]) for source in chosen]
     if complaint is None:
         return list(sources.values())
-    matches = (
-        list(sources.values())
-        if len(sources) == 1
-        else [source for source in sources.values() if complaint.is_in(source.path)]
-    )
+    matches = [source for source in sources.values() if len(sources) == 1 or complaint.is_in(source.path)]
     if len(matches) != 1:
         raise DataError(
             f"{', '.join(names)}: {len(matches)} of {len(sources)} traces have an answer to {complaint.question!r}; "
@@ -325,14 +317,8 @@ def _judging_of(folder: RunFolder) -> Judging:
     config = load_config(str(folder.path / CONFIG))
     splits = load_dataset(config).splits.named()
     conversations = [conversation for group in splits.values() for conversation in group]
-    metric = by_words(config.metric)
-    system = open_system(config.system, config.system_settings)
-    return Judging(
-        _by_file(conversations),
-        metric,
-        tuple(system.operations),
-        read_verdicts(folder),
-    )
+    operations = tuple(open_system(config.system, config.system_settings).operations)
+    return Judging(_by_file(conversations), by_words(config.metric), operations, read_verdicts(folder))
 
 
 def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | None:
@@ -346,12 +332,6 @@ def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | N
         except MemtuneError:
             runs[folder] = None
     return runs[folder]
-
-
-def _judging_by(data: Path) -> Judging:
-    from experiments.data.datasets import JSONL, conversations_of
-
-    return Judging(_by_file(conversations_of(JSONL, data)))
 
 
 def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:

@@ -16,10 +16,6 @@ def judged_in(graph: ExecutionGraph, path: Path) -> list[tuple[Case, Attribution
     """The judged questions of a trace, each wrong one attributed by `survival`; none if nothing judged it.
 
     Questions and gold answers are those of the run in whose folder the trace is, of its annotations, or of its judge.
-
-    Args:
-        graph: of the trace.
-        path: of its file.
     """
     try:
         content = trace_source(path).read_in(graph, None)

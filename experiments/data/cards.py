@@ -67,10 +67,6 @@ CARDS: Mapping[str, Card] = msgspec.json.decode(
 def files_of(card: Card, folder: Path) -> Sequence[RemoteFile]:
     """The files of a data set at its home, or at the mirror of the hub in $HF_ENDPOINT.
 
-    Args:
-        card: of the data set.
-        folder: where its files, and a listing of them, are kept.
-
     Raises:
         DataError: the home has to be asked for a listing, and does not answer.
     """

@@ -76,14 +76,7 @@ def _file(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DataCheck:
-    """What a check found.
-
-    Attributes:
-        problems: each on one line, with file, line or key, and remedy.
-        notes: what is no error, but keeps the data from being used in a run, or was left out.
-        conversations: how many could be read.
-        questions: how many these have.
-    """
+    """Problems with file, line or key, and remedy; notes on what is left out or keeps the data from use; and counts."""
 
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -124,17 +117,7 @@ def problems_of_dataset(name: str, path: Path, progress: Progress | None = None)
 
 def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     """In which languages the default metric may call right replies wrong."""
-    texts = {
-        conversation.id: [
-            text for question in conversation.questions for text in (question.question, *question.answers)
-        ]
-        for conversation in conversations
-    }
-    unread = [
-        conversation.id
-        for conversation in conversations
-        if texts[conversation.id] and not is_read((*texts[conversation.id], *_first_texts(conversation)))
-    ]
+    unread = [conversation.id for conversation in conversations if not is_read(_texts(conversation))]
     if not unread:
         return []
     ids = ", ".join(unread[:_MOST_IDS]) + ", …" * (len(unread) > _MOST_IDS)
@@ -146,8 +129,10 @@ def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     ]
 
 
-def _first_texts(conversation: Conversation) -> list[str]:
-    return [turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE)]
+def _texts(conversation: Conversation) -> tuple[str, ...]:
+    """Those of its questions and first turns; none without questions."""
+    texts = [text for question in conversation.questions for text in (question.question, *question.answers)]
+    return (*texts, *(turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE))) if texts else ()
 
 
 def _for_runs(conversations: list[Conversation], path: Path) -> list[str]:

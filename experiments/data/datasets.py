@@ -120,9 +120,6 @@ def checked(conversations: Iterable[object], where: str) -> list[Conversation]:
 
 def sample(path: Path | None) -> list[Conversation]:
     """The bundled sample."""
-    return [conversation for name in ("train", "validation", "test", "sealed") for conversation in _bundled(name)]
-
-
-def _bundled(name: str) -> list[Conversation]:
-    with resources.as_file(resources.files("experiments") / "sample" / f"{name}.jsonl") as path:
-        return read_conversations(path)
+    with resources.as_file(resources.files("experiments") / "sample") as folder:
+        files = [folder / f"{name}.jsonl" for name in ("train", "validation", "test", "sealed")]
+        return [conversation for file in files for conversation in read_conversations(file)]

@@ -96,6 +96,10 @@ def omission_lines(left_out: Mapping[str, int]) -> list[str]:
 
 
 Read = Callable[[Path, Reading], Iterable[Conversation]]
+"""Gives the conversations of a file or folder.
+
+Problems, which name file, line or key, and remedy, go to the `Reading`; a `DataError` is for what is unreadable.
+"""
 
 
 @runtime_checkable
@@ -109,12 +113,7 @@ class Reports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """A data set that is read from a file or folder.
-
-    Attributes:
-        name: of the data set, for messages.
-        reads: gives the conversations of a path.
-    """
+    """A data set that is read from a file or folder; problems name it."""
 
     name: str
     reads: Read
@@ -180,14 +179,9 @@ class Ids:
         self._seen: dict[tuple[str, str], str] = {}
 
     def new(self, kind: str, name: str, key: str, at: str, where: str) -> bool:
-        """Whether no other `kind` has this id; one that has is reported.
+        """Whether no other `kind` (`conversation` or `question`) has this id; one that has is reported.
 
-        Args:
-            kind: `conversation` or `question`.
-            name: the id.
-            key: key that gives it, for the message.
-            at: its place as others are to be told, such as `line 3`.
-            where: file with the line or place.
+        The message names the `key` that gives the id, `where` it is, and the place `at` which the other one is.
         """
         first = self._seen.setdefault((kind, name), at)
         if first != at:

@@ -23,13 +23,9 @@ _LIST = re.compile(r"…(?:(?:,| and| or)? …)+")
 
 @dataclass(frozen=True, slots=True)
 class CaseCluster:
-    """A way in which several failures went wrong.
+    """A way in which several failures went wrong, the surest first; `words` has `…` for what differs between them.
 
-    Attributes:
-        operation, error_type: of their main blames.
-        words: how it went wrong, with `…` for what differs from case to case.
-        cases: the failures, the surest first.
-        alone: whether all failures that were attributed have this operation and error type.
+    It is `alone` if all failures that were attributed have this operation and error type.
     """
 
     operation: str

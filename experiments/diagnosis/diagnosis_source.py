@@ -36,12 +36,8 @@ def diagnosis_of(
 ) -> tuple[Diagnosis, Path]:
     """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
 
-    Args:
-        source: an attributions file, or a run by its id, `latest` (finished) or folder.
-        home: where runs are kept.
-        prompts: for a run, whose failures: those of `seed`, `champion` or `all` candidates.
-        ladder: file of an oracle ladder.
-        progress: of the attribution of a run.
+    The source is an attributions file, or a run by its id, `latest` (finished) or folder; of a run, `prompts` says
+    whose failures: those of `seed`, `champion` or `all` candidates.
 
     Raises:
         DataError, RunError: the source cannot be read.

@@ -48,14 +48,7 @@ class FeedbackRow(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """An answer that a trace records.
-
-    Attributes:
-        id: of the question; no other answer of the trace has it.
-        name: of the question in the trace, which others may share.
-        question: as it was asked.
-        reply: as it was given.
-    """
+    """An answer that a trace records, with its own id, and the name of the question there, which others may share."""
 
     id: str
     name: str
@@ -64,12 +57,7 @@ class RecordedAnswer:
 
 
 class Feedback:
-    """The feedback in a folder, by trace.
-
-    Args:
-        folder: of the traces.
-        reading: receives the problems of its rows.
-    """
+    """The feedback in a folder of traces, by trace; `reading` receives the problems of its rows."""
 
     def __init__(self, folder: Path, reading: Reading) -> None:
         self._folder, self._reading = folder, reading
@@ -140,14 +128,9 @@ def _name_of(trace: Path, folder: Path) -> str:
 
 
 class ComplaintRow(BaseModel):
-    """One complaint.
+    """One complaint: as `FeedbackRow`, but its question must be there, and its trace may be left out if there is one.
 
-    Attributes:
-        question: as it was asked.
-        reply: the wrong answer, as it was given; may be left out where the question has one reply.
-        answers: what would have been right; empty if nobody said.
-        trace: the trace file: its path, relative to the log's folder, or its name, with or without its ending; may be
-            left out where there is one trace.
+    The trace is a path relative to the log's folder, or a name with or without its ending.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -159,12 +142,7 @@ class ComplaintRow(BaseModel):
 
 
 def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mapping[Path, list[tuple[str, FeedbackRow]]]:
-    """The complaints of a log by the trace that they are about, each with its place.
-
-    Args:
-        log: a file whose name ends in `.csv` or `.jsonl`.
-        traces: those that complaints may be about.
-        reading: receives the problems of rows.
+    """The complaints of a log (`.csv` or `.jsonl`) by the trace of these that they are about, each with its place.
 
     Raises:
         DataError: the file cannot be read, or is something else.

@@ -68,11 +68,7 @@ class _Chat(Layout):
 
 
 def read_openai_chats(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """One conversation of each export: a file, or the files `conversations*.json` of each folder in and under `path`.
-
-    Raises:
-        DataError: there is none, or a file cannot be read.
-    """
+    """One conversation of each export: a file, or the files `conversations*.json` of a folder in and under `path`."""
     exports: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(path.rglob(_FILES)) if path.is_dir() else [path]:
         inside = file.parent.relative_to(path).as_posix() if path.is_dir() else "."

@@ -101,11 +101,7 @@ def _as_chat(raw: Any) -> Any:
 
 
 def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The chats of a file, or of all `.json` and `.jsonl` files in a folder; empty ones are left out.
-
-    Raises:
-        DataError: there is none, or a file cannot be read.
-    """
+    """The chats of a file, or of all `.json` and `.jsonl` files in a folder; empty ones are left out."""
     files = sorted(entry for entry in path.iterdir() if _is_export(entry)) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no .json or .jsonl file; {_EXPECTED}")

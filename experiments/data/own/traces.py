@@ -40,13 +40,7 @@ _REMEDY = "see docs/data-format.md"
 
 @dataclass(frozen=True, slots=True)
 class TracedChat:
-    """A dialogue of a trace.
-
-    Attributes:
-        conversation: the dialogue, without questions.
-        answers: those recorded in it.
-        question_turns: by the id of an answer, the turns that are the question and the reply themselves.
-    """
+    """A dialogue of a trace, without questions, with its answers, and by their ids the turns that ask and give them."""
 
     conversation: Conversation
     answers: tuple[RecordedAnswer, ...]
@@ -111,11 +105,7 @@ def _chat(name: str, exchanges: Sequence[Exchange]) -> TracedChat:
 
 
 def read_traces(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The conversations of the traces in a folder that have an answer with known truth.
-
-    Raises:
-        DataError: the folder has no feedback, or a row of it is invalid, or a trace cannot be read.
-    """
+    """The conversations of the traces in a folder that have an answer with known truth."""
     if not has_feedback(path):
         reading.problem(f"{path}: has no {FEEDBACK}.csv or {FEEDBACK}.jsonl; write which answers were right, {_REMEDY}")
         return

@@ -54,11 +54,7 @@ _PROBES = TypeAdapter(dict[str, tuple[_Probe, ...]])
 
 
 def read_beam(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The chats in a folder of BEAM: a chat's own folder, or one that holds several.
-
-    Raises:
-        DataError: there is none, or a file cannot be read.
-    """
+    """The chats in a folder of BEAM: a chat's own folder, or one that holds several."""
     folders = sorted({file.parent.parent for file in path.rglob(str(_QUESTIONS))}, key=_by_number)
     if not folders:
         reading.problem(f"{path}: holds no chat with {_QUESTIONS}; {_EXPECTED}")

@@ -58,11 +58,7 @@ _TURN_ID = re.compile(r"D:?(\d+):(\d+)")
 
 
 def read_locomo(path: Path, reading: Reading, categories: Collection[int] = USUAL) -> Iterator[Conversation]:
-    """The conversations of a LoCoMo file with the questions of `categories`.
-
-    Raises:
-        DataError: the file is missing, is not JSON, or does not have LoCoMo's layout; names file, key and remedy.
-    """
+    """The conversations of a LoCoMo file with the questions of `categories`."""
     ids = Ids(reading)
     is_empty = True
     for where, sample in json_rows(path, _Sample, reading, _EXPECTED):

@@ -43,11 +43,7 @@ class _Instance(Layout):
 
 
 def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The conversations of a LongMemEval file (`_s`, `_m` or oracle), one a question, as they are read.
-
-    Raises:
-        DataError: the file cannot be read, or is not in LongMemEval's layout.
-    """
+    """The conversations of a LongMemEval file (`_s`, `_m` or oracle), one a question, as they are read."""
     ids = Ids(reading)
     is_empty = True
     for where, row in json_rows(path, _Instance, reading, _EXPECTED):

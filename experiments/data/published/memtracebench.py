@@ -49,11 +49,7 @@ _LISTED = TypeAdapter(list[_Entry])
 
 
 def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
-    """The folder of the suite; missing files are downloaded, and a stopped download is continued.
-
-    Args:
-        home: its folder `data` holds the suite.
-        progress: called with a phase, what is done of it and its total.
+    """The folder of the suite in a home; missing files are downloaded, and a stopped download is continued.
 
     Raises:
         DataError: the hub does not answer, or sends something else.
@@ -63,7 +59,7 @@ def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
     for count, file in enumerate(files):
         progress(f"download of {NAME}", count, len(files))
         if not is_here(file, folder):
-            fetch(file, folder, otherwise=_ELSEWHERE, arrived=_ignored)
+            fetch(file, folder, otherwise=_ELSEWHERE, arrived=lambda name, received, total: None)
     return folder
 
 
@@ -85,10 +81,6 @@ def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     new.write_bytes(listed)
     new.replace(listing)
     return files
-
-
-def _ignored(name: str, received: int, total: int) -> None:
-    """The suite counts files, not bytes."""
 
 
 def _files(listed: bytes, where: str) -> tuple[RemoteFile, ...]:
@@ -119,11 +111,7 @@ def _inside(path: str) -> bool:
 
 
 def read_labelled(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """A conversation of each annotated graph in a file or folder, with one question for each label.
-
-    Raises:
-        DataError: there is none, or one cannot be read.
-    """
+    """A conversation of each annotated graph in a file or folder, with one question for each label."""
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no graph; {_REMEDY}")

@@ -72,11 +72,7 @@ _PERSONA = TypeAdapter(_Persona)
 
 
 def read_realmem(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The projects of a RealMem file, or of all such files in a folder.
-
-    Raises:
-        DataError: there is none, or one cannot be read.
-    """
+    """The projects of a RealMem file, or of all such files in a folder."""
     files = sorted(path.glob("*_dialogues*.json")) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no file *_dialogues_*.json; {_EXPECTED}")
