@@ -19,8 +19,15 @@ from attribution.cases import OUTSIDE_THE_SYSTEM
 from experiments.annotating.annotator_agreement import agreement_of
 from experiments.annotating.attribution_methods import Methods
 from experiments.annotating.label_export import export
-from experiments.annotating.label_store import Label, LabelStore
-from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, assessment_from
+from experiments.annotating.labels import (
+    ERROR_TYPES,
+    CaseId,
+    Label,
+    LabelError,
+    LabelStore,
+    annotator_from,
+    assessment_from,
+)
 from experiments.annotating.page_content import (
     element,
     safe,

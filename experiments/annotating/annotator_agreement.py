@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from attribution.cases import ErrorType
-from experiments.annotating.label_store import Label
-from experiments.annotating.labels import CaseId
+from experiments.annotating.labels import CaseId, Label
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from attribution.cases import Case, ErrorType
 from experiments.annotating.annotator_agreement import ConsensusLabel, consensus_of
-from experiments.annotating.label_store import Label
-from experiments.annotating.labels import CaseId
+from experiments.annotating.labels import CaseId, Label
 from experiments.runs.folder import write_whole
 from tracing.errors import ConfigError, MemtuneError
 from tracing.graph.elements import Variable

@@ -10,8 +10,7 @@ from attribution.cases import Blame
 from attribution.explanations import Explained
 from attribution.recordings import Recording
 from experiments.annotating.case_graph import CaseGraphs
-from experiments.annotating.label_store import Label
-from experiments.annotating.labels import CaseId
+from experiments.annotating.labels import CaseId, Label
 from experiments.display.terminal import visible
 from experiments.reports.run_report import diff
 from tracing.errors import TraceError

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field
 
 from experiments.data.json_rows import Layout, json_rows
-from experiments.data.own.question_table import Questions
+from experiments.data.own.table_rows import Questions
 from experiments.data.reading import FileReader, Reading, build_conversation
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.data.own.question_table import QUESTIONS, Questions
-from experiments.data.own.table_rows import rows_in
+from experiments.data.own.table_rows import QUESTIONS, Questions, rows_in
 from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn, read_conversations
 
