@@ -17,9 +17,9 @@ from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
 from experiments.attributing.histories import Histories, references_in
 from experiments.attributing.run_traces import run_traces
+from experiments.data.dataset_reader import Reading
 from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
 from experiments.data.own.traces import chats_of
-from experiments.data.reading import Reading
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from experiments.runs.verdicts_file import Verdicts, read_verdicts

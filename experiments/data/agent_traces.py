@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from experiments.data.own.table_rows import rows_of
-from experiments.data.reading import Reading
+from experiments.data.dataset_reader import Reading
+from experiments.data.own.tables import rows_of
 from experiments.systems.trace_memory.turn_events import events_of_turn
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Split

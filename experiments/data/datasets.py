@@ -15,8 +15,8 @@ from typing import Literal, Protocol, cast
 
 import msgspec
 
+from experiments.data.dataset_reader import Reading, Reports
 from experiments.data.file_download import RemoteFile
-from experiments.data.reading import Reading, Reports
 from tracing.errors import DataError, MemtuneError, in_one_line
 from tracing.files.loading import collector_paused
 from tracing.plugins import PluginRegistry

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from experiments.data.reading import Reading
+from experiments.data.dataset_reader import Reading
 from tracing.errors import DataError
 
 _EVERY = 1 << 22

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from experiments.data.data_settings import DataLimits, DataSettings
+from experiments.data.dataset_reader import Progress, Reading, omission_lines
 from experiments.data.datasets import LOCOMO, checked, conversations_of
 from experiments.data.published.locomo import reader_of
-from experiments.data.reading import Progress, Reading, omission_lines
 from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Question

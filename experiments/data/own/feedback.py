@@ -15,8 +15,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from attribution.failures import same_text
-from experiments.data.own.table_rows import OptionalText, TextList, rows_in, rows_of
-from experiments.data.reading import Reading
+from experiments.data.dataset_reader import Reading
+from experiments.data.own.tables import OptionalText, TextList, rows_in, rows_of
 from tracing.errors import DataError
 from tracing.files.file_kinds import likeness
 

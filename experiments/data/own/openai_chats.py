@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import Field
 
+from experiments.data.dataset_reader import FileReader, Reading, build_conversation
 from experiments.data.json_rows import Layout, json_rows
-from experiments.data.own.table_rows import Questions
-from experiments.data.reading import FileReader, Reading, build_conversation
+from experiments.data.own.tables import Questions
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 

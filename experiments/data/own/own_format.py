@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.data.own.table_rows import QUESTIONS, Questions, rows_in
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
+from experiments.data.own.tables import QUESTIONS, Questions, rows_in
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn, read_conversations
 
 CSV = "csv"

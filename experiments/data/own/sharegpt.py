@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import AliasChoices, Field, model_validator
 
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
 from experiments.data.json_rows import Layout, json_rows
-from experiments.data.own.table_rows import QUESTIONS, Questions
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
+from experiments.data.own.tables import QUESTIONS, Questions
 from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
 from tracing.systems.conversations import Conversation, DialogueSession, Turn

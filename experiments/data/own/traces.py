@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from attribution.failures import answers_in
 from attribution.recordings import conversation_of
 from attribution.text.content import text_of
+from experiments.data.dataset_reader import FileReader, Ids, Reading
 from experiments.data.own.feedback import (
     FEEDBACK,
     Feedback,
@@ -26,7 +27,6 @@ from experiments.data.own.feedback import (
     traces_in,
 )
 from experiments.data.own.span_chats import Exchange, exchanges_in
-from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import TraceError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph

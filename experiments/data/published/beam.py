@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from experiments.data.dataset_reader import FileReader, Reading, build_conversation
 from experiments.data.json_rows import Layout, read_document
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 BEAM = "beam"

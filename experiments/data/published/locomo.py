@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
 from experiments.data.json_rows import Layout, json_rows
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pydantic import Field
 
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
 from experiments.data.json_rows import Layout, json_rows
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 LONGMEMEVAL = "longmemeval"

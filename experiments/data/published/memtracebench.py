@@ -15,8 +15,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from attribution.failures import case_of
 from attribution.recordings import recording_of
+from experiments.data.dataset_reader import FileReader, Ids, Reading
 from experiments.data.file_download import RemoteFile, fetch, http_response, is_here
-from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import DataError, TraceError
 from tracing.interchange import smartcomment
 from tracing.llm.serving.weights import hub_address

@@ -21,8 +21,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
 from experiments.data.json_rows import Layout, read_document
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Question, Turn
 
 REALMEM = "realmem"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from experiments.data.reading import Ids, Reading
+from experiments.data.dataset_reader import Ids, Reading
 from tracing.errors import DataError
 from tracing.suggestions import unknown_key
 from tracing.systems.conversations import Question
