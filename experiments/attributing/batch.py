@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,13 +136,15 @@ class Batch:
         """The cases of a trace that are still to be attributed."""
         tally, name = self.tally, os.path.relpath(source.path, self._folder)
         tally.traces += 1
+        digest = ""
         try:
-            digest, content = source.digest, source.read()
+            digest = source.digest
+            content = source.read()
         except Exception as error:  # whatever a damaged file brings about
             if source.complaint is not None:
                 raise  # the only one there is, and most likely misquoted
             tally.malformed += 1
-            self._write(TraceLine(trace=name, digest=_digest(source), problem=in_one_line(error)))
+            self._write(TraceLine(trace=name, digest=digest, problem=in_one_line(error)))
             return
         wrong = [case for case in content.cases if not case.passed]
         keys = tuple(redact(case.prediction or case.question.id) for case in wrong)
@@ -160,14 +163,11 @@ class Batch:
                 tally.abstained += line.abstained is not None
                 continue
             if method is None:
-                method = self._set_up(content)
-            yield lambda case=case, method=method: self._attribute(name, case, method)  # type: ignore[misc]
-
-    def _set_up(self, content: TraceContent) -> Attributor | Exception:
-        try:
-            return self._make(content.recording)
-        except Exception as error:  # the fault of one graph, told with each of its cases
-            return error
+                try:
+                    method = self._make(content.recording)
+                except Exception as error:  # the fault of one graph, told with each of its cases
+                    method = error
+            yield partial(self._attribute, name, case, method)
 
     def _attribute(self, name: str, case: Case, method: Attributor | Exception) -> CaseLine | None:
         """The line of one case; None where the work was stopped."""
@@ -229,10 +229,3 @@ def _trace_line(name: str, digest: str, content: TraceContent, wrong: tuple[str,
         prompts_known=prompts_known,
         problem=content.problem,
     )
-
-
-def _digest(source: Source) -> str:
-    try:
-        return source.digest
-    except OSError:
-        return ""

@@ -100,7 +100,7 @@ class Source:
     """
 
     path: Path
-    judging: Judging | None = None
+    judging: Judging = field(default_factory=lambda: Judging({}))
     complaint: Complaint | None = None
     feedback: Sequence[tuple[str, FeedbackRow]] | None = None
     histories: Histories = field(default_factory=lambda: Histories(()))
@@ -138,67 +138,45 @@ class Source:
             content = replace(content, problem=content.problem or missing)
         if not self.histories.before(self.path):
             return content
-        name, system_known = self.path.stem, content.system_known
-        dialogue = content.recording.conversation if name in self._conversations else conversation_of(history, name)
-        operations = content.recording.operations if system_known else operations_of(history)
+        name = self.path.stem
+        dialogue = self.judging.conversations.get(name) or conversation_of(history, name)
+        operations = content.recording.operations if content.system_known else operations_of(history)
         return replace(content, recording=Recording(history, dialogue, operations))
-
-    @property
-    def _conversations(self) -> Mapping[str, Conversation]:
-        return self.judging.conversations if self.judging is not None else {}
 
     def _alone(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         name = self.path.stem
-        conversation = self._conversations.get(name)
-        operations = self.judging.operations if self.judging is not None and conversation is not None else ()
-        recording = Recording(graph, conversation or conversation_of(graph, name), operations or operations_of(graph))
+        dialogue = self.judging.conversations.get(name)
+        operations = self.judging.operations if dialogue is not None else ()
+        recording = Recording(graph, dialogue or conversation_of(graph, name), operations or operations_of(graph))
         if self.complaint is not None:
             wrong = complaint(recording, self.complaint.question, self.complaint.reply, self.complaint.right)
-            return TraceContent(recording, (wrong,), problem, system_known=bool(operations))
-        if self.feedback is not None:
-            return self._by_feedback(recording, self.feedback, problem, system_known=bool(operations))
-        if self.judging is not None and conversation is not None:
-            return self._by_judging(recording, self.judging, problem)
+            content = TraceContent(recording, (wrong,), problem)
+        elif self.feedback is not None:
+            content = _by_feedback(recording, self.feedback, problem)
+        elif dialogue is not None:
+            content = self._by_judging(recording, problem)
+        else:
+            content = self._by_itself(recording, problem)
+        return replace(content, system_known=bool(operations))
+
+    def _by_itself(self, recording: Recording, problem: str | None) -> TraceContent:
+        """What its annotations or its own judge call wrong."""
         doubts: list[str] = []
         cases = _annotated(recording, doubts.append) or failed_cases(recording, doubts.append)
         if doubts and problem is None:
             more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
             problem = f"{self.path}: {doubts[0]}{more}"
-        if not cases and not any(variable.kind == "judge_score" for variable in graph.variables.values()):
-            missing = answer_missing(graph)
+        if not cases and not any(variable.kind == "judge_score" for variable in recording.graph.variables.values()):
+            missing = answer_missing(recording.graph)
             if problem is None and missing is not None:
                 raise TraceError(f"{self.path}: {missing}")
             why = problem or f"{self.path}: no judge and no annotation tells which of its answers are wrong"
-            raise TraceError(f"{why}; give a run, or --data with the questions of conversation {name}")
+            raise TraceError(f"{why}; give a run, or --data with the questions of conversation {self.path.stem}")
         return TraceContent(recording, tuple(cases), problem)
 
-    def _by_feedback(
-        self,
-        recording: Recording,
-        feedback: Sequence[tuple[str, FeedbackRow]],
-        problem: str | None,
-        *,
-        system_known: bool,
-    ) -> TraceContent:
-        """The answers that users said are wrong."""
-        chats, _ = chats_of(recording.graph, recording.conversation.id)
-        answers = [answer for chat in chats for answer in chat.answers]
-        unrecorded = None if answers else answer_missing(recording.graph)
-        cases, unmatched = [], []
-        for where, row in feedback:
-            answer = matching_answer(row, answers)
-            try:
-                if isinstance(answer, str):
-                    raise TraceError(unrecorded or answer)
-                if not row.right:
-                    cases.append(complaint(recording, answer.question, answer.reply or NO_REPLY, row.answers))
-            except TraceError as error:  # of one row; the others go on
-                unmatched.append(f"{where}: {error}")
-        problem = "\n".join(filter(None, (problem, *unmatched))) or None
-        return TraceContent(recording, tuple(cases), problem, tuple(unmatched), system_known=system_known)
-
-    def _by_judging(self, recording: Recording, judging: Judging, problem: str | None) -> TraceContent:
-        graph, conversation = recording.graph, recording.conversation
+    def _by_judging(self, recording: Recording, problem: str | None) -> TraceContent:
+        """What the judge of its data set calls right or wrong."""
+        graph, conversation, judging = recording.graph, recording.conversation, self.judging
         replies = {
             graph.sessions[prediction.session].name: prediction
             for prediction in graph.find_variables(kind="prediction")
@@ -216,7 +194,28 @@ class Source:
         missing = len(conversation.questions) - len(cases)
         if missing and problem is None:
             problem = f"{self.path}: {missing} of {len(conversation.questions)} questions have no answer in it"
-        return TraceContent(recording, tuple(cases), problem, all_judged=True, system_known=bool(judging.operations))
+        return TraceContent(recording, tuple(cases), problem, all_judged=True)
+
+
+def _by_feedback(
+    recording: Recording, feedback: Sequence[tuple[str, FeedbackRow]], problem: str | None
+) -> TraceContent:
+    """The answers that users said are wrong."""
+    chats, _ = chats_of(recording.graph, recording.conversation.id)
+    answers = [answer for chat in chats for answer in chat.answers]
+    unrecorded = None if answers else answer_missing(recording.graph)
+    cases, unmatched = [], []
+    for where, row in feedback:
+        answer = matching_answer(row, answers)
+        try:
+            if isinstance(answer, str):
+                raise TraceError(unrecorded or answer)
+            if not row.right:
+                cases.append(complaint(recording, answer.question, answer.reply or NO_REPLY, row.answers))
+        except TraceError as error:  # of one row; the others go on
+            unmatched.append(f"{where}: {error}")
+    problem = "\n".join(filter(None, (problem, *unmatched))) or None
+    return TraceContent(recording, tuple(cases), problem, tuple(unmatched))
 
 
 def sources_of(
@@ -250,7 +249,7 @@ def sources_of(
 
     by_data = None if data is None else Judging(_by_file(conversations_of(JSONL, data)))
     log = complaints.resolve() if complaints is not None else None
-    runs: dict[Path, Judging | None] = {}
+    runs: dict[Path, Judging] = {}
     sources: dict[Path, Source] = {}
     beside: dict[Path, Path] = {}
 
@@ -321,16 +320,16 @@ def _judging_of(folder: RunFolder) -> Judging:
     return Judging(_by_file(conversations), by_words(config.metric), operations, read_verdicts(folder))
 
 
-def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | None:
-    """By the run whose folder a trace is in; None if there is none. `runs` are those seen before."""
+def _judging_around(path: Path, runs: dict[Path, Judging]) -> Judging:
+    """By the run whose folder a trace is in, if there is one. `runs` are those seen before."""
     folder = path.parent.parent.parent
     if path.parent.parent.name != TRACES or not (folder / CONFIG).is_file():
-        return None
+        return Judging({})
     if folder not in runs:
         try:
             runs[folder] = _judging_of(RunFolder(folder))
         except MemtuneError:
-            runs[folder] = None
+            runs[folder] = Judging({})
     return runs[folder]
 
 
