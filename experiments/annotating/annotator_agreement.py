@@ -84,11 +84,7 @@ def _pair(first: str, second: str, shared: Iterable[Mapping[str, Label]]) -> Pai
 
 
 def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
-    """Agreement of two annotators beyond chance (Cohen 1960); None if chance alone explains everything.
-
-    Args:
-        pairs: for each case, what the one and the other said.
-    """
+    """Agreement of two annotators of each case beyond chance (Cohen 1960); None if chance explains everything."""
     if not pairs:
         return None
     n = len(pairs)
@@ -99,13 +95,10 @@ def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
 
 
 def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
-    """Krippendorff's alpha for nominal values of any number of annotators, some of which may be missing.
+    """Krippendorff's alpha of each case's nominal values, by any number of annotators, some of whom may be absent.
 
     Computed from coincidences as in Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section C; None
     where all values are the same or no case has two.
-
-    Args:
-        units: for each case, the values that it was given, in any order.
     """
     pairable = [Counter(values) for values in units if len(values) > 1]
     totals = sum(pairable, Counter[Hashable]())

@@ -66,11 +66,7 @@ class CaseGraphs:
         return [Evidence(vid, vid in self._gold, vid in used) for vid in self._gold | used]
 
     def around(self, first: Iterable[str] = ()) -> CaseGraph:
-        """The case's part of the graph.
-
-        Args:
-            first: ids of elements to show by all means, such as those blamed.
-        """
+        """The case's part of the graph; `first` are elements to show by all means, such as those blamed."""
         case, answering = self._case, self._answering
         nearby = self._forward()
         required = dict.fromkeys([*self._gold, *(element_id for element_id in first if self._is_here(element_id))])

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from attribution.cases import Case, ErrorType
 from experiments.annotating.annotator_agreement import ConsensusLabel, consensus_of
 from experiments.annotating.labels import CaseId, Label
+from experiments.attributing.histories import reconnected, relinked
 from experiments.runs.folder import write_whole
 from tracing.errors import ConfigError, MemtuneError
-from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import smartcomment
 from tracing.interchange.smartcomment.file_format import KEY, NATIVE
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 ANNOTATORS = "annotators"
 """Key of an annotation beside MemTraceBench's: annotator → what they said."""
-_ENTRY = "entry"
-"""Attribute of a piece of context: id of the entry that it shows."""
 _NAMES: Mapping[ErrorType, str] = {"JudgeError": "LLMAsAJudgeError"}
 
 
@@ -84,11 +82,7 @@ def export(workspace: Workspace, labels: Iterable[Label], folder: Path) -> Expor
 
 
 def annotated(workspace: Workspace, trace: str, cases: Mapping[CaseId, ConsensusLabel]) -> dict[str, Any]:
-    """A trace as a smartcomment document with these annotations.
-
-    Raises:
-        TraceError: it cannot be read, or not be written as one.
-    """
+    """A trace as a smartcomment document with these annotations."""
     used = workspace.graph(trace)
     graph, ids = _by_node_ids(used.recording.graph)
     document = smartcomment.document_of(graph)
@@ -148,24 +142,12 @@ def _by_node_ids(graph: ExecutionGraph) -> tuple[ExecutionGraph, dict[str, str]]
     nodes = smartcomment.document_of(graph)["data"]["nodes"]
     named = {node["metadata"][NATIVE]["id"]: node for node in nodes}
     ids = {vid: str(named[vid]["full_node_id"]) for vid in graph.variables}
-    variables = [_renamed(variable, ids, str(named[variable.id]["name"])) for variable in graph.variables.values()]
-    operations = [
-        replace(
-            operation,
-            inputs=tuple((role, ids[vid]) for role, vid in operation.inputs),
-            outputs=tuple((role, ids[vid]) for role, vid in operation.outputs),
-        )
-        for operation in graph.operations.values()
+    variables = [
+        replace(relinked(variable, ids), id=ids[variable.id], name=str(named[variable.id]["name"]))
+        for variable in graph.variables.values()
     ]
+    operations = [reconnected(operation, ids) for operation in graph.operations.values()]
     return ExecutionGraph(variables, operations, graph.sessions.values(), graph.attributes), ids
-
-
-def _renamed(variable: Variable, ids: Mapping[str, str], name: str) -> Variable:
-    attributes = dict(variable.attributes)
-    if attributes.get(_ENTRY) in ids:
-        attributes[_ENTRY] = ids[attributes[_ENTRY]]
-    previous = ids.get(variable.previous or "")
-    return replace(variable, id=ids[variable.id], name=name, previous=previous, attributes=attributes)
 
 
 def _stem(workspace: Workspace, trace: str) -> str:

@@ -76,11 +76,7 @@ class Assessment:
 
 
 def assessment_from(request: Any, graph: ExecutionGraph) -> Assessment:
-    """The assessment in a request, checked.
-
-    Raises:
-        LabelError: a field is missing or wrong, or an id names nothing in the graph.
-    """
+    """The assessment in a request, checked."""
     action, error_type = request.get("action"), request.get("error_type") or None
     if action not in get_args(Action) or action == "undone":
         raise LabelError(f"action: {action!r} is none; give labelled, accepted, corrected or rejected")
@@ -101,11 +97,7 @@ def assessment_from(request: Any, graph: ExecutionGraph) -> Assessment:
 
 
 def annotator_from(request: Any) -> str:
-    """The annotator's name in a request.
-
-    Raises:
-        LabelError: it is missing or too long.
-    """
+    """The annotator's name in a request."""
     name = one_line(str(request.get("annotator") or ""))
     if not 0 < len(name) <= LONGEST_NAME:
         raise LabelError(f"annotator: give a name of at most {LONGEST_NAME} characters")
@@ -191,11 +183,7 @@ class LabelStore:
         return self._append(annotator, case, assessment, request, trace_name)
 
     def undo(self, annotator: str, case: CaseId, *, request: str) -> Label:
-        """Append a revision that restores what the annotator had said before the label in force.
-
-        Raises:
-            LabelError: there is no label to undo.
-        """
+        """Append a revision that restores what the annotator had said before the label in force."""
         return self._append(annotator, case, None, request)
 
     def history(self, annotator: str, case: CaseId) -> list[Label]:

@@ -29,11 +29,7 @@ _BRIEF_REPLY = 300
 
 
 def element(graph: ExecutionGraph, element_id: str) -> dict[str, Any]:
-    """A variable or operation by its id, with its neighbours, as JSON.
-
-    Raises:
-        TraceError: the graph has none of this id.
-    """
+    """A variable or operation by its id, with its neighbours, as JSON."""
     if element_id in graph.operations:
         return _operation(graph, graph.operations[element_id])
     if element_id in graph.variables:

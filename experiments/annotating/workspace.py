@@ -147,11 +147,7 @@ class Workspace:
         raise TraceError(f"case {case.case!r}: is in none of the traces that are open")
 
     def graph(self, trace: str) -> GraphInUse:
-        """A trace's graph, read if it is not in memory.
-
-        Raises:
-            TraceError: there is no such trace, it cannot be read, or it has changed since it was opened.
-        """
+        """A trace's graph, read if it is not in memory."""
         if trace not in self.traces:
             raise TraceError(f"trace {trace!r}: is not open")
         with self._lock:
@@ -163,11 +159,7 @@ class Workspace:
             return self._graphs[trace]
 
     def case(self, case: CaseId) -> Case:
-        """The case as methods of attribution take it; one that was not judged counts as wrong.
-
-        Raises:
-            TraceError: there is none.
-        """
+        """The case as methods of attribution take it; one that was not judged counts as wrong."""
         used, entry = self.graph(case.trace), self.entry(case)
         if case.case in used.cases:
             return used.cases[case.case]

@@ -122,11 +122,7 @@ class Source:
         return self.read_in(*read_graph(self.path))
 
     def read_in(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
-        """As `read`, of its graph, with what is wrong with its file.
-
-        Raises:
-            TraceError: nothing says which of its answers are wrong.
-        """
+        """As `read`, of its graph, with what is wrong with its file."""
         content = self._alone(graph, problem)
         history = self.histories.whole(self.path, graph)
         unknown = references_in(history)
@@ -297,11 +293,7 @@ def trace_source(path: Path) -> Source:
 
 
 def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
-    """The traces of a run's candidate, `seed` or `champion`, or of `all` it tried.
-
-    Raises:
-        RunError, ConfigError, DataError: the run cannot be read.
-    """
+    """The traces of a run's candidate, `seed` or `champion`, or of `all` it tried."""
     paths = run_traces(folder, prompts)
     if not paths:
         raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of seed or all")

@@ -15,10 +15,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
-from tracing.graph.elements import REFERENCE, Variable, reference_to
+from tracing.graph.elements import REFERENCE, Operation, Variable, reference_to
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph
 
+ENTRY = "entry"
+"""Attribute of a piece of context: id of the entry that it shows."""
 _MARK = f'"{REFERENCE}"'.encode()
 _KEY = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _KEYED, _KEYED_ENTRY = re.compile(_KEY), re.compile(rf'"name":"[^"]*{_KEY}[^"]*","kind":"memory_entry"'.encode())
@@ -187,25 +189,27 @@ def _with_entries_known(members: Sequence[_Member]) -> list[_Member]:
 
 def _with_references(graph: ExecutionGraph, same: Mapping[str, str]) -> ExecutionGraph:
     """The graph with references in place of some variables."""
+    variables = (
+        reference_to(same[variable.id]) if variable.id in same else relinked(variable, same)
+        for variable in graph.variables.values()
+    )
+    operations = (reconnected(operation, same) for operation in graph.operations.values())
+    return ExecutionGraph(variables, operations, graph.sessions.values(), graph.attributes)
 
-    def target(vid: str | None) -> str | None:
-        return same.get(vid, vid) if vid is not None else None
 
-    def relinked(original: Variable) -> Variable:
-        facts = original.attributes
-        if "entry" in facts:
-            facts = {**facts, "entry": target(facts["entry"])}
-        return replace(original, previous=target(original.previous), attributes=facts)
+def relinked(variable: Variable, ids: Mapping[str, str]) -> Variable:
+    """A variable whose last version and memory entry have these new ids, as far as they have one."""
+    facts = variable.attributes
+    if facts.get(ENTRY) in ids:
+        facts = {**facts, ENTRY: ids[facts[ENTRY]]}
+    previous = variable.previous if variable.previous is None else ids.get(variable.previous, variable.previous)
+    return replace(variable, previous=previous, attributes=facts)
 
-    return ExecutionGraph(
-        (
-            reference_to(same[variable.id]) if variable.id in same else relinked(variable)
-            for variable in graph.variables.values()
-        ),
-        (
-            replace(operation, inputs=tuple((role, same.get(vid, vid)) for role, vid in operation.inputs))
-            for operation in graph.operations.values()
-        ),
-        graph.sessions.values(),
-        graph.attributes,
+
+def reconnected(operation: Operation, ids: Mapping[str, str]) -> Operation:
+    """An operation whose inputs and outputs have these new ids, as far as they have one."""
+    return replace(
+        operation,
+        inputs=tuple((role, ids.get(vid, vid)) for role, vid in operation.inputs),
+        outputs=tuple((role, ids.get(vid, vid)) for role, vid in operation.outputs),
     )

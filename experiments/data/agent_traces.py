@@ -159,11 +159,7 @@ def agent_traces(path: Path | None) -> list[Conversation]:
 
 
 def read_projects(path: Path | None) -> list[TracedProject]:
-    """The projects of a JSONL file; of the bundled one without a path.
-
-    Raises:
-        DataError: the file is missing, or a row is invalid.
-    """
+    """The projects of a JSONL file; of the bundled one without a path."""
     if path is None:
         with resources.as_file(resources.files("experiments") / "sample" / "agent_traces.jsonl") as bundled:
             return read_projects(bundled)

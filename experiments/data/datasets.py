@@ -95,11 +95,7 @@ is known, the first fetch records it, and later ones are checked against it.
 
 
 def files_of(card: Card, folder: Path) -> Sequence[RemoteFile]:
-    """The files of a data set at its home, or at the mirror of the hub in $HF_ENDPOINT.
-
-    Raises:
-        DataError: the home has to be asked for a listing, and does not answer.
-    """
+    """The files of a data set at its home, or at the mirror of the hub in $HF_ENDPOINT."""
     if card.listing:
         module, _, function = card.listing.partition(":")
         remote_files: Sequence[RemoteFile] = getattr(importlib.import_module(module), function)(folder)

@@ -125,11 +125,7 @@ def sha256_of(path: Path) -> str:
 
 
 def http_response(url: str, otherwise: str, *, start: int = 0) -> Any:
-    """The answer to a request for `url`, from the byte `start` on.
-
-    Raises:
-        DataError: there is none, or it is a refusal.
-    """
+    """The answer to a request for `url`, from the byte `start` on."""
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})  # noqa: S310 - as below
     try:
         return urllib.request.urlopen(request, timeout=_ANSWER_S)  # noqa: S310 - an address of ours, or the user's mirror

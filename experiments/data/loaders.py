@@ -64,11 +64,7 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
 
 
 def read_dataset(config: DataSettings, reading: Reading) -> list[Conversation]:
-    """Every conversation of the data set of `config`, neither split nor cut.
-
-    Raises:
-        DataError: the file is unusable, and what `reading` raises.
-    """
+    """Every conversation of the data set of `config`, neither split nor cut."""
     if config.dataset == LOCOMO:
         return checked(reader_of(config.locomo.categories).read(config.data, reading), f"dataset: {LOCOMO!r}")
     return conversations_of(config.dataset, config.data, reading)

@@ -142,11 +142,7 @@ class ComplaintRow(BaseModel):
 
 
 def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mapping[Path, list[tuple[str, FeedbackRow]]]:
-    """The complaints of a log (`.csv` or `.jsonl`) by the trace of these that they are about, each with its place.
-
-    Raises:
-        DataError: the file cannot be read, or is something else.
-    """
+    """The complaints of a log (`.csv` or `.jsonl`) by the trace of these that they are about, each with its place."""
     looks = likeness(log, "complaints", "feedback", "json", "table", "text", "broken", "empty")
     if looks:
         raise DataError(f"{log}: is not a log of complaints; {looks}")

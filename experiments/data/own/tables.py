@@ -48,9 +48,6 @@ def rows_in(folder: Path, name: str, model: type[Row], reading: Reading) -> Iter
     """The sound rows of `NAME.csv` or `NAME.jsonl` in a folder, each with its place (`FILE:3`, `line 3`).
 
     Neither file is no row; both are a problem.
-
-    Raises:
-        DataError: a file cannot be read.
     """
     files = [path for ending in ("csv", "jsonl") if (path := folder / f"{name}.{ending}").is_file()]
     if len(files) > 1:
@@ -60,11 +57,7 @@ def rows_in(folder: Path, name: str, model: type[Row], reading: Reading) -> Iter
 
 
 def rows_of(path: Path, model: type[Row], reading: Reading, remedy: str = _REMEDY) -> Iterator[tuple[str, str, Row]]:
-    """The sound rows of a file, as `rows_in`: of a table if its name ends in `.csv`, else of JSON lines.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """The sound rows of a file, as `rows_in`: of a table if its name ends in `.csv`, else of JSON lines."""
     raw_rows = _csv_rows(path, model, reading) if path.suffix == ".csv" else _json_rows(path)
     try:
         for number, raw in raw_rows:

@@ -64,11 +64,7 @@ def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
 
 
 def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
-    """The files of the suite, as the hub lists them; the list is kept in `folder` and asked for once.
-
-    Raises:
-        DataError: the hub does not answer, or sends something else.
-    """
+    """The files of the suite, as the hub lists them; the list is kept in `folder` and asked for once."""
     listing = folder / _LISTING
     if listing.is_file():
         return _files(listing.read_bytes(), str(listing))
