@@ -24,16 +24,11 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class AgreementReport:
-    """Agreement of all annotators.
+    """Agreement of all annotators: Krippendorff's alpha on error type and operations; None where it is not defined.
 
-    Attributes:
-        labelled: annotator → cases labelled.
-        shared: cases that at least two labelled.
-        error_type, operations: Krippendorff's alpha; None where it is not defined.
-        pairs: each two annotators with a case in common.
-        disputed: cases on which annotators differ in error type or operations.
-        accepted: method → its verdicts accepted, and those that were accepted, corrected or rejected.
-        elsewhere: labels of traces that are not open, which do not count.
+    `labelled` counts cases by annotator, `shared` those that at least two labelled, `accepted` by method its verdicts
+    accepted and all that were judged, `elsewhere` labels of traces that are not open, which do not count. On `disputed`
+    cases annotators differ in error type or operations.
     """
 
     labelled: Mapping[str, int]

@@ -37,13 +37,10 @@ class Methods:
         calls: int | None,
         seconds: float,
     ) -> None:
-        """Nothing is opened yet; `stack` closes what will be.
+        """Nothing is opened yet; `stack` closes what will be, and `access` opens the model that methods ask.
 
-        Args:
-            prompts: of a run, those whose traces are open.
-            access: opens the model that methods ask.
-            calls: most calls that replay may make.
-            seconds: limit on a model's time per case.
+        `prompts` are those of a run whose traces are open, `calls` the most that replay may make, `seconds` limit a
+        model's time per case.
         """
         self._workspace, self._stack, self._home, self._prompts = workspace, stack, home, prompts
         self._open, self._calls, self._seconds = access, calls, seconds

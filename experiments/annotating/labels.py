@@ -131,18 +131,14 @@ def _text(request: Any, key: str, longest: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One revision.
+    """One revision of what an annotator says about a case; 1 is their first.
 
     Attributes:
-        annotator: who gave it.
-        case: of which wrong answer.
-        revision: 1 for the annotator's first on this case.
         restores: the revision whose assessment it gives: its own number, after an undo that of an earlier one, and 0 if
             the undo left no label.
         before: the revision that was in force before; 0 for none.
         created: epoch seconds.
         trace_name: of the trace's file at that time.
-        assessment: what it says.
     """
 
     annotator: str

@@ -173,13 +173,7 @@ _READER: TypeAdapter[Header | TraceLine | CaseLine] = TypeAdapter(
 
 
 class Attributions:
-    """The content of an attributions file: the latest line for each trace and case.
-
-    Attributes:
-        header: what they were made with.
-        traces: by path, in the order first read.
-        cases: by key, in the order first attributed.
-    """
+    """The content of an attributions file: the latest line for each trace by path, and for each case by key."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
@@ -252,11 +246,7 @@ def is_attributions(path: Path) -> bool:
 
 
 class AttributionsFile:
-    """An attributions file being written: one process appends complete lines to it. Safe to use from several threads.
-
-    Attributes:
-        attributions: its content.
-    """
+    """An attributions file that one process appends complete lines to. Safe to use from several threads."""
 
     def __init__(self, path: Path, attributions: Attributions, descriptor: int) -> None:
         self.path, self.attributions = path, attributions

@@ -35,15 +35,10 @@ _AHEAD = 4
 
 @dataclass(slots=True)
 class Tally:
-    """The outcome of a batch.
+    """The outcome of a batch: cases attributed now (`fresh`), and those that were in the file already (`reused`).
 
-    Attributes:
-        fresh: cases attributed now; `reused` were in the file already.
-        abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
-        incomplete: those whose verdict lacks the result of a failed model call.
-        malformed: traces with a problem, in part or as a whole.
-        unmatched: complaints that match no answer.
-        stopped: why it ended early; None if it is complete.
+    Of all of them, some have no verdict (`abstained`), could not be attributed (`failed`), or lack the result of a
+    failed model call (`incomplete`). Traces with a problem are `malformed`; `unmatched` complaints match no answer.
     """
 
     traces: int = 0

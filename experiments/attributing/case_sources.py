@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraceContent:
-    """The content of a trace.
+    """The content of a trace: a recording to attribute from, with its judged questions, or its failures alone.
 
     Attributes:
-        recording: to attribute from.
-        cases: its judged questions; for a graph that records only failures, the failures.
         problem: what is wrong with the trace, or with what was said of it; None if nothing is.
         unmatched: of that, the complaints that match no answer in it, each with its place.
         all_judged: whether right answers would be among the cases; otherwise they are failures alone.
@@ -87,8 +85,8 @@ class Complaint:
             chats, _ = chats_of(read_graph(path)[0], path.stem)
         except TraceError:
             return False
-        row = FeedbackRow(trace="", right=False, question=self.question, reply=self.reply)
-        return not isinstance(matching_answer(row, [answer for chat in chats for answer in chat.answers]), str)
+        answers = [answer for chat in chats for answer in chat.answers]
+        return not isinstance(matching_answer(self.question, self.reply, answers), str)
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ def _by_feedback(
     unrecorded = None if answers else answer_missing(recording.graph)
     cases, unmatched = [], []
     for where, row in feedback:
-        answer = matching_answer(row, answers)
+        answer = matching_answer(row.question, row.reply, answers)
         try:
             if isinstance(answer, str):
                 raise TraceError(unrecorded or answer)

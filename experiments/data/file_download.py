@@ -35,13 +35,9 @@ Arrived = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file at its public home.
+    """A file at its public home, with size in bytes and SHA-256 where they are known.
 
-    Attributes:
-        name: its path below the data set's folder.
-        url: where it is; of a fixed revision where the home has revisions.
-        size: in bytes; None where it is not known.
-        sha256: None where it is not known.
+    The name is its path below the data set's folder; the URL is of a fixed revision where the home has revisions.
     """
 
     name: str

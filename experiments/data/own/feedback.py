@@ -92,14 +92,14 @@ def has_feedback(folder: Path) -> bool:
     return any((folder / f"{FEEDBACK}.{ending}").is_file() for ending in ("csv", "jsonl"))
 
 
-def matching_answer(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
-    """The answer that a row is about, the last of equal ones; or what is wrong with the row."""
+def matching_answer(question: str, reply: str, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
+    """The answer to a question with this reply, the last of equal ones; or what is wrong. Both may be empty."""
     same_question = [
         answer
         for answer in answers
-        if not row.question or row.question in (answer.id, answer.name) or same_text(row.question, answer.question)
+        if not question or question in (answer.id, answer.name) or same_text(question, answer.question)
     ]
-    matches = [answer for answer in same_question if not row.reply or same_text(row.reply, answer.reply)]
+    matches = [answer for answer in same_question if not reply or same_text(reply, answer.reply)]
     last = matches[-1] if matches else None
     if last is not None and all(
         same_text(answer.question, last.question) and same_text(answer.reply, last.reply) for answer in matches
@@ -111,7 +111,7 @@ def matching_answer(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> Reco
     if not matches:
         questions = _quoted_list(answer.question for answer in answers)
         return f"question: the trace has no such answer; questions in it are: {questions}"
-    more = "question" if not row.question else "reply"
+    more = "question" if not question else "reply"
     return f"{more}: {len(matches)} answers of the trace fit; add {'the ' + more}, as it was recorded"
 
 

@@ -144,7 +144,7 @@ def _conversations_with_answers(
     spoken: list[set[str]] = [set() for _ in chats]
     ids = Ids(reading)
     for where, row in rows:
-        answer = matching_answer(row, answers)
+        answer = matching_answer(row.question, row.reply, answers)
         if isinstance(answer, str):
             reading.problem(f"{where}: {answer}")
             continue
