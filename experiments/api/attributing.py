@@ -13,7 +13,7 @@ from attribution.recordings import recording_of
 from attribution.survival.matching.matcher import LLM, WORDS
 from experiments.api.attributed import Attributed
 from experiments.api.starting import Model, settings_from
-from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
+from experiments.attributing.attributions import Attributions, Header, TraceLine, case_line
 from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, sources_of
 from experiments.attributing.run_traces import run_traces
@@ -56,7 +56,6 @@ def attributed(
         if isinstance(source, ExecutionGraph):
             recording = recording_of(source, GRAPH)
             wrong = [case for case in (failed_cases(recording) if cases is None else cases) if not case.passed]
-            specs = tuple(OperationLine(name=o.name, stage=o.stage, prompt=o.prompt) for o in recording.operations)
             attributions.add(
                 TraceLine(
                     trace=GRAPH,
@@ -64,7 +63,7 @@ def attributed(
                     conversation=recording.conversation.id,
                     cases=len(wrong),
                     failed=len(wrong),
-                    operations=specs,
+                    operations=recording.operations,
                     prompts_known=False,
                 )
             )

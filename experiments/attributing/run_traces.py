@@ -20,9 +20,6 @@ def run_traces(folder: RunFolder, prompts: str) -> list[Path]:
 
     Of a candidate they are those that its scores are from: the same prompts may also have been asked again for fresh
     replies, or under other settings. Of a run that was killed, only the prompts tell whose a trace is.
-
-    Raises:
-        RunError: the run cannot be read.
     """
     if prompts != "all" and (folder.path / CASES).is_file():
         return traces_seen(folder, prompts)

@@ -84,7 +84,7 @@ def annotate(
     from experiments.annotating.annotator_agreement import agreement_of
     from experiments.annotating.attribution_methods import Methods
     from experiments.annotating.label_export import export
-    from experiments.annotating.label_store import LabelStore
+    from experiments.annotating.labels import LabelStore
     from experiments.annotating.workspace import Workspace
     from experiments.attributing.case_sources import sources_of
     from experiments.running.parts import home_folder, model_access

@@ -12,8 +12,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from experiments.data.cards import CARDS
-from experiments.data.datasets import SAMPLE
+from experiments.data.datasets import CARDS, SAMPLE
 from experiments.runs.config import RunConfig
 from optimizer.search.optimizers import optimizers_of
 from tracing.errors import ConfigError

@@ -13,7 +13,8 @@ from run_shapes import loop_result, summary
 from scripted_server import Reply, ScriptedServer
 from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
-from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from attribution.cases import Blame
+from experiments.attributing.attributions import Attributions, CaseLine, Header, TraceLine
 from experiments.command import main
 from experiments.diagnosis.case_clusters import case_clusters, masked
 from experiments.diagnosis.diagnosis_page import render_html, render_markdown
@@ -23,6 +24,7 @@ from experiments.diagnosis.prose import in_words, supported_sentences
 from experiments.runs.folder import RunFolder
 from optimizer.tuning.results import SettingChange
 from tracing.llm.access import ModelAccess
+from tracing.systems.protocol import OperationSpec
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def facts(folder: RunFolder) -> Diagnosis:
 
 
 def case(number: int, operation: str, error_type: str, reason: str = "it lost 'x'") -> CaseLine:
-    blame = BlameLine(operation=operation, operation_id=None, error_type=error_type, confidence=0.8, reason=reason)  # type: ignore[arg-type]
+    blame = Blame(operation=operation, operation_id=None, error_type=error_type, confidence=0.8, reason=reason)  # type: ignore[arg-type]
     asked = {"question_id": f"q{number}", "question": "Why?", "answers": ("a",), "reply": "b", "score": 0.0}
     return CaseLine(trace="t.jsonl", conversation=f"c{number % 3}", decisive=(blame,), **asked)  # type: ignore[arg-type]
 
@@ -48,9 +50,9 @@ def said(*cases: CaseLine, judged: int | None) -> Attributions:
     """Attributions of these cases; of only failures if `judged` is None."""
     found = Attributions(Header(method="survival"))
     operations = (
-        OperationLine(name="extract_facts", stage="extract", prompt="extract"),
-        OperationLine(name="retrieve", stage="retrieve"),
-        OperationLine(name="answer", stage="answer", prompt="answer"),
+        OperationSpec(name="extract_facts", stage="extract", prompt="extract"),
+        OperationSpec(name="retrieve", stage="retrieve", prompt=None),
+        OperationSpec(name="answer", stage="answer", prompt="answer"),
     )
     count, known = (len(cases), False) if judged is None else (judged, True)
     found.add(
@@ -138,7 +140,7 @@ def test_what_replay_says_of_the_blames_is_shown_by_operation_and_case() -> None
     cases = [case(n, "extract_facts", "ExtractionError") for n in range(2)]
     verdicts = ("confirmed", "refuted")
     replayed = [
-        one.model_copy(update={"decisive": (one.decisive[0].model_copy(update={"verdict": verdict}),)})
+        one.model_copy(update={"decisive": (replace(one.decisive[0], verdict=verdict),)})
         for one, verdict in zip(cases, verdicts, strict=True)
     ]
     facts = diagnose(said(*replayed, judged=4), title="t", subtitle="s")

@@ -19,8 +19,9 @@ from markdown_it import MarkdownIt
 from page_titles import NO_BROWSER, told_by
 from run_shapes import FILES, SEED, loop_result, record, summary
 
+from attribution.cases import Blame
 from attribution.signals import Signal
-from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.attributing.attributions import Attributions, CaseLine, Header, TraceLine
 from experiments.diagnosis.diagnosis_page import render_html, render_markdown
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.terminal import literal, one_line
@@ -42,6 +43,7 @@ from experiments.views.trace_page import render_page
 from optimizer.evaluation.ladder import Rung
 from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.tuning.results import Attempt, BlameShare
+from tracing.systems.protocol import OperationSpec
 
 NAMES = (
     *PAYLOADS,
@@ -178,7 +180,7 @@ def facts() -> Diagnosis:
     """A diagnosis in which every text is hostile: operations, prompts, ids, reasons, notes and prose."""
     found = Attributions(Header(method=f"survival {TEXT}", model=TEXT))
     operations = tuple(
-        OperationLine(name=f"op {name}", stage="answer", prompt=f"prompt {name}") for name in dict.fromkeys(NAMES)
+        OperationSpec(name=f"op {name}", stage="answer", prompt=f"prompt {name}") for name in dict.fromkeys(NAMES)
     )
     found.add(
         TraceLine(
@@ -186,7 +188,7 @@ def facts() -> Diagnosis:
         )
     )
     for name in NAMES:
-        blame = BlameLine(
+        blame = Blame(
             operation=f"op {name}",
             operation_id=f"o {name}",
             error_type="ResponseError",

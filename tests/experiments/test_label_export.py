@@ -10,8 +10,7 @@ from attribution.benchmark.suites import load_suite
 from attribution.cases import ErrorType
 from benchmarks.calibration.verdicts import on_labelled
 from experiments.annotating.label_export import export
-from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import Assessment, CaseId
+from experiments.annotating.labels import Assessment, CaseId, LabelStore
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
 from experiments.command import main

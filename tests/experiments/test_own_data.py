@@ -23,8 +23,8 @@ from data_files import (
 )
 
 from experiments.data.data_check import problems_of_dataset
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
-from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session, trace, variable

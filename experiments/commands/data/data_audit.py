@@ -72,8 +72,8 @@ def _list_suspicious(settings: RunConfig, split: str | None, out: Path | None) -
     from dataclasses import asdict
 
     from attribution.gold_answers.answer_audit import Audit
+    from experiments.data.dataset_reader import Reading
     from experiments.data.loaders import read_dataset
-    from experiments.data.reading import Reading
     from experiments.display.literal_console import LiteralConsole
     from tracing.recording.redaction import excerpt
 
