@@ -12,6 +12,7 @@ from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import MONTH
 from attribution.text.content import content_of
 from attribution.text.dates import spans_of
+from attribution.text.languages.language_data import compiled_of_language, words_of_language
 from attribution.text.phrases import says_unknown
 
 _SILENT, _QUIET = 0.15, 0.3
@@ -21,15 +22,8 @@ _FEWEST_TOPIC_WORDS = 2
 
 _MONTH = re.compile(MONTH)
 _WORD = re.compile(r"[\w'’-]+")
-_BEFORE_A_THING = frozenset(
-    word
-    for line in (
-        "a an the his her its my our their your",
-        "of to at for with in on from during after before about by over",
-    )
-    for word in line.split()
-)
-_LOOKED_BACK_FROM = re.compile(r"\bas of [^,?]*", re.IGNORECASE)
+_PATTERNS = compiled_of_language("common", "gold_answers")
+_BEFORE_A_THING = frozenset(words_of_language("common", "before_a_thing"))
 _FIRST_PLACE, _REACH = 3, 2
 _FITS, _FEWEST_WORDS = 0.75, 3
 _EARLY, _LATE = 7, 31
@@ -121,7 +115,7 @@ def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tup
     """
     question = claim.question
     # `As of` is when it is looked back from, not when it was.
-    question_times = spans_of(_LOOKED_BACK_FROM.sub("", question.question))
+    question_times = spans_of(_PATTERNS["looked_back_from"].sub("", question.question))
     spoken = {turn: day for turn in question.evidence if (day := days.get(turn))}
     if not question_times or not spoken:
         return None

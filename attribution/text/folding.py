@@ -12,26 +12,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from attribution.text.languages.language_data import LANGUAGES, Language, dictionary_form, function_words, is_known
+from attribution.text.languages.language_data import (
+    LANGUAGES,
+    Language,
+    dictionary_form,
+    function_words,
+    is_known,
+    words_of_language,
+)
 from attribution.text.languages.reading_language import language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""
 
 _MARKS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200c-\u200f]")
-_LETTERS = str.maketrans(
-    {
-        # Hamza and the like are often left out; Persian keyboards have other letters for two Arabic ones.
-        **dict.fromkeys("أإآٱ", "ا"),
-        **dict.fromkeys("ىی", "ي"),
-        "ة": "ه",
-        "ک": "ك",
-        "ё": "е",
-        # Without its dot only Turkish and its kin write it.
-        "ı": "i",
-        **dict(zip("άέήίόύώΐΰ", "αεηιουωϊϋ", strict=True)),
-    }
-)
+_LETTERS = str.maketrans({letter: pair[0] for pair in words_of_language("common", "letters") for letter in pair[1:]})
 _SEPARATORS = str.maketrans("٬٫", ",.")
 _DOTTED_I = "i\u0307"
 _ARABIC = re.compile("[\u0620-\u06ff]")
@@ -39,12 +34,9 @@ _ARABIC_ARTICLE = re.compile("^(?:[وف]?[بك]?ال|[وف]?لل)(?=..)")
 _HEBREW = re.compile("[\u05d0-\u05ea]")
 _HEBREW_PREFIX = re.compile("[ושכ]?[הבלמ]|[וש]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
-_KOREAN_ENDINGS = """
-    은 는 이 가 을 를 에 에서 에게 에게서 한테 께 께서 의 로 으로 와 과 랑 이랑 도 만
-    부터 까지 처럼 보다 라고 이라고 요 이요
-    예요 에요 이에요 입니다 이다 였어요 이었어요 였습니다 이었습니다 에는 에서는 에도 으로는 로는
-"""
-_KOREAN_ENDING = re.compile(f"(?:{'|'.join(sorted(_KOREAN_ENDINGS.split(), key=len, reverse=True))})요?$")
+_KOREAN_ENDING = re.compile(
+    f"(?:{'|'.join(sorted(words_of_language('common', 'korean_endings'), key=len, reverse=True))})요?$"
+)
 # Turkish cuts the endings of names off: Ankara'da, Ayşe'nin.
 _TURKISH_CASE = re.compile(
     r"(\w{2,})['’]([dt][ae](?:n|ki)?|y?[aeıiuü]|n?[ıiuü]n|y?l[ae]|[lsdt][ıiuü]r?|nd[ae]n?)(?!\w)", re.I

@@ -15,6 +15,7 @@ from attribution.text.languages.language_data import (
     LANGUAGES,
     Language,
     all_function_words,
+    compiled_of_language,
     dictionary_form,
     function_words,
     is_known,
@@ -25,29 +26,11 @@ from attribution.text.languages.times import english_name
 from attribution.text.tokens import cased_words
 
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-zß-öø-ÿ]\w+")
-_TITLE_WORDS = """
-    mr mrs ms miss dr prof sir madam herr herrn frau don doña señor señora sr sra monsieur madame mme mlle m
-"""
-_TITLES = frozenset(_TITLE_WORDS.split())
+_PATTERNS = compiled_of_language("common", "names")
+_TITLES = frozenset(words_of_language("common", "titles"))
 _FEMININE = re.compile("[ae]?|n[ae]|l?l[ae]|elle|ett[ae]|in[ae]")
-_BEFORE_A_NOUN = re.compile(
-    r"(?:\b(?:der|die|das|den|dem|des|eine?[nmrs]?|kein\w*|mein\w*|dein\w*|sein\w*|ihr\w*|unser\w*|eu(?:er|re)\w*"
-    r"|diese\w*|jede\w*|welche\w*|alle\w*|viele|wie viele|zu[mr]|ims?|ins|am|beim|vom|ans|aufs|fürs"
-    r"|(?-i:[a-zäöüß]{3,}e[nmrs]?|[A-ZÄÖÜ]\w+s))\s)$",
-    re.I,
-)
-# Adjectives of nationality and languages are spelt with a capital letter in English, and name nobody.
-_OF_A_COUNTRY = re.compile(r"\w+(?:ish|ese|ean|ian|ican|utch|erman|rench|wiss|reek|hai)s?$", re.I)
 
 _MONTH_NAMES = frozenset(map(str.casefold, MONTHS))
-_IN_A_MONTH = re.compile(
-    r"(?:\b(?:in|since|until|till|by|of|last|next|this|early|mid|late|every|each)|\d(?:st|nd|rd|th)?)[ -]$", re.I
-)
-_BEGINS = re.compile(r"(?:^|[.!?:;…\n])[\s>*#\"'“”‘’«»()\[\]•–—-]*(?:\d+[.)]\s*)?$")
-_OF_A_PERSON = re.compile(
-    r"['’]s?\b|:\s|\s(?:is|was|has|had|does|did|will|would|can|could|says?|said|tells|told|likes|loves|lives|wants|works"
-    r"|went|got|asks|asked|and (?-i:[A-Z])\w)\b"
-)
 
 
 def names_in(text: str) -> frozenset[str]:
@@ -97,10 +80,12 @@ def written_as_name(text: str, name: str) -> bool:
     """
     for match in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
         before, after = text[: match.start()], text[match.end() :]
-        if _OF_A_PERSON.match(after):
+        if _PATTERNS["of_a_person"].match(after):
             return True
-        begins = _BEGINS.search(before) is not None
-        month = name.casefold() in _MONTH_NAMES and (_IN_A_MONTH.search(before) or re.match(r",? \d", after))
+        begins = _PATTERNS["begins"].search(before) is not None
+        month = name.casefold() in _MONTH_NAMES and (
+            _PATTERNS["in_a_month"].search(before) or re.match(r",? \d", after)
+        )
         if not begins and not month:
             return True
     return False
@@ -115,7 +100,9 @@ def _names_in(text: str, language: Language) -> frozenset[str]:
             titled = text[: word.start()].rstrip(" .").rpartition(" ")[2].lower() in _TITLES
             if begins and not titled:
                 continue
-            noun = language == "de" and _BEFORE_A_NOUN.search(text[: word.start()]) is not None and not titled
+            noun = (
+                language == "de" and _PATTERNS["before_a_noun"].search(text[: word.start()]) is not None and not titled
+            )
             if _may_name(word[0], language, after_article=noun):
                 names |= content_of(word[0])
     return frozenset(names)
@@ -127,7 +114,9 @@ def _may_name(word: str, language: Language, *, after_article: bool = False) -> 
         return False
     if language == "en":
         with reading("en"):
-            return not (content_of(word) <= _calendar() or (_OF_A_COUNTRY.fullmatch(word) and is_known(lower, "en")))
+            return not (
+                content_of(word) <= _calendar() or (_PATTERNS["of_a_country"].fullmatch(word) and is_known(lower, "en"))
+            )
     return language != "de" or not (after_article or _is_german_noun(word))
 
 

@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from attribution.text.content import content_of
-from attribution.text.languages.language_data import LANGUAGES, Language, all_function_words
+from attribution.text.languages.language_data import LANGUAGES, Language, all_function_words, compiled_of_language
 from attribution.text.languages.phrase_patterns import courtesies, denials, withdrawals
 from attribution.text.languages.reading_language import language, reading
 from attribution.text.tokens import normalise, words
 
-_CJK_UNKNOWN = re.compile(
-    "不知道|未知|不详|不詳|不明|不清楚|(?:未|没有?|沒有?)(?:被|明确)?(?:提及|提到|提供|说明|說明|指明|告知|透露)|无法(?:确定|回答|得知)|无从(?:得知|知晓)"
-    "|(?:[无無]|没有?|沒有?)(?:足够|相关|相關)?(?:的)?(?:信息|資訊)|信息不足"
-    "|[分わ]か(?:りません|らない)|知(?:りません|らない)|情報が不足して(?:います|いる)"
-    "|(?:言及|記載|情報|述べられて|話されて)(?:は)?(?:なし|がない|がありません|されていません|されていない|いません|いない)"
-)
-_CJK_BESIDE = re.compile("对话|對話|会话|聊天|记录|記錄|用户|用戶|内容|上下文|会話|情報|ユーザー|から|[中里裡内]")
-# Not available, keine Angabe, no disponible: read before punctuation goes.
-_ABBREVIATED = re.compile(
-    r"(?<![\w.])(?:n\s?/\s?[ad]|n\.\s?[ad]\.|k\.\s?a\.|(?-i:^\W*(?:NA|nan|NaN|null|NULL|undefined)\W*$))(?!\w)|^[\s?—–-]+$",
-    re.IGNORECASE,
-)
-_DECIDES = re.compile(r"\W*(?:yes|no|ja|nein|sí|si|oui|non)\b\s*(?:[,.;:!]|$)", re.IGNORECASE)
-_CJK_RETRACTED = re.compile("忘|删除|取消|作废")
-_CJK_DENIED = re.compile("不|没|ない|ません")
-_CJK_AFFIRMED = re.compile("不仅|不但")
-_CJK_COURTESIES = re.compile(
-    "请?(?:帮我|你)?(?:要|一定)?(?:记住|记下(?:来)?|记一下)了?(?:这(?:一)?点|这个|这件事)?|(?:请)?(?:别|不要)忘(?:了|记)?|顺便说一下"
-    "|供你参考|谢谢(?:你)?|你好|(?:これを|それを)?(?:覚えて|メモして)(?:おいて)?(?:ください|くださいね|ね)?"
-    "|忘れないで(?:ください|ね)?|ちなみに|ありがとう(?:ございます)?|こんにちは|お願いします"
-)
-_CLAUSE = re.compile(r"[.!?;。！？；\n]+|,? (?:but|aber|pero|mais) ")
+_CJK, _PATTERNS = compiled_of_language("common", "cjk"), compiled_of_language("common", "phrases")
 
 
 @lru_cache(maxsize=8192)
 def clauses_of(text: str) -> tuple[str, ...]:
     """The clauses of a text, split so that a denial in one does not affect the others."""
-    return tuple(clause for clause in _CLAUSE.split(text) if clause.strip())
+    return tuple(clause for clause in _PATTERNS["clause_end"].split(text) if clause.strip())
 
 
 def denies(clause: str) -> bool:
@@ -58,7 +36,7 @@ def is_unknown(answer: str, question: str) -> bool:
     """
     question_words = content_of(question.casefold())
     is_said, beside, untold = _beside_unknown(answer, language())
-    tells = is_said or (bool(untold) and untold.isdisjoint(question_words) and not _DECIDES.match(answer))
+    tells = is_said or (bool(untold) and untold.isdisjoint(question_words) and not _PATTERNS["decides"].match(answer))
     return tells and beside <= question_words
 
 
@@ -74,7 +52,7 @@ def without_courtesies(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _without_courtesies(text: str, language: Language) -> str:
-    remaining = _CJK_COURTESIES.sub(" ", courtesies(language).sub(" ", text.replace("’", "'")))
+    remaining = _CJK["courtesies"].sub(" ", courtesies(language).sub(" ", text.replace("’", "'")))
     with reading(language):
         return remaining if content_of(remaining) else text
 
@@ -82,17 +60,17 @@ def _without_courtesies(text: str, language: Language) -> str:
 @lru_cache(maxsize=8192)
 def _denies(clause: str, language: Language) -> bool:
     patterns = denials(language)
-    remaining = _CJK_AFFIRMED.sub(" ", patterns.affirmed.sub(" ", clause))
-    return patterns.denied.search(remaining) is not None or _CJK_DENIED.search(remaining) is not None
+    remaining = _CJK["affirmed"].sub(" ", patterns.affirmed.sub(" ", clause))
+    return patterns.denied.search(remaining) is not None or _CJK["denied"].search(remaining) is not None
 
 
 @lru_cache(maxsize=8192)
 def _says_unknown(text: str, language: Language) -> bool:
     with reading(language):
-        plain = " ".join(normalise(_ABBREVIATED.sub(" unknown ", text))) or text
+        plain = " ".join(normalise(_PATTERNS["abbreviated"].sub(" unknown ", text))) or text
     # A reply may be in English though the conversation is not.
     patterns = [denials(reply_language).unknown for reply_language in {language, "en"}]
-    return any(pattern.search(plain) for pattern in patterns) or _CJK_UNKNOWN.search(text) is not None
+    return any(pattern.search(plain) for pattern in patterns) or _CJK["unknown"].search(text) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -102,8 +80,8 @@ def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str]
     Annotators have a phrase for it, whatever the language of the conversation.
     """
     with reading(language):
-        marked = _CJK_UNKNOWN.sub(" unknown ", _ABBREVIATED.sub(" unknown ", text))
-        remaining = " ".join(words(marked if marked == text else _CJK_BESIDE.sub(" ", marked)))
+        marked = _CJK["unknown"].sub(" unknown ", _PATTERNS["abbreviated"].sub(" unknown ", text))
+        remaining = " ".join(words(marked if marked == text else _CJK["beside_unknown"].sub(" ", marked)))
         is_said, untold = False, list[str]()
         for patterns in map(denials, LANGUAGES):
             remaining, count = patterns.unknown.subn(" ", remaining)
@@ -118,7 +96,7 @@ def _beside_unknown(text: str, language: Language) -> tuple[bool, frozenset[str]
 
 @lru_cache(maxsize=8192)
 def _says_retracted(text: str, language: Language) -> bool:
-    if _CJK_RETRACTED.search(text):
+    if _CJK["retracted"].search(text):
         return True
     patterns = withdrawals(language)
     return any(patterns.take_back(clause, denied=_denies(clause, language)) for clause in clauses_of(text))

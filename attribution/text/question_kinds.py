@@ -15,8 +15,7 @@ from attribution.text.names import is_name
 from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
 
-_CJK_NUMBER = re.compile(".*(?:多少|几|幾|いくつ|何[人匹個つ回冊本年日歳枚])")
-_CJK_YES_OR_NO = re.compile("是|不是|对|はい|いいえ")
+_CJK = compiled_of_language("common", "cjk")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -76,7 +75,9 @@ def is_inferred(question: Question) -> bool:
 def is_yes_or_no(question: Question) -> bool:
     """Whether the accepted answer is yes or no, however sure."""
     gold = question.answers[0].strip()
-    return question_patterns(language()).inferential.search(gold) is not None or _CJK_YES_OR_NO.match(gold) is not None
+    return (
+        question_patterns(language()).inferential.search(gold) is not None or _CJK["yes_or_no"].match(gold) is not None
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -112,11 +113,11 @@ def asks_a_name(question: Question) -> bool:
 def is_count(question: Question) -> bool:
     """Whether a number is asked for, which may have to be counted."""
     text = question.question.strip()
-    return question_patterns(language()).counts.match(text) is not None or _CJK_NUMBER.match(text) is not None
+    return question_patterns(language()).counts.match(text) is not None or _CJK["asks_a_number"].match(text) is not None
 
 
 def _how_many(question: str) -> bool:
     return (
         question_patterns(language()).how_many.match(question.strip()) is not None
-        or _CJK_NUMBER.match(question) is not None
+        or _CJK["asks_a_number"].match(question) is not None
     )

@@ -11,22 +11,14 @@ import re
 from functools import lru_cache
 
 from attribution.constants import SHORTEST_VERB
-from attribution.text.languages.language_data import Language, dictionary_form, is_known
+from attribution.text.languages.language_data import Language, dictionary_form, is_known, words_of_language
 from attribution.text.languages.reading_language import language
 from attribution.text.languages.times import english_name
 
-_SAME = """
-    go:gone,going think:thought feel:felt leave:left,leaves,leaf live:life,lives win:won
-    break:broke drink:drunk shoot:shot bite:bit rise:risen
-    wife:wives half:halves shelf:shelves thief:thieves knife:knives bad:worse,worst person:people
-    die:dying lie:lying tie:tying
-    child:kid,kids person:individual,individuals,folk,folks
-    mother:mom,moms,mum,mums,mommy,mama father:dad,dads,daddy,papa grandmother:grandma,granny,nana
-    grandfather:grandpa,granddad brother:bro sister:sis photo:photograph,photographs,pic,pics,picture,pictures
-    bicycle:bike,bikes television:tv,telly telephone:phone,phones movie:film,films vacation:holiday,holidays
-"""
 _ALSO = {
-    form: lemma for lemma, _, forms in (entry.partition(":") for entry in _SAME.split()) for form in forms.split(",")
+    form: lemma
+    for lemma, _, forms in (entry.partition(":") for entry in words_of_language("en", "lemmas"))
+    for form in forms.split(",")
 }
 _SCRIPTS: dict[str, re.Pattern[str]] = {
     "uk": re.compile("[іїєґ]"),
@@ -35,7 +27,7 @@ _SCRIPTS: dict[str, re.Pattern[str]] = {
     "hy": re.compile("[\u0561-\u0587]"),
 }
 """Languages that are known by the letters of a single word, whatever the language of the conversation."""
-_NOT_FROM_A_VERB = frozenset(["evening", "morning", "wedding", "ceiling", "question", "during"])
+_NOT_FROM_A_VERB = frozenset(words_of_language("en", "no_nouns_of_action"))
 
 
 def stem(word: str) -> str:

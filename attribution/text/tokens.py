@@ -29,18 +29,13 @@ from attribution.text.folding import (
     western_digits,
     without_turkish_case,
 )
-from attribution.text.languages.language_data import Language
+from attribution.text.languages.language_data import LANGUAGES, Language, words_of_language
 from attribution.text.languages.reading_language import language, reading
 from attribution.text.numbers import in_digits, without_ordinals
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
-_ARTICLES: dict[Language, frozenset[str]] = {
-    "en": frozenset(("a", "an", "the")),
-    "de": frozenset(["der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines"]),
-    "es": frozenset(["el", "la", "los", "las", "un", "una", "unos", "unas"]),
-    "fr": frozenset(["le", "la", "les", "l", "un", "une", "des"]),
-}
+_ARTICLES = {language: frozenset(words_of_language(language, "articles")) for language in LANGUAGES}
 _DASHES = re.compile(r"[-\u2010-\u2015/_]")
 # In the scripts of India and South East Asia vowels are marks, which `\w` leaves out.
 _VOWELS = "".join(filter(lambda sign: unicodedata.category(sign) in ("Mn", "Mc"), map(chr, range(0x900, 0x1800))))
