@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from attribution.agent.notes import tokens_at_most
+from attribution.prompts import prompts_of
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
@@ -40,23 +41,7 @@ MOST_TOKENS = 2000
 _LONGEST_TEXT = 900
 _REPLY_TOKENS = 160
 _PROBED = 0.9
-_TASK = """\
-Does the text tell someone who asks the question that the answer is the given one? Paraphrase counts; the right topic \
-without the answer does not.
-
-Question: {question}
-Answer: {answer}
-Text:
-{text}
-
-Reply with a JSON object: "quote", the words of the text that tell it, copied exactly (empty if it does not), and \
-"tells", true or false."""
-_SCHEMA = {
-    "type": "object",
-    "properties": {"quote": {"type": "string", "maxLength": 300}, "tells": {"type": "boolean"}},
-    "required": ["quote", "tells"],
-    "additionalProperties": False,
-}
+_PROBE = prompts_of("probe")
 
 
 def assisted(
@@ -120,7 +105,7 @@ class Probe:
 
     def _tells(self, view: CaseView, text: str, deadline: float | None) -> bool | None:
         question = view.case.question
-        prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
+        prompt = _PROBE["task"].format(question=question.question, answer=question.answers[0], text=text)
         case = question.id, view.case.prediction
         if (case, prompt) not in self._opinions:
             try:
@@ -140,7 +125,10 @@ class Probe:
         self.probes += 1
         with operation("attribution_probe", kind="llm", inputs={"text": text}):
             reply = self.model.chat(
-                [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
+                [{"role": "user", "content": prompt}],
+                max_tokens=_REPLY_TOKENS,
+                schema=_PROBE["schema"],
+                temperature=0.0,
             )
         self._spent[case] = spent + reply.prompt_tokens + reply.completion_tokens
         opinion = opinion_of(reply.text, text)

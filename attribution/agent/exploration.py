@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from attribution.agent.handles import Handles
+from attribution.prompts import prompts_of
 from attribution.text.content import text_of
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
@@ -20,19 +21,7 @@ LINE_CHARACTERS = 150
 _WINDOW = 120
 _MOST_LINES = 40
 
-TOOLS: Mapping[str, str] = {
-    "operations": "the operations and how often each ran; target: an operation's name, to list its executions",
-    "operation": "what one execution read and made; target: its id",
-    "search": "what says something; text: words or a regular expression; target: a kind, or empty",
-    "view": "a variable's value; target: its id; text: a regular expression to see only the places that match, or "
-    "a number of characters to start from",
-    "producers": "which operations made a variable; target: its id",
-    "consumers": "which operations read a variable; target: its id",
-    "backward": "everything a variable came from; target: its id; text: name of an operation to show only that one",
-    "forward": "everything that came of a variable; target: its id; text: name of an operation to show only that one",
-    "versions": "all versions of a variable; target: its id",
-    "diff": "what changed between two variables; target: the later; text: the earlier, or empty for the version before",
-}
+TOOLS: Mapping[str, str] = prompts_of("agent")["tools"]
 """Name of a tool → what it shows and what it needs."""
 
 

@@ -8,7 +8,6 @@ the model writes a label as JSON. A reply that is neither is an abstention, and 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from attribution.judging.words import Judgement, judge
+from attribution.prompts import prompts_of, request
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.single_flight import SingleFlight
@@ -37,32 +37,7 @@ LABEL_TOKENS = 160
 
 Mode = Literal["margin", "label"]
 
-_TASK = """You grade an answer that was given from memory about a long conversation.
-
-Question: {question}
-Correct answer: {answers}
-Answer to grade: {reply}
-
-The answer to grade is right if it says what the correct answer says. Be generous about how it says so: other words, a \
-synonym, a full sentence, more detail, a number as digits or words, a date in another format, and a relative date that \
-means the same day are all fine. It is wrong if it names something else, contradicts the correct answer, leaves out a \
-part that the question asks for, or says that it does not know although there is a correct answer. Where the correct \
-answer is that this is unknown, only an answer that says so is right.
-"""
-_ASK_MARGIN = _TASK + "\nIs the answer to grade right? Reply with one word, yes or no."
-_ASK_LABEL = (
-    _TASK + '\nReply with JSON: {{"reason": "one short sentence", "label": "right"}} or '
-    '{{"reason": "one short sentence", "label": "wrong"}}.'
-)
-_LABEL_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "reason": {"type": "string", "maxLength": 240},
-        "label": {"type": "string", "enum": ["right", "wrong"]},
-    },
-    "required": ["reason", "label"],
-    "additionalProperties": False,
-}
+_PROMPTS = prompts_of("judge")
 _NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
 
 
@@ -170,7 +145,7 @@ class LlmJudge:
     def _yes_or_no(self, question: Question, reply: str) -> float | None:
         try:
             completion = self._model.chat(
-                _messages(_ASK_MARGIN, question, reply),
+                _messages("margin", question, reply),
                 max_tokens=1,
                 temperature=0.0,
                 whole=False,
@@ -183,16 +158,14 @@ class LlmJudge:
         return _yes_minus_no(completion.first_token or {})
 
     def _label(self, question: Question, reply: str) -> float | None:
-        messages = _messages(_ASK_LABEL, question, reply)
-        label = replied_value(self._model, messages, _LABEL_SCHEMA, "label", max_tokens=LABEL_TOKENS)
+        messages = _messages("label", question, reply)
+        label = replied_value(self._model, messages, _PROMPTS["label_schema"], "label", max_tokens=LABEL_TOKENS)
         return {"right": 1.0, "wrong": -1.0}.get(label) if isinstance(label, str) else None
 
 
-def _messages(template: str, question: Question, reply: str) -> list[dict[str, str]]:
-    # As JSON strings, so that a reply cannot pass for a part of the task.
-    answers = " or ".join(json.dumps(answer, ensure_ascii=False) for answer in question.answers)
-    question_json, reply_json = (json.dumps(text, ensure_ascii=False) for text in (question.question, reply))
-    return [{"role": "user", "content": template.format(question=question_json, answers=answers, reply=reply_json)}]
+def _messages(form: str, question: Question, reply: str) -> list[dict[str, str]]:
+    template = _PROMPTS["task"] + _PROMPTS[form]
+    return request(template, question=question.question, answers=question.answers, reply=reply)
 
 
 def _decided(question: Question, reply: str) -> bool | None:

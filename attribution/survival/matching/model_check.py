@@ -8,16 +8,16 @@ falls under. Where the model does not count, words decide.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import threading
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from attribution.constants import BELIEVED, FEWEST_TOLD, MISJUDGED
 from attribution.judging.llm_judge import LlmJudge, replied_value
+from attribution.prompts import prompts_of, request
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conversations import Question
@@ -29,32 +29,9 @@ if TYPE_CHECKING:
 
 _REPLY_TOKENS = 60
 _LONGEST_TEXT = 2000
-_TASK = """Does a text tell what it takes to answer a question? Judge by meaning: other words, another language, \
-another form of a date or number are all fine. It does not if it says the contrary, tells it of another person or of \
-another time, exchanges who did what to whom, tells of a plan where a fact is asked for, or leaves the answer open.
-
-Question: {question}
-What the text has to tell: {content}
-Text: {text}
-
-Reply with JSON: {{"tells": true}} or {{"tells": false}}."""
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"tells": {"type": "boolean"}},
-    "required": ["tells"],
-    "additionalProperties": False,
-}
+_PROMPTS = prompts_of("matcher")
 
 _log = logging.getLogger(__name__)
-_PLAIN = (
-    ("Which pet does Rosa have?", "a tortoise", "a parrot"),
-    ("In which city does Emil live?", "Bergen", "Lyon"),
-    ("What does Vera play?", "the cello", "football"),
-    ("When did the shop open?", "in June 2019", "last winter"),
-    ("How many sisters does Kofi have?", "three", "none"),
-    ("What is Lena's job?", "a baker", "she repairs clocks"),
-)
-"""Questions with an accepted answer and a wrong one, by which a judge's way to answer is found."""
 
 
 def tells(model: ChatModel, question: str, content: str, text: str) -> bool | None:
@@ -63,13 +40,9 @@ def tells(model: ChatModel, question: str, content: str, text: str) -> bool | No
     Raises:
         BudgetExceededError, ModelError: the call was refused or failed.
     """
-    # As JSON strings, so that a text cannot pass for a part of the task.
-    question_json, content_json, text_json = (
-        json.dumps(argument, ensure_ascii=False) for argument in (question, content, text[:_LONGEST_TEXT])
-    )
-    messages = [{"role": "user", "content": _TASK.format(question=question_json, content=content_json, text=text_json)}]
+    messages = request(_PROMPTS["task"], question=question, content=content, text=text[:_LONGEST_TEXT])
     with trace(), operation("matcher", kind="llm"):
-        verdict = replied_value(model, messages, _SCHEMA, "tells", max_tokens=_REPLY_TOKENS)
+        verdict = replied_value(model, messages, _PROMPTS["schema"], "tells", max_tokens=_REPLY_TOKENS)
     return verdict if isinstance(verdict, bool) else None
 
 
@@ -169,7 +142,7 @@ class CheckedModel:
             if self._margins is None:
                 self._judge.calibrate(
                     (_question(question, answer), reply)
-                    for question, answer, wrong in _PLAIN
+                    for question, answer, wrong in _PROMPTS["plain"]
                     for reply in (answer, wrong)
                 )
                 replies = [
