@@ -12,9 +12,8 @@ from attribution.survival.need import Basis, Need
 from attribution.text.clauses import telling
 from attribution.text.content import Vocabulary, content_of, is_date, time_words
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
-from attribution.text.languages.phrase_patterns import list_patterns
 from attribution.text.languages.reading_language import language
-from attribution.text.phrases import clauses_of, denies, is_unknown, without_courtesies
+from attribution.text.phrases import clauses_of, denies, is_unknown, list_patterns, without_courtesies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, Fact, Question, Turn
 
@@ -43,7 +42,7 @@ def needs_of(question: Question, conversation: Conversation, vocabulary: Vocabul
             if (
                 evidence
                 and is_literal(question)
-                and not any(list_patterns(language()).pointing.search(turn.text) for turn in evidence)
+                and not any(list_patterns(language())["pointing"].search(turn.text) for turn in evidence)
             ):
                 return []
             if evidence:
@@ -56,7 +55,7 @@ def listed(text: str) -> int:
     """The greatest number of things that a clause of a text lists; 1 if it is not a list."""
     return max(
         (
-            len([item for item in list_patterns(language()).between.split(clause) if content_of(item)])
+            len([item for item in list_patterns(language())["between"].split(clause) if content_of(item)])
             for clause in clauses_of(text)
         ),
         default=0,
@@ -122,8 +121,8 @@ def _items(answers: Sequence[str]) -> list[_Item]:
     Clauses are not items: they are paraphrased as a whole.
     """
     forms = tuple(form for form in dict.fromkeys(map(content_of, answers)) if form)
-    listed = [item.strip() for item in list_patterns(language()).between.split(answers[0]) if content_of(item)]
-    clauses = any(len(item.split()) > ITEM_WORDS or list_patterns(language()).clause.match(item) for item in listed)
+    listed = [item.strip() for item in list_patterns(language())["between"].split(answers[0]) if content_of(item)]
+    clauses = any(len(item.split()) > ITEM_WORDS or list_patterns(language())["clause"].match(item) for item in listed)
     if len(listed) > 1 and not clauses and not is_date(answers[0]):
         return [((content_of(item),), item) for item in listed]
     return [(forms, answers[0])]

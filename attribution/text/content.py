@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from attribution.constants import ENOUGH_WORDS, WITHOUT_A_NUMBER
@@ -14,7 +13,13 @@ from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.date_rules import spelt_out
 from attribution.text.digits import without_figures
 from attribution.text.languages.language_data import Language, compiled_of_language, function_words
-from attribution.text.languages.reading_language import is_read, language, language_of, reading
+from attribution.text.languages.reading_language import (
+    cached_in_language,
+    is_read,
+    language,
+    language_of,
+    reading,
+)
 from attribution.text.numbers import cjk_in_digits, cjk_number
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words
@@ -42,14 +47,31 @@ def text_of(value: Any) -> str:
     return "" if value is None or isinstance(value, bool) else str(value)
 
 
+@cached_in_language(16384)
 def words_of(text: str) -> tuple[str, ...]:
     """Content words of `text` in order: lemmas, numbers in digits, dates as day month year, CJK in pairs."""
-    return _words_of(text, language())
+    text = spelt_out(text, language())
+    if language() == "en":
+        text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
+    text = without_function_words(text) if CJK_CHARACTER.search(text) else text
+    content: list[str] = []
+    run = ""
+    for word in (*cased_words(text), ""):
+        if CJK_CHARACTER.fullmatch(word):
+            run += word
+            continue
+        content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
+        run = ""
+        # May is a month.
+        if word == "May" or (word and word.casefold() not in function_words(language())):
+            content.append("may" if word == "May" else stem(word))
+    return tuple(content)
 
 
+@cached_in_language(16384)
 def content_of(text: str) -> frozenset[str]:
     """The content words of `text` as a set."""
-    return _content_of(text, language())
+    return frozenset(words_of(text))
 
 
 def time_words(text: str) -> frozenset[str]:
@@ -88,7 +110,8 @@ class Vocabulary:
 
     def content_of(self, text: str) -> frozenset[str]:
         """The content words of a text in the language of these."""
-        return _content_of(text, self.language)
+        with reading(self.language):
+            return content_of(text)
 
     def reads(self, question: str, answers: Sequence[str]) -> bool:
         """Whether these texts and a question are in a language for which reading was measured.
@@ -115,31 +138,6 @@ class Vocabulary:
         share = sum(map(self.weight, common)) / sum(map(self.weight, needed))
         lacks_number = any(is_number(word) and word != "1" for word in needed - common)
         return min(share, WITHOUT_A_NUMBER) if lacks_number else share
-
-
-@lru_cache(maxsize=16384)
-def _words_of(text: str, language: Language) -> tuple[str, ...]:
-    text = spelt_out(text, language)
-    if language == "en":
-        text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
-    text = without_function_words(text) if CJK_CHARACTER.search(text) else text
-    content: list[str] = []
-    run = ""
-    for word in (*cased_words(text), ""):
-        if CJK_CHARACTER.fullmatch(word):
-            run += word
-            continue
-        content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
-        run = ""
-        # May is a month.
-        if word == "May" or (word and word.casefold() not in function_words(language)):
-            content.append("may" if word == "May" else stem(word))
-    return tuple(content)
-
-
-@lru_cache(maxsize=16384)
-def _content_of(text: str, language: Language) -> frozenset[str]:
-    return frozenset(_words_of(text, language))
 
 
 _DATE_STEMS = frozenset(stem(word.lower()) for word in (*MONTHS, *WEEKDAYS, *_DATE_WORDS.split()))

@@ -20,7 +20,7 @@ from attribution.text.languages.language_data import (
     is_known,
     words_of_language,
 )
-from attribution.text.languages.reading_language import language
+from attribution.text.languages.reading_language import cached_in_language, language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""
@@ -109,11 +109,11 @@ def _small_words(text: str) -> Counter[Language]:
 def _is_same(word: str, other: str) -> bool:
     # Most pairs of words are not worth a look.
     foreign = not (word.isascii() and other.isascii())
-    return (foreign or word[:_SAME_START] == other[:_SAME_START]) and _is_form(word, other, language())
+    return (foreign or word[:_SAME_START] == other[:_SAME_START]) and _is_form(word, other)
 
 
-@lru_cache(maxsize=16384)
-def _is_form(word: str, other: str, language_read: Language) -> bool:
+@cached_in_language(16384)
+def _is_form(word: str, other: str) -> bool:
     """Whether two different words are forms of one."""
     if _HANGUL.search(word) and _HANGUL.search(other):
         return not _korean(word).isdisjoint(_korean(other))
@@ -129,7 +129,7 @@ def _is_form(word: str, other: str, language_read: Language) -> bool:
     determiners = _DETERMINER.fullmatch(word), _DETERMINER.fullmatch(other)
     if determiners[0] and determiners[1]:
         return determiners[0][1] == determiners[1][1]
-    return word.translate(_UMLAUTS) == other.translate(_UMLAUTS) or _are_german_adjectives(word, other, language_read)
+    return word.translate(_UMLAUTS) == other.translate(_UMLAUTS) or _are_german_adjectives(word, other)
 
 
 def _korean(word: str) -> set[str]:
@@ -144,7 +144,7 @@ def _lemma(word: str, language: str) -> str:
     return (form if form != word else dictionary_form(word.capitalize(), language)).casefold()
 
 
-def _are_german_adjectives(word: str, other: str, language_read: Language) -> bool:
+def _are_german_adjectives(word: str, other: str) -> bool:
     """Whether two words are one German adjective with other endings; the dictionary has nouns with a capital letter.
 
     Words that are English, too, are German where German is read.
@@ -157,5 +157,5 @@ def _are_german_adjectives(word: str, other: str, language_read: Language) -> bo
     return (
         lemma.islower()
         and lemma == dictionary_form(other, "de")
-        and (language_read == "de" or not (is_known(word, "en") and is_known(other, "en")))
+        and (language() == "de" or not (is_known(word, "en") and is_known(other, "en")))
     )

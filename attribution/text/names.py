@@ -21,7 +21,7 @@ from attribution.text.languages.language_data import (
     is_known,
     words_of_language,
 )
-from attribution.text.languages.reading_language import language, reading
+from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.languages.times import english_name
 from attribution.text.tokens import cased_words
 
@@ -33,17 +33,28 @@ _FEMININE = re.compile("[ae]?|n[ae]|l?l[ae]|elle|ett[ae]|in[ae]")
 _MONTH_NAMES = frozenset(map(str.casefold, MONTHS))
 
 
+@cached_in_language(4096)
 def names_in(text: str) -> frozenset[str]:
     """The content words that a text uses as names, other than its first word: spelt with a capital letter.
 
     In English these are not the names of days, months and nationalities, in German not its nouns.
     """
-    return _names_in(text, language())
+    names: set[str] = set()
+    for word in _CAPITALISED.finditer(text):
+        before = text[: word.start()]
+        begins = not before.strip(" ¿¡\"'«“(") or re.search(r"[.?!]\s+[¿¡]?$", before)
+        titled = before.rstrip(" .").rpartition(" ")[2].lower() in _TITLES
+        if begins and not titled:
+            continue
+        noun = language() == "de" and _PATTERNS["before_a_noun"].search(before) is not None and not titled
+        if _may_name(word[0], after_article=noun):
+            names |= content_of(word[0])
+    return frozenset(names)
 
 
 def is_name(word: str) -> bool:
     """Whether a word of an answer may be a name, by itself: capitalised, and no German noun."""
-    return word[:1].isupper() and _may_name(word, language())
+    return word[:1].isupper() and _may_name(word)
 
 
 def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
@@ -58,9 +69,17 @@ def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
     )
 
 
+@cached_in_language(4096)
 def is_short_for(short: str, name: str) -> bool:
     """Whether one given name is the other's nickname, or its beginning but not the other sex's form: Eric, Erica."""
-    return _is_short_for(short.casefold(), name.casefold(), language())
+    short, name = short.casefold(), name.casefold()
+    if short == name:
+        return False
+    formal = _english().canonicals_of(short) if language() == "en" else _formal_names(language()).get(short, ())
+    if name in formal:
+        return True
+    ending = name[len(short) :]
+    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(ending) is None
 
 
 def is_word(name: str) -> bool:
@@ -91,33 +110,14 @@ def written_as_name(text: str, name: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=4096)
-def _names_in(text: str, language: Language) -> frozenset[str]:
-    names: set[str] = set()
-    with reading(language):
-        for word in _CAPITALISED.finditer(text):
-            begins = not text[: word.start()].strip(" ¿¡\"'«“(") or re.search(r"[.?!]\s+[¿¡]?$", text[: word.start()])
-            titled = text[: word.start()].rstrip(" .").rpartition(" ")[2].lower() in _TITLES
-            if begins and not titled:
-                continue
-            noun = (
-                language == "de" and _PATTERNS["before_a_noun"].search(text[: word.start()]) is not None and not titled
-            )
-            if _may_name(word[0], language, after_article=noun):
-                names |= content_of(word[0])
-    return frozenset(names)
-
-
-def _may_name(word: str, language: Language, *, after_article: bool = False) -> bool:
+def _may_name(word: str, *, after_article: bool = False) -> bool:
     lower = word.casefold()
-    if lower in _TITLES or lower in function_words(language) or english_name(lower, language) is not None:
+    if lower in _TITLES or lower in function_words(language()) or english_name(lower, language()) is not None:
         return False
-    if language == "en":
-        with reading("en"):
-            return not (
-                content_of(word) <= _calendar() or (_PATTERNS["of_a_country"].fullmatch(word) and is_known(lower, "en"))
-            )
-    return language != "de" or not (after_article or _is_german_noun(word))
+    if language() == "en":
+        of_a_country = _PATTERNS["of_a_country"].fullmatch(word) and is_known(lower, "en")
+        return not (content_of(word) <= _calendar() or of_a_country)
+    return language() != "de" or not (after_article or _is_german_noun(word))
 
 
 def _is_german_noun(word: str) -> bool:
@@ -128,20 +128,6 @@ def _is_german_noun(word: str) -> bool:
 @lru_cache
 def _calendar() -> frozenset[str]:
     return frozenset().union(*map(content_of, (*MONTHS, *WEEKDAYS)))
-
-
-@lru_cache(maxsize=4096)
-def _is_short_for(short: str, name: str, language: Language) -> bool:
-    if short == name:
-        return False
-    if language == "en":
-        formal = frozenset(_english().canonicals_of(short))
-    else:
-        formal = _formal_names(language).get(short, frozenset())
-    if name in formal:
-        return True
-    ending = name[len(short) :]
-    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(ending) is None
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
 from attribution.text.digits import (
     currencies_in,
@@ -29,8 +28,8 @@ from attribution.text.folding import (
     western_digits,
     without_turkish_case,
 )
-from attribution.text.languages.language_data import LANGUAGES, Language, words_of_language
-from attribution.text.languages.reading_language import language, reading
+from attribution.text.languages.language_data import LANGUAGES, words_of_language
+from attribution.text.languages.reading_language import cached_in_language, language, reading
 from attribution.text.numbers import in_digits, without_ordinals
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -46,9 +45,13 @@ _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 _ELISION = re.compile(r"(?<![^\W\d_]{3})\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
 
 
+@cached_in_language(16384)
 def normalise(text: str) -> tuple[str, ...]:
     """The tokens of `text` that are compared. A text of nothing but articles keeps them."""
-    return _normalise(text, language())
+    read = language()
+    text = plain_letters(with_ranges(with_units(in_digits(_plain(text), read)), read).casefold())
+    words = _split(UNSPACED.sub(lambda letter: f" {letter[0]}", text))
+    return tuple([word for word in words if word not in _ARTICLES[read]] or words)
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -60,7 +63,7 @@ def cased_words(text: str) -> list[str]:
     """The words of `text` as they are spelt, without possessives, punctuation, currencies; ordinals in digits too."""
     read = language()
     text = with_units(in_digits(_POSSESSIVE.sub("", _plain(text)), read))
-    return _split(without_ordinals(without_currencies(text, read), read), read)
+    return _split(without_ordinals(without_currencies(text, read), read))
 
 
 def contains(text: str, value: str) -> bool:
@@ -100,21 +103,13 @@ def word_count(text: str) -> int:
     return len(spaced) + (characters + 1) // 2 + (letters + 3) // 4
 
 
-@lru_cache(maxsize=16384)
-def _normalise(text: str, language: Language) -> tuple[str, ...]:
-    text = with_ranges(with_units(in_digits(_plain(text), language)), language)
-    text = plain_letters(text.casefold())
-    words = _split(UNSPACED.sub(lambda letter: f" {letter[0]}", text), language)
-    return tuple([word for word in words if word not in _ARTICLES[language]] or words)
-
-
 def _plain(text: str) -> str:
     # NFKC would make 11/2 of 1½.
     return western_digits(unicodedata.normalize("NFKC", with_shares(text)))
 
 
-def _split(text: str, language: Language) -> list[str]:
-    if language == "fr":
+def _split(text: str) -> list[str]:
+    if language() == "fr":
         text = _ELISION.sub(r"\1 ", text)
     text = _PUNCTUATION.sub("", _DASHES.sub(" ", text))
     return CJK_CHARACTER.sub(lambda character: f" {character[0]} ", text).split()

@@ -13,10 +13,10 @@ from attribution.survival.matching.matcher import JudgesReplies
 from attribution.survival.needs import is_unknowable
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
-from attribution.text.languages.phrase_patterns import frames, possessive
+from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.languages.reading_language import language as reading_language
 from attribution.text.names import names_in
-from attribution.text.phrases import denies, says_unknown
+from attribution.text.phrases import denies, frames, says_unknown
 from tracing.systems.conversations import Question
 
 MISJUDGED = 0.8
@@ -95,7 +95,7 @@ def same_answer(reply: str, answers: Sequence[str], question: str) -> bool:
 
 def _named_instead(question: str, answer: str, reply: str) -> bool:
     """Whether answer and reply are the same but for whose it is: by a pronoun in one, by a name in the other."""
-    pronoun = possessive(reading_language())
+    pronoun = compiled_of_language(reading_language(), "frames")["possessive"]
     if (pronoun.search(answer) is None) == (pronoun.search(reply) is None):
         return False
     owner, answer_words, reply_words = names_in(f"¦ {question}"), content_of(answer), content_of(reply)

@@ -1,6 +1,6 @@
 """What differs from language to language, read from a file for each (`en.toml` …) when it is first needed.
 
-A file has lists of words, and tables of patterns. What each is for is said where it is used.
+A file has lists of words, and tables of patterns. What each is for is said in `en.toml`, or where it is used.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import lru_cache, wraps
 from itertools import islice
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -101,9 +101,22 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def in_its_language(
-    method: Callable[Concatenate[_S, _P], _R],
-) -> Callable[Concatenate[_S, _P], _R]:
+def cached_in_language(maxsize: int = 8192) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A function of texts whose results are kept for each language in which it is called."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        cached: Callable[..., _R] = lru_cache(maxsize)(lambda _, *args, **kwargs: function(*args, **kwargs))
+
+        @wraps(function)
+        def read(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            return cached(language(), *args, **kwargs)
+
+        return read
+
+    return decorate
+
+
+def in_its_language(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
     """A method during which texts are read in the `language` of its object."""
 
     @wraps(method)
