@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo
 
 from attribution.agent.exploration import TOOLS, Exploration
 from attribution.cases import Case, ErrorType
-from attribution.prompts import prompts_of
+from attribution.data_files import data_of
 from attribution.text.content import content_of, text_of
 from tracing.systems.protocol import OperationSpec
 
@@ -111,7 +111,7 @@ class Prose(BaseModel):
     evidence: _Ids = Field(default_factory=list, json_schema_extra={"minItems": 1})
 
 
-_PROMPTS = prompts_of("agent")
+_PROMPTS = data_of("prompts.toml")["agent"]
 ATTRIBUTION, QUESTION = (_PROMPTS["graph"] + _PROMPTS[task] for task in ("attribution", "question"))
 STEP, CONCLUDE = _PROMPTS["step"], _PROMPTS["conclude"]
 

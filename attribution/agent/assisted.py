@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from attribution.agent.notes import tokens_at_most
-from attribution.prompts import prompts_of
+from attribution.data_files import data_of
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
-from attribution.survival.need import PRIORS
+from attribution.survival.needs import PRIORS
 from attribution.survival.survival_method import Survival
 from attribution.text.content import text_of
 from attribution.text.tokens import contains
@@ -41,7 +41,7 @@ MOST_TOKENS = 2000
 _LONGEST_TEXT = 900
 _REPLY_TOKENS = 160
 _PROBED = 0.9
-_PROBE = prompts_of("probe")
+_PROBE = data_of("prompts.toml")["probe"]
 
 
 def assisted(

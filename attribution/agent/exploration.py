@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from attribution.agent.handles import Handles
-from attribution.prompts import prompts_of
+from attribution.data_files import data_of
 from attribution.text.content import text_of
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
@@ -21,7 +21,7 @@ LINE_CHARACTERS = 150
 _WINDOW = 120
 _MOST_LINES = 40
 
-TOOLS: Mapping[str, str] = prompts_of("agent")["tools"]
+TOOLS: Mapping[str, str] = data_of("prompts.toml")["agent"]["tools"]
 """Name of a tool → what it shows and what it needs."""
 
 

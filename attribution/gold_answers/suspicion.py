@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from attribution.data_files import data_of
+
 Doubt = Literal["unsaid", "speaker", "date", "event", "premise"]
 """What can be wrong with an annotation: nobody says the answer; another speaker says it; the dated evidence gives
 another time; the cited turn is about another event; the question's premise is false."""
@@ -31,22 +33,8 @@ _UNSEEN = 4
 
 _FEWEST = 10
 _COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
-    ("unsaid", True, False): (56, 20),
-    ("unsaid", True, True): (91, 0),
-    ("unsaid", False, False): (30, 56),
-    ("unsaid", False, True): (28, 0),
-    ("speaker", True, False): (57, 0),
-    ("speaker", True, True): (111, 0),
-    ("date", True, False): (50, 0),
-    ("date", True, True): (102, 0),
-    ("date", False, False): (8, 0),
-    ("date", False, True): (4, 0),
-    ("event", True, False): (71, 0),
-    ("event", True, True): (52, 0),
-    ("event", False, False): (49, 15),
-    ("event", False, True): (35, 0),
-    ("premise", True, False): (8, 0),
-    ("premise", True, True): (4, 0),
+    (doubt, strong, supported): (spoiled, sound)
+    for doubt, strong, supported, spoiled, sound in data_of("fitted.toml")["suspicion"]["counted"]
 }
 """By kind, strength and whether the reply is supported: how many spoiled and how many sound gold answers have it."""
 

@@ -8,6 +8,7 @@ the model writes a label as JSON. A reply that is neither is an abstention, and 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from attribution.data_files import data_of
 from attribution.judging.words import Judgement, judge
-from attribution.prompts import prompts_of, request
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.single_flight import SingleFlight
@@ -37,7 +38,7 @@ LABEL_TOKENS = 160
 
 Mode = Literal["margin", "label"]
 
-_PROMPTS = prompts_of("judge")
+_PROMPTS = data_of("prompts.toml")["judge"]
 _NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
 
 
@@ -231,3 +232,16 @@ def replied_value(
         return strict_json(completion.text)[key]
     except (MalformedReplyError, KeyError, TypeError):
         return None
+
+
+def request(template: str, **texts: str | tuple[str, ...]) -> list[dict[str, str]]:
+    """Messages with texts in a template, several in one place as alternatives.
+
+    They are JSON strings, so that none of them can pass for a part of the task.
+    """
+    alternatives = {name: (text,) if isinstance(text, str) else text for name, text in texts.items()}
+    filled = {
+        name: " or ".join(json.dumps(text, ensure_ascii=False) for text in listed)
+        for name, listed in alternatives.items()
+    }
+    return [{"role": "user", "content": template.format_map(filled)}]

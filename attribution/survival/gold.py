@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from attribution.constants import GARBLED_FACT, SAME_FACT
 from attribution.survival.matching.matcher import Claim, Matcher, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.need import Need
-from attribution.survival.needs import fact_of, is_unknowable, needs_of, outdated_value
+from attribution.survival.needs import Need, fact_of, is_unknowable, needs_of, outdated_value
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import says_retracted

@@ -5,9 +5,9 @@ holds in the end, and in what the answer was given. The deepest stage that still
 it: the one whose inputs carry it and whose outputs don't.
 
 What a verdict states is the product of three factors, kept within 0.05 to 0.97:
-    - how strong the kind of verdict is (`strength`): a right reply that breaks the format is hardly ever anything
+    - how strong the kind of verdict is (`constants`): a right reply that breaks the format is hardly ever anything
       else; a garbled fact could still have been understood;
-    - how the need is known (`need.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
+    - how the need is known (`needs.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
 Its confidence is how often verdicts with such `grounds` are right (`calibration`): what they state, and beside it
 whether the text that carried the content last names whom the question is about, whether the graph shows where it comes
@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
+from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, FAILED, FORMAT, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence_index import EvidenceIndex, Ranking
 from attribution.explanations import Explained, quote
 from attribution.gold_answers.answer_audit import Audit
@@ -37,13 +37,11 @@ from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.need import Need
-from attribution.survival.needs import is_unknowable, needs_of, outdated_value, stating
+from attribution.survival.needs import Need, is_unknowable, needs_of, outdated_value, stating
 from attribution.survival.trail_steps import steps_of
 from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
-from attribution.survival.verdicts.strength import FAILED, FORMAT
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.language_data import Language
@@ -235,12 +233,10 @@ class Survival:
         if main.error_type == "ExtractionError":
             answer = view.answering.answer
             reason = "the context may have said it in words that were not recognised"
-            return (Blame(answer.name, answer.id, "ResponseError", remainder, reason),)
-        readers = [reader for turn in view.case.question.evidence for reader in self._flow.readers(turn)]
-        fault = readers[-1] if readers else None
-        name = fault.name if fault is not None else self._flow.named("extract")
+            return (self._flow.blame(answer, "ResponseError", remainder, reason),)
+        readers = self._flow.readers(*view.case.question.evidence)
         reason = "what was extracted may not be what the answer needed"
-        return (Blame(name, fault.id if fault is not None else None, "ExtractionError", remainder, reason),)
+        return (self._flow.blame(readers[-1] if readers else None, "ExtractionError", remainder, reason),)
 
     def _with_evidence(self, case: Case, assertion: Assertion | None) -> Case:
         """The case with evidence turns: those annotated, or the likeliest ones, preferably some that say the answer.
@@ -328,7 +324,7 @@ class Survival:
 
     def _known_needs(self, view: CaseView) -> list[Need]:
         """Those of which the trace has a turn."""
-        return [need for need in self._needs(view) if any(self._flow.messages(turn) for turn in need.turns)]
+        return [need for need in self._needs(view) if self._flow.messages(*need.turns)]
 
     def _trails(self, view: CaseView, needs: Sequence[Need]) -> list[Trail]:
         """Where what the answer needs and the reply lacks has survived."""
@@ -339,20 +335,18 @@ class Survival:
 
 def _answer_alone(view: CaseView) -> list[Blame] | None:
     """Blame for what the reply alone shows: the operation failed, or its reply is right but not as asked for."""
-    case, answer = view.case, view.answering.answer
+    case, flow, answer = view.case, view.flow, view.answering.answer
     trouble = trouble_of(answer)
     if trouble:
-        return [
-            Blame(answer.name, answer.id, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))
-        ]
+        return [flow.blame(answer, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))]
     evidence = (case.prediction,) if case.prediction else ()
     unknown = says_unknown(case.reply)
     if case.judgement.contains and (not unknown or is_unknowable(case.question)) and not _hedged(case):
         reason = f"format: the reply {quote(case.reply)} holds the right answer, but not in the form asked for"
-        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+        return [flow.blame(answer, "ResponseError", FORMAT, reason, evidence)]
     if is_unknowable(case.question) and unknown:
         reason = f"format: the reply {quote(case.reply)} says that it does not know, but not in an accepted form"
-        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+        return [flow.blame(answer, "ResponseError", FORMAT, reason, evidence)]
     return None
 
 

@@ -24,7 +24,7 @@ from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
 from attribution.survival.matching.model_check import margins_of
 from attribution.survival.matching.model_matcher import MOST_ASKED, by_asking
 from attribution.survival.matching.word_matcher import WordMatcher, by_words
-from attribution.survival.need import Need
+from attribution.survival.needs import Need
 from attribution.survival.survival_method import Survival
 from attribution.text.content import Vocabulary, content_of
 from optimizer.objectives.golds import Golds

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from attribution.constants import BELIEVED, FEWEST_TOLD, MISJUDGED
-from attribution.judging.llm_judge import LlmJudge, replied_value
-from attribution.prompts import prompts_of, request
+from attribution.data_files import data_of
+from attribution.judging.llm_judge import LlmJudge, replied_value, request
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
 from tracing.recording.recorder import operation, trace
 from tracing.systems.conversations import Question
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _REPLY_TOKENS = 60
 _LONGEST_TEXT = 2000
-_PROMPTS = prompts_of("matcher")
+_PROMPTS = data_of("prompts.toml")["matcher"]
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.need import Need
+from attribution.survival.needs import Need
 from attribution.text.languages.reading_language import in_its_language
 from tracing.systems.conversations import Question
 

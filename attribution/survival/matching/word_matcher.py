@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, PLAIN_WORDS, STATED
 from attribution.survival.matching.matcher import Claim, Grade, Passage, Person
-from attribution.survival.need import Need
-from attribution.survival.needs import clause_with, fact_of, listed
+from attribution.survival.needs import Need, clause_with, fact_of, listed
 from attribution.text.content import Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
 from attribution.text.languages.reading_language import in_its_language

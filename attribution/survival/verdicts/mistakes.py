@@ -35,14 +35,14 @@ def misjudged(view: CaseView) -> list[Blame] | None:
 
 def misannotated(suspicion: Suspicion, view: CaseView) -> Blame:
     """Blame for a gold answer against which the conversation speaks."""
-    messages = tuple(message.id for turn in suspicion.turns for message in view.flow.messages(turn))
+    messages = tuple(message.id for message in view.flow.messages(*suspicion.turns))
     return Blame("annotation", None, "AnnotationError", suspicion.confidence, suspicion.reason, messages)
 
 
 def unsupported(view: CaseView) -> Blame:
     """Blame for a gold answer that no turn says and of a kind that cannot be inferred."""
     question = view.case.question
-    evidence = tuple(message.id for turn in question.evidence for message in view.flow.messages(turn))
+    evidence = tuple(message.id for message in view.flow.messages(*question.evidence))
     gold = quote(question.answers[0])
     reason = f"neither the evidence {', '.join(question.evidence)} nor another turn says the gold answer {gold}"
     return Blame("annotation", None, "AnnotationError", UNSUPPORTED, reason, evidence)

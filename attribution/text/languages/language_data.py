@@ -6,13 +6,13 @@ A file has lists of words, and tables of patterns. What each is for is said in `
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import simplemma
+
+from attribution.data_files import data_of
 
 Language = Literal["en", "de", "es", "fr"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr")
@@ -22,11 +22,9 @@ Source = Language | Literal["common", "not_read"]
 _NAME = re.compile(r"\{([a-z_]+)\}")
 
 
-@cache
 def language_data(language: Source) -> Mapping[str, Any]:
     """The whole file of a source."""
-    text = (files("attribution.text.languages") / f"{language}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return data_of(f"text/languages/{language}.toml")
 
 
 @cache
