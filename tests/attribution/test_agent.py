@@ -12,8 +12,8 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.agent.agent_method import CONCLUSIONS, MOST_GARBAGE, Agent
 from attribution.agent.notes import Note, remembered, tokens_at_most
-from attribution.agent.triage import Triage
 from attribution.cases import Attribution, Blame, Case
+from attribution.methods import Triage
 from tracing.errors import BudgetExceededError, OutOfTimeError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph

@@ -80,16 +80,6 @@ class Grader:
         """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
         return max(self._vocabulary.coverage(topic, words) for topic in self._topics)
 
-    def grade(self, need: Need, text: str, *, traced: bool, possible: bool = False) -> Grade:
-        """Grade a text in somebody's own words.
-
-        Args:
-            need: what it should carry.
-            text: the words of a fact, entry or context.
-            traced, possible: as of `Passage`.
-        """
-        return self._grade(need, text, traced=traced, possible=possible, verbatim=False)
-
     def grade_verbatim(self, need: Need, text: str, *, traced: bool, possible: bool = False) -> Grade:
         """Grade a text cut from the conversation: it carries what the turns that it holds unchanged say.
 
@@ -104,7 +94,7 @@ class Grader:
         passages = [part for part in passages_of(text) if not need_words.isdisjoint(content_of(part))]
         if need.times or not passages:
             passages = [text]
-        grades = [self._grade(need, part, traced=traced, possible=possible, verbatim=True) for part in passages]
+        grades = [self.grade(need, part, traced=traced, possible=possible, verbatim=True) for part in passages]
         return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage))
 
     def _grade_repeated(self, need: Need, repetition: Repeated) -> Grade:
@@ -119,7 +109,8 @@ class Grader:
         carries = right and coverage >= need.threshold
         return Grade(coverage, "right" if right else "other", self.about(words), right, carries, True, words)
 
-    def _grade(self, need: Need, text: str, *, traced: bool, possible: bool, verbatim: bool) -> Grade:
+    def grade(self, need: Need, text: str, *, traced: bool, possible: bool = False, verbatim: bool = False) -> Grade:
+        """Grade the words of a fact, entry or context; those that are no turn's own are about whom they name."""
         answer_words = whose_words = content_of(text)
         about = self.about(answer_words)
         if need.times:
