@@ -47,9 +47,7 @@ _MEANING = 0.5
 class EvidenceIndex:
     """The turns of one conversation, indexed once, to be searched for many cases.
 
-    Args:
-        conversation: whose turns are ranked.
-        embedding: the model for rankings by embeddings; its calls are made on the first such search.
+    The calls of the model for rankings by embeddings are made on the first such search.
     """
 
     def __init__(self, conversation: Conversation, embedding: EmbeddingModel | None = None) -> None:

@@ -41,10 +41,7 @@ def _untold(problem: str) -> None:
 
 
 def failed_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
-    """The cases that a graph's own judge called wrong: judge operations whose score is below the pass mark.
-
-    Evidence is the key `evidence` of the query's metadata, a list of message names; what is not is told.
-    """
+    """The cases that a graph's own judge called wrong. Evidence in a query's metadata that names no message is told."""
     return [case for case in judged_cases(recording, tell) if not case.passed]
 
 
@@ -70,10 +67,7 @@ def judged_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
 
 
 def case_of(annotation: Mapping[str, Any], recording: Recording, tell: Tell = _untold) -> Case | None:
-    """The failed case that a MemTraceBench annotation describes; None if the graph has no such reply.
-
-    What its `source_evidence_ids` say and is no message of the graph is told.
-    """
+    """The failed case that a MemTraceBench annotation describes; None if the graph has no such reply."""
     variables = recording.graph.variables
     prediction = variables.get(str(annotation.get("prediction_id")))
     query = variables.get(str(annotation.get("query_id")))
@@ -158,12 +152,7 @@ def answers_in(graph: ExecutionGraph) -> list[tuple[Variable, Variable]]:
 
 
 def answer_missing(graph: ExecutionGraph, question: str = "") -> str | None:
-    """What a graph lacks to have the answer to a question, and how to record it; None if other questions have answers.
-
-    Args:
-        graph: to look in.
-        question: as it was asked; empty for any.
-    """
+    """What a graph lacks to have the answer to a question, or to any, and how to record it; None if it has others."""
     queries = [query for query in graph.find_variables(kind="query") if not question or _asks(query, question)]
     if answers_in(graph) and not (question and queries):
         return None

@@ -33,12 +33,7 @@ class Triage:
     unsure: float = UNSURE
 
     def attribute(self, case: Case) -> Attribution:
-        """Whose fault the case is. If `second` runs out of time, the result of `first` is kept.
-
-        Raises:
-            BudgetExceededError: a budget does not allow the next call.
-            OutOfTimeError: as `second`, where `first` abstains.
-        """
+        """Whose fault the case is. If `second` runs out of time, what `first` says is kept, unless that abstains."""
         return self.explain(case).attribution
 
     def explain(self, case: Case) -> Explained:

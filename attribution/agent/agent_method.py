@@ -52,15 +52,7 @@ _Reply = TypeVar("_Reply", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
-    """What an agent found out about a question.
-
-    Attributes:
-        answer: in prose; None if it found none.
-        evidence: ids of the variables and operations that support it, all of them in the graph.
-        abstained: why there is no answer; None if there is one.
-        steps: tools it used.
-        tokens: sent and received, those of cached replies included.
-    """
+    """What an agent found out about a question, with ids of the graph that support it, or why it abstained."""
 
     answer: str | None
     evidence: tuple[str, ...]
@@ -73,10 +65,7 @@ class AgentAnswer:
 class _Progress:
     """What one exploration is to do, and has done so far.
 
-    Attributes:
-        rules: the system message.
-        deadline: of the clock, after which it asks nothing more; None for none.
-        repeated: the tool that was used last, if that was in a way in which it had been used before.
+    `repeated` is the tool that was used last, if that was in a way in which it had been used before.
     """
 
     task: str
@@ -123,8 +112,7 @@ class Agent:
         """Whose fault a wrong answer is; an abstention if the graph supports no conclusion.
 
         Raises:
-            BudgetExceededError: a budget does not allow the next call.
-            OutOfTimeError: it is not done in time; a longer limit may help.
+            BudgetExceededError, OutOfTimeError: a budget or the time does not allow the next call.
         """
         return self.explain(case).attribution
 

@@ -92,12 +92,7 @@ class Handles:
 
 
 class Exploration:
-    """Answers an agent's questions about one graph.
-
-    Args:
-        graph: the graph to explore.
-        most: maximum characters of a reply.
-    """
+    """Answers an agent's questions about one graph, with `most` characters in a reply."""
 
     def __init__(self, graph: ExecutionGraph, *, most: int = REPLY_CHARACTERS) -> None:
         self.graph, self.handles = graph, Handles(graph)

@@ -21,14 +21,7 @@ _FARTHEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A method's result for one case.
-
-    Attributes:
-        attribution: its verdict.
-        tokens: sent and received for it.
-        ms: milliseconds it took.
-        failed: whether the method raised an error, or a model call that it made failed.
-    """
+    """A method's result for one case: its verdict, tokens and milliseconds, and whether it or a model call failed."""
 
     attribution: Attribution
     tokens: int = 0

@@ -13,11 +13,7 @@ from attribution.constants import CALIBRATION_GROUPS, CALIBRATION_SHRINKAGE
 class ConfidenceCurve:
     """An increasing piecewise linear map from a method's stated confidence to how often it is then right.
 
-    Attributes:
-        points: (stated, right), increasing in both, interpolated in between. Above them it is constant; below them,
-            where few cases were seen, it falls proportionally to 0.
-        cases: number of labelled cases it was fitted on.
-        source: where those come from.
+    Above the points it is constant; below them, where few cases were seen, it falls proportionally to 0.
     """
 
     points: tuple[tuple[float, float], ...]

@@ -49,9 +49,7 @@ class Audit:
     def suspicion(self, question: Question, reply: str = "") -> Suspicion | None:
         """The strongest evidence that a gold answer is wrong; None if there is none that counts.
 
-        Args:
-            question: as annotated. Without evidence turns only what nobody says counts.
-            reply: an answer that was judged wrong; where it is what the conversation supports, that counts too.
+        A reply that was judged wrong counts too where it is what the conversation supports.
         """
         prior = IN_FAILURES if reply else IN_DATA
         counting = [finding for finding in self.findings(question, reply) if finding.strong or finding.supported]

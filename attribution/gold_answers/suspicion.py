@@ -85,12 +85,7 @@ class Suspicion:
 
 
 def confidence_of(finding: Finding, *, prior: float) -> float:
-    """The probability that the annotation is wrong, by Bayes' rule.
-
-    Args:
-        finding: the evidence.
-        prior: the share of wrong gold answers among those that are looked at.
-    """
+    """The probability that the annotation is wrong, by Bayes' rule; `prior` is that of all that are looked at."""
     spoiled, sound = _COUNTED[_class(finding)]
     right = prior * spoiled / _SPOILED
     wrong = (1 - prior) * (sound + _UNSEEN) / _SOUND

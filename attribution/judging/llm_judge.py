@@ -44,11 +44,9 @@ _NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """The model's verdict on a reply.
+    """The model's verdict on a reply, and the judgement by words.
 
-    Attributes:
-        margin: log-odds of yes against no, above the threshold for right; 1 or -1 for a label. None if it abstains.
-        words: the judgement by words.
+    `margin` is the log-odds of yes against no, above the threshold for right; 1 or -1 for a label; None if it abstains.
     """
 
     margin: float | None
@@ -99,11 +97,7 @@ class LlmJudge:
         return replace(opinion.words, score=float(opinion.margin > 0))
 
     def opinion(self, question: Question, reply: str) -> Opinion:
-        """The verdicts of the model and of the words on a reply.
-
-        Raises:
-            ModelError, BudgetExceededError: as `judge`.
-        """
+        """The verdicts of the model and of the words on a reply. Raises as `judge`."""
         words = judge(reply, question.answers)
         if not reply.strip():
             return Opinion(-math.inf, words)
@@ -114,9 +108,6 @@ class LlmJudge:
         """Find out whether the endpoint returns log-probabilities, and fit the threshold on replies that words decide.
 
         Words decide a reply that has the accepted answer and little else, and one that shares no word with it.
-
-        Raises:
-            ModelError, BudgetExceededError: as `judge`.
         """
         judged = [(question, reply, _decided(question, reply)) for question, reply in replies]
         decided = [(question, reply, right) for question, reply, right in judged if right is not None]
@@ -222,11 +213,7 @@ def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:
 def replied_value(
     model: ChatModel, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any], key: str, *, max_tokens: int
 ) -> Any:
-    """The value of a key in a model's reply at temperature 0; None if the reply is no JSON object with it.
-
-    Raises:
-        BudgetExceededError, ModelError: the call was refused or failed.
-    """
+    """The value of a key in a model's reply at temperature 0; None if the reply is no JSON object with it."""
     completion = model.chat(messages, max_tokens=max_tokens, schema=schema, temperature=0.0, whole=False)
     try:
         return strict_json(completion.text)[key]

@@ -43,10 +43,7 @@ def same_form_as_any(question: str, answers: Sequence[str], reply: str) -> bool 
 def same_value(answer: str, text: str, spoken_on: date | None = None) -> bool | None:
     """Whether a text gives the value of an answer; None if one of them is not a value of a kind that is compared.
 
-    Args:
-        answer: an accepted answer.
-        text: a reply, or any text that may hold the value.
-        spoken_on: the day to which relative times in the text refer.
+    Relative times in the text refer to the day `spoken_on`.
     """
     for compare in (_same_decision, _same_length, _same_date, _same_number):
         verdict = compare(answer, text, spoken_on)

@@ -57,14 +57,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What replay found about one case.
-
-    Attributes:
-        attribution: the decisive operations, or an abstention.
-        checks: the repairs tried alone, earliest first.
-        runs: how often the system was run again, in whole or in part.
-        calls: model calls that this cost, without those answered from the cache.
-    """
+    """What replay found about one case, the repairs tried alone, and the runs and model calls that it cost."""
 
     attribution: Attribution
     checks: tuple[Check, ...] = ()
@@ -199,11 +192,7 @@ class Replay:
         ]
 
     def run(self, question: Question, chosen: Collection[Execution] | None) -> Run:
-        """Ask a question again, with the outputs of the chosen places corrected (None: all that are wrong).
-
-        Raises:
-            ModelError, BudgetExceededError: a call failed.
-        """
+        """Ask a question again, with the outputs of the chosen places corrected (None: all that are wrong)."""
         gold = Gold(question, self._conversation, self._vocabulary, verbatim=self._verbatim, matcher=self._matcher)
         repairs = Repairs(gold, chosen)
         memory, heard = self._base()

@@ -69,13 +69,7 @@ class GroundedBlame(NamedTuple):
 
 
 def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
-    """What a blame rests on.
-
-    Args:
-        blame: with its product of factors as confidence.
-        trail: where the content is; None for a verdict that does not follow any.
-        view: the case.
-    """
+    """What a blame, with its product of factors as confidence, rests on; no trail where it follows no content."""
     # A model that reviewed the trail has read whose the content is.
     carriers = trail.last if trail is not None and not trail.reviewed else ()
     words = [content_of(text_of(variable.value)) for variable in carriers]
@@ -103,13 +97,7 @@ def _is_disputed(blame: Blame, trail: Trail, view: CaseView) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A fitted regression.
-
-    Attributes:
-        constant: of the sum.
-        weights: of each sign.
-        cases: by source, the number of verdicts it was fitted on.
-    """
+    """A fitted regression: the constant and the weight of each sign, and on how many verdicts of each source."""
 
     constant: float
     weights: Mapping[str, float]

@@ -137,11 +137,10 @@ class CaseView:
         return self._trails[need]
 
     def _followed(self, need: Need) -> Trail:
-        """Follow a need through the stages.
+        """Follow a need through the stages. What reaches the context well enough has survived.
 
-        What reaches the context well enough has survived. Otherwise the threshold is set in the middle of the greatest
-        loss at any stage, so that a paraphrase that fades a little at each stage is not blamed on
-        the one where it happens to cross a fixed line.
+        Otherwise the threshold is set in the middle of the greatest loss at any stage, so that a paraphrase that fades
+        a little at each stage is not blamed on the one where it happens to cross a fixed line.
         """
         read = self.read(need)
         sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
@@ -227,11 +226,7 @@ class CaseView:
     ) -> list[Variable]:
         """Those made from a need's turns, which may paraphrase it, or that the matcher holds worth grading.
 
-        Args:
-            need: what is looked for.
-            variables: entries or pieces of context.
-            descendants: ids of the entries made from its turns.
-            texts: what these say.
+        Made from its turns are the entries with ids among `descendants`, which say `texts`.
         """
         pairs = [(variable, text_of(variable.value)) for variable in variables]
         worth = self.matcher.may_carry(self._claim(need), [text for _, text in pairs])
@@ -253,11 +248,8 @@ class CaseView:
     ) -> list[list[Grade]]:
         """For each variable the grades of its text; of each of its lines where it is a context of several entries.
 
-        Args:
-            variables: each with whether the graph traces it to the need's turns.
-            need: what they may carry.
-            texts: those of entries that the graph traces to the need's turns.
-            possible: ids of those that may have been made from these turns.
+        The graph traces to the need's turns the variables marked so, and the entries that say `texts`; those with ids
+        among `possible` may have been made from these turns.
         """
         passages = [
             self._passages(variable, need, texts, traced=traced, possible=variable.id in possible)

@@ -32,12 +32,7 @@ STAGES: Mapping[ErrorType, Stage] = {
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the update stage did with one extracted fact, other than change it later.
-
-    Attributes:
-        operations: the update operations that the fact went through, in order.
-        results: the entries and delete markers they made.
-    """
+    """The update operations that a fact went through, in order, and the entries and delete markers they made."""
 
     operations: tuple[Operation, ...]
     results: tuple[Variable, ...]
@@ -53,12 +48,7 @@ class Answering:
 
 
 class ContentFlow:
-    """Questions to one graph about where content went. Built once a graph; operations are known by their specs' stages.
-
-    Args:
-        graph: the memory's build and its answers in one graph.
-        operations: the system's operations in pipeline order; others in the graph are ignored.
-    """
+    """Questions to one graph about where content went; operations are known by their specs' stages."""
 
     def __init__(self, graph: ExecutionGraph, operations: Sequence[OperationSpec]) -> None:
         self.graph = graph

@@ -17,12 +17,7 @@ from tracing.systems.conversations import Conversation, Fact, Question
 class Gold:
     """The gold content of one question, and which texts carry it.
 
-    Args:
-        question: with its gold answers and evidence turns.
-        conversation: the one it is about, with its gold facts if annotated.
-        vocabulary: of that conversation.
-        verbatim: the system stores what was said word for word, so that a text carries it only in those words.
-        matcher: decides what other texts carry; by default their words.
+    Where a system is `verbatim`, a text carries only what was said word for word; else as `matcher` decides.
     """
 
     def __init__(

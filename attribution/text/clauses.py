@@ -17,10 +17,6 @@ def telling(text: str, tells: Callable[[str], float]) -> str:
 
     What refers back (`It was last May`) goes with the rest, a time alone with the clause beside it (`Last May, I …`).
     A question and the caption of a picture tell nothing.
-
-    Args:
-        text: what was said.
-        tells: how much of a matter a clause tells, 0 for nothing.
     """
     clauses = _clauses_of(text)
     shares = [0.0 if clause.rstrip().endswith(("?", "？")) else tells(clause) for clause in clauses]

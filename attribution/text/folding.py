@@ -70,10 +70,7 @@ def without_turkish_case(text: str) -> dict[str, str]:
 def as_in(reply_words: Sequence[str], accepted: Sequence[str], bare: Mapping[str, str]) -> tuple[str, ...]:
     """The words of a reply, each in the form in which an accepted answer has it if it is surely the same word.
 
-    Args:
-        reply_words: of the reply.
-        accepted: of the answer.
-        bare: words of either → the same without an ending (`without_turkish_case`).
+    `bare` has words of either without an ending (`without_turkish_case`).
     """
     accepted_words = set(accepted)
 

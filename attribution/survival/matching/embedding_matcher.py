@@ -43,12 +43,7 @@ Vector = Sequence[float]
 
 
 class Meaning:
-    """Opinions by an embedding model.
-
-    Args:
-        conversation: whose turns other texts are compared with.
-        model: its calls are made when they are needed, and cached.
-    """
+    """Opinions by an embedding model, whose calls are made when they are needed, and cached."""
 
     def __init__(self, conversation: Conversation, model: EmbeddingModel) -> None:
         self._conversation, self._model = conversation, model

@@ -45,11 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 def tells(model: ChatModel, question: str, content: str, text: str) -> bool | None:
-    """Whether a text tells a content, by a model at temperature 0; None if its reply is neither yes nor no.
-
-    Raises:
-        BudgetExceededError, ModelError: the call was refused or failed.
-    """
+    """Whether a text tells a content, by a model at temperature 0; None if its reply is neither yes nor no."""
     messages = request(_PROMPTS["task"], question=question, content=content, text=text[:_LONGEST_TEXT])
     with trace(), operation("matcher", kind="llm"):
         verdict = replied_value(model, messages, _PROMPTS["schema"], "tells", max_tokens=_REPLY_TOKENS)
@@ -103,21 +99,13 @@ class CheckedModel:
         self._checking = threading.Lock()
 
     def tells(self, question: str, content: str, text: str, language: str) -> bool | None:
-        """Whether a text tells a content; None if the model does not know, or is not believed.
-
-        Raises:
-            BudgetExceededError, ModelError: as `tells`.
-        """
+        """Whether a text tells a content; None if the model does not know, or is not believed."""
         counting = self.counting(language)
         verdict = tells(self._model, question, content, text) if counting else None
         return verdict if verdict in counting else None
 
     def right(self, question: Question, reply: str) -> bool | None:
-        """Whether a reply is right; None if the model does not know, or is not believed.
-
-        Raises:
-            BudgetExceededError, ModelError: as `LlmJudge.opinion`.
-        """
+        """Whether a reply is right; None if the model does not know, or is not believed."""
         counting = self._calibrated()
         if counting == _NEVER:
             return None
@@ -125,11 +113,7 @@ class CheckedModel:
         return None if margin is None else counting.verdict(margin)
 
     def counting(self, language: str) -> frozenset[bool]:
-        """Which of the two verdicts on a text count in a language.
-
-        Raises:
-            BudgetExceededError, ModelError: as `tells`.
-        """
+        """Which of the two verdicts on a text count in a language."""
         with self._checking:
             if language not in self._believed:
                 pairs = known_pairs(language)

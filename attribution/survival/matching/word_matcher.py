@@ -110,7 +110,7 @@ class Grader:
         return Grade(coverage, "right" if right else "other", self.about(words), right, carries, True, words)
 
     def grade(self, need: Need, text: str, *, traced: bool, possible: bool = False, verbatim: bool = False) -> Grade:
-        """Grade the words of a fact, entry or context; those that are no turn's own are about whom they name."""
+        """Grade the words of a fact, entry or context; verbatim ones are not asked whose they are."""
         answer_words = whose_words = content_of(text)
         about = self.about(answer_words)
         if need.times:
@@ -164,12 +164,7 @@ def _gives_time(need: Need, text: str) -> bool:
 
 
 class WordMatcher:
-    """A `Matcher` by words.
-
-    Args:
-        conversation: whose questions are matched.
-        vocabulary: of that conversation, if known already.
-    """
+    """A `Matcher` by words."""
 
     def __init__(self, conversation: Conversation, vocabulary: Vocabulary | None = None) -> None:
         self._conversation = conversation
