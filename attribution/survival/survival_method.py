@@ -45,7 +45,7 @@ from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsu
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.language_data import Language
-from attribution.text.languages.reading_language import in_its_language
+from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_count, is_inferred
 from attribution.text.stems import is_number
@@ -129,18 +129,24 @@ class Survival:
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
         past, case_then = self._as_of(case)
-        return replace(past._attributed(case_then), case=case)
+        with reading(past.language):
+            return replace(past._judged(case_then, past._view(case_then)), case=case)
 
     def verdicts(self, case: Case) -> list[GroundedBlame] | str:
         """The blames of a case before they are calibrated, each with what it rests on; or why there are none."""
         past, case_then = self._as_of(case)
-        return past._grounded(case_then)
+        with reading(past.language):
+            view = past._view(case_then)
+            return view if isinstance(view, str) else past._verdicts(view, case_then)
 
     def explain(self, case: Case) -> Explained:
         """As `attribute`, with what carries each need at every stage."""
         past, case_then = self._as_of(case)
-        explained = past._explained(case_then)
-        return replace(explained, attribution=replace(explained.attribution, case=case))
+        with reading(past.language):
+            view = past._view(case_then)
+            attribution = replace(past._judged(case_then, view), case=case)
+            trails = [] if isinstance(view, str) else past._trails(view, past._known_needs(view))
+            return Explained(attribution, steps_of(trails, case_then))
 
     def _as_of(self, case: Case) -> tuple[Survival, Case]:
         """The same for what there was when the case was answered, and the case as far as it was known then."""
@@ -171,22 +177,6 @@ class Survival:
             return None
         return f"{quote(question.answers[0])} was said only in {', '.join(telling)}, after the question was answered"
 
-    @in_its_language
-    def _grounded(self, case: Case) -> list[GroundedBlame] | str:
-        view = self._view(case)
-        return view if isinstance(view, str) else self._verdicts(view, case)
-
-    @in_its_language
-    def _explained(self, case: Case) -> Explained:
-        view = self._view(case)
-        attribution = self._judged(case, view)
-        trails = [] if isinstance(view, str) else self._trails(view, self._known_needs(view))
-        return Explained(attribution, steps_of(trails, case))
-
-    @in_its_language
-    def _attributed(self, case: Case) -> Attribution:
-        return self._judged(case, self._view(case))
-
     def _judged(self, case: Case, view: CaseView | str) -> Attribution:
         if isinstance(view, str):
             return Attribution(case, abstained=view)
@@ -204,28 +194,18 @@ class Survival:
             return f"the trace has no answer operation for {case.question.id}"
         flow, talk = self._flow, self._talk
         assertion = None if case.knows_answer else Assertion(case, answering, flow, talk.conversation, talk.vocabulary)
-        case_with_evidence = self._with_evidence(case, assertion)
-        return CaseView(
-            case_with_evidence,
-            answering,
-            flow,
-            talk.conversation,
-            talk.vocabulary,
-            talk.matcher,
-            self._review,
-            assertion,
-        )
+        shared = talk.conversation, talk.vocabulary, talk.matcher, self._review
+        return CaseView(self._with_evidence(case, assertion), answering, flow, *shared, assertion)
 
     def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
         alone = misjudged(view) or _answer_alone(view)
-        verdicts = [(blame, None) for blame in alone] if alone else self._unsurvived(view, self._suspicion(case))
+        if alone is not None:
+            return [GroundedBlame(alone, grounds_of(alone, None, view))]
+        # Evidence that was only assumed says nothing against the gold answer.
+        verdicts = self._unsurvived(view, self._talk.audit.suspicion(case.question, case.reply))
         if isinstance(verdicts, str):
             return verdicts
         return [GroundedBlame(blame, grounds_of(blame, trail, view)) for blame, trail in verdicts]
-
-    def _suspicion(self, case: Case) -> Suspicion | None:
-        """What speaks against the gold answer as annotated: evidence that was only assumed says nothing against it."""
-        return self._talk.audit.suspicion(case.question, case.reply)
 
     def _alternatives(self, view: CaseView, main: Blame) -> tuple[Blame, ...]:
         """What else it may be: lost where the evidence was read or, if that is the verdict, there and not used."""
@@ -252,13 +232,10 @@ class Survival:
             spoken = {turn.id: turn.spoken for turn in self._talk.conversation.turns()}
             likeliest = assertion.without_it((turn, spoken[turn]) for turn in likely_turns)[:COMPLAINT_EVIDENCE]
             return replace(case, question=question.model_copy(update={"evidence": tuple(likeliest)}))
-        turns = {turn.id: content_of(turn.text) for turn in self._talk.conversation.turns()}
+        turns, coverage = {turn.id: turn for turn in self._talk.conversation.turns()}, self._talk.vocabulary.coverage
         forms = list(map(content_of, question.answers))
-        saying = [
-            turn
-            for turn in likely_turns
-            if any(self._talk.vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
-        ]
+        words = {turn: content_of(turns[turn].text) for turn in likely_turns}
+        saying = [turn for turn in likely_turns if any(coverage(form, words[turn]) >= STATED for form in forms)]
         assumed = tuple((saying or likely_turns)[:ASSUMED_EVIDENCE])
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
@@ -293,14 +270,12 @@ class Survival:
         if not needs and question.evidence:
             return [(misannotated(suspicion, view) if suspicion is not None else unsupported(view), None)]
         if not needs:
-            return (
-                f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
-            )
+            gold = quote(question.answers[0])
+            return f"{question.id} has no evidence turns, and no turn holds the gold answer {gold}"
         needs_in_trace = self._known_needs(view)
         if not needs_in_trace:
-            return (
-                f"the trace has none of the evidence turns {', '.join(turn for need in needs for turn in need.turns)}"
-            )
+            turns = ", ".join(turn for need in needs for turn in need.turns)
+            return f"the trace has none of the evidence turns {turns}"
         outdated = outdated_value(question, self._talk.conversation, self._talk.vocabulary)
         trails = self._trails(view, needs_in_trace)
         if not self._flow.shows_memory() and not any(trail.context for trail in trails):
@@ -333,20 +308,20 @@ class Survival:
         return [view.trail(need) for need in missing]
 
 
-def _answer_alone(view: CaseView) -> list[Blame] | None:
+def _answer_alone(view: CaseView) -> Blame | None:
     """Blame for what the reply alone shows: the operation failed, or its reply is right but not as asked for."""
     case, flow, answer = view.case, view.flow, view.answering.answer
     trouble = trouble_of(answer)
     if trouble:
-        return [flow.blame(answer, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))]
+        return flow.blame(answer, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))
     evidence = (case.prediction,) if case.prediction else ()
     unknown = says_unknown(case.reply)
     if case.judgement.contains and (not unknown or is_unknowable(case.question)) and not _hedged(case):
         reason = f"format: the reply {quote(case.reply)} holds the right answer, but not in the form asked for"
-        return [flow.blame(answer, "ResponseError", FORMAT, reason, evidence)]
+        return flow.blame(answer, "ResponseError", FORMAT, reason, evidence)
     if is_unknowable(case.question) and unknown:
         reason = f"format: the reply {quote(case.reply)} says that it does not know, but not in an accepted form"
-        return [flow.blame(answer, "ResponseError", FORMAT, reason, evidence)]
+        return flow.blame(answer, "ResponseError", FORMAT, reason, evidence)
     return None
 
 
@@ -367,9 +342,5 @@ def _decisive(verdicts: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trai
 
 
 def _calibrated(blame: Blame, grounds: Grounds) -> Blame:
-    reason = blame.reason
-    if not grounds.read:
-        reason += NOT_READ
-    elif not is_calibrated(grounds):
-        reason += NOT_CALIBRATED
-    return replace(blame, confidence=confidence_of(grounds), reason=reason)
+    doubt = NOT_READ if not grounds.read else "" if is_calibrated(grounds) else NOT_CALIBRATED
+    return replace(blame, confidence=confidence_of(grounds), reason=blame.reason + doubt)

@@ -23,14 +23,15 @@ MISJUDGED = 0.8
 UNSUPPORTED = 0.5
 
 
-def misjudged(view: CaseView) -> list[Blame] | None:
+def misjudged(view: CaseView) -> Blame | None:
     """Blame for a judge that called the accepted answer wrong."""
     case = view.case
-    if case.judgement.em != 1 and not is_right(view):
+    judge = view.matcher if isinstance(view.matcher, JudgesReplies) else None
+    if case.judgement.em != 1 and not said_right(case.question, case.reply, judge):
         return None
     reason = f"the reply {quote(case.reply)} is the accepted answer, but was judged wrong"
     evidence = (case.prediction,) if case.prediction else ()
-    return [Blame("judge", None, "JudgeError", MISJUDGED, reason, evidence)]
+    return Blame("judge", None, "JudgeError", MISJUDGED, reason, evidence)
 
 
 def misannotated(suspicion: Suspicion, view: CaseView) -> Blame:
@@ -48,20 +49,13 @@ def unsupported(view: CaseView) -> Blame:
     return Blame("annotation", None, "AnnotationError", UNSUPPORTED, reason, evidence)
 
 
-def is_right(view: CaseView) -> bool:
+def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
     """Whether a reply is an accepted answer in other words.
 
     Dates, lengths of time, numbers, lists, and yes or no are compared by their values. Otherwise a matcher that reads
     replies has the last word. Where there is none, or it has no opinion, the reply has to have the answer's words and
     no others.
     """
-    return said_right(
-        view.case.question, view.case.reply, view.matcher if isinstance(view.matcher, JudgesReplies) else None
-    )
-
-
-def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
-    """The same of a question and a reply, by a matcher that reads replies or, without one, by words and values."""
     plain = unframed(reply)
     verdict = same_form_as_any(question.question, question.answers, plain)
     if verdict is None and judge is not None and not is_unknowable(question) and not says_unknown(reply):
