@@ -26,7 +26,7 @@ from typing import get_args
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
 from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, FAILED, FORMAT, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence_index import EvidenceIndex, Ranking
-from attribution.explanations import Explained, quote
+from attribution.explanations import Explained, ExplainedStep, quote
 from attribution.gold_answers.answer_audit import Audit
 from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
 from attribution.history import History, as_known_in
@@ -38,7 +38,6 @@ from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.needs import Need, is_unknowable, needs_of, outdated_value, stating
-from attribution.survival.trail_steps import steps_of
 from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
@@ -146,7 +145,10 @@ class Survival:
             view = past._view(case_then)
             attribution = replace(past._judged(case_then, view), case=case)
             trails = [] if isinstance(view, str) else past._trails(view, past._known_needs(view))
-            return Explained(attribution, steps_of(trails, case_then))
+            right = " or ".join(quote(answer) for answer in case_then.question.answers if answer.strip()) or "not known"
+            evidence = (case.prediction,) if case.prediction else ()
+            reply = ExplainedStep("Reply", f"{quote(case.reply)}; right would be {right}", evidence)
+            return Explained(attribution, (*(step for trail in trails for step in trail.steps()), reply))
 
     def _as_of(self, case: Case) -> tuple[Survival, Case]:
         """The same for what there was when the case was answered, and the case as far as it was known then."""

@@ -9,7 +9,7 @@ as they are (20h is an hour of the day in French), and pounds are money too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
@@ -58,7 +58,7 @@ _NEGATIVE = re.compile(r"(?<![^\s(])(?<!\d )(?:[-\u2212]|minus )(?=\d)", re.IGNO
 
 def plain_figures(text: str, language: Language) -> str:
     """A text with its numbers in plain digits, as 20000, 1.5 and 1500000; a currency stays beside its number."""
-    return _figures(language).sub(lambda figure: _plain(figure, language), text) if _has_digits(text) else text
+    return _replaced(text, language, lambda figure: _plain(figure, language))
 
 
 def whole_halves(text: str) -> str:
@@ -81,9 +81,7 @@ def german_halves(text: str) -> str:
 
 def without_figures(text: str, language: Language) -> str:
     """A text with ¦ in place of money, grouped digits, thousands and millions, none of which is a year."""
-    if not _has_digits(text):
-        return text
-    return _figures(language).sub(lambda figure: "¦" if _is_no_year(figure) else figure[0], text)
+    return _replaced(text, language, lambda figure: "¦" if _is_no_year(figure) else figure[0])
 
 
 def currencies_in(text: str, language: Language) -> frozenset[str]:
@@ -101,7 +99,7 @@ def with_currencies_named(text: str, language: Language, names: frozenset[str]) 
         return f"{figure['number']}{figure['many'] or ''} {name}" if name else figure[0]
 
     # Of a range it is named once, at its end.
-    return _RANGE.sub(r"\g<range> \g<name>", _figures(language).sub(named, text)) if _has_digits(text) else text
+    return _RANGE.sub(r"\g<range> \g<name>", _replaced(text, language, named))
 
 
 def without_currencies(text: str, language: Language) -> str:
@@ -111,7 +109,7 @@ def without_currencies(text: str, language: Language) -> str:
         after = figure["after"] if _currencies_of(figure) <= _WEIGHT and figure["after"] else ""
         return f" {figure['number']}{figure['many'] or ''}{after} " if _is_money(figure) else figure[0]
 
-    return _figures(language).sub(bare, text) if _has_digits(text) else text
+    return _replaced(text, language, bare)
 
 
 def _plain(figure: re.Match[str], language: Language) -> str:
@@ -189,6 +187,10 @@ def _written(value: Decimal) -> str:
 def _of_halves(match: re.Match[str], unit: int | None = None) -> str:
     number = Decimal(match.groupdict().get("n") or 0) + Decimal("0.5")
     return _written(number * (unit or int(match["unit"])))
+
+
+def _replaced(text: str, language: Language, replace: Callable[[re.Match[str]], str]) -> str:
+    return _figures(language).sub(replace, text) if _has_digits(text) else text
 
 
 def _has_digits(text: str) -> bool:
