@@ -1,4 +1,4 @@
-"""The agent's prompts, and the shapes its replies must have.
+"""The agent's prompts, the shapes its replies must have, and what of its steps is told to it again.
 
 The shapes accept errors of form but not of meaning: null for an empty text, a number for a text, one id
 for a list, too many words. Only endpoints that enforce the schema prevent them all.
@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo
@@ -35,6 +36,7 @@ MOST_OF_A_TEXT = 2
 """Copies of one text that are shown, those recorded first; most of the others are contexts of answers."""
 
 _MOST_NEIGHBOURS = 3
+_BRIEF_CHARACTERS = 140
 _LEFT_OUT = ("prompt",)
 
 
@@ -218,3 +220,55 @@ def _link(relation: str, operations: Sequence[Operation], exploration: Explorati
     )
     more = len(operations) - _MOST_NEIGHBOURS
     return f"{relation} {names}{f' and {more} more' if more > 0 else ''}" if operations else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One step: what was asked and what came of it."""
+
+    request: str
+    reply: str
+
+    @property
+    def whole(self) -> str:
+        """The whole step."""
+        return f"> {self.request}\n{self.reply}"
+
+    @property
+    def brief(self) -> str:
+        """The step in one line."""
+        line = f"> {self.request} => {' '.join(self.reply.split())}"
+        return line if len(line) <= _BRIEF_CHARACTERS else f"{line[: _BRIEF_CHARACTERS - 1]}…"
+
+
+def tokens_at_most(text: str) -> int:
+    """Tokens of a text, on the high side: a token of English has about four bytes, a character of Chinese is one."""
+    return len(text.encode("utf-8", "replace")) // 3 + 1
+
+
+def remembered(notes: Sequence[Note], room: int) -> str:
+    """As much of the notes as fits into `room` tokens, in their order.
+
+    The latest are kept whole as long as all earlier ones can still have a line; what still does not fit is
+    counted. The latest note is always included, cut if need be.
+    """
+    lines: list[str] = []
+    room -= tokens_at_most("(000 earlier steps left out)\n")
+    for place in range(len(notes) - 1, -1, -1):
+        note = notes[place]
+        reserved = sum(tokens_at_most(earlier.brief) for earlier in notes[:place])
+        whole, brief = tokens_at_most(note.whole) + 1, tokens_at_most(note.brief) + 1
+        if whole + reserved <= room or (not lines and whole <= room):
+            lines.append(note.whole)
+            room -= whole
+        elif brief <= room:
+            lines.append(note.brief)
+            room -= brief
+        elif not lines:
+            lines.append(note.whole[: max(0, room)])
+            room = 0
+        else:
+            break
+    omitted = len(notes) - len(lines)
+    first = [f"({omitted} earlier step{'s' if omitted > 1 else ''} left out)"] if omitted else []
+    return "\n".join(first + lines[::-1])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from attribution.agent.notes import tokens_at_most
+from attribution.agent.agent_prompts import tokens_at_most
 from attribution.data_files import data_of
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
@@ -56,12 +56,8 @@ def assisted(
 class Probe:
     """Asks a model about single variables. What was asked about a case is not asked again, so its verdict stays.
 
-    Attributes:
-        model: the model, asked at temperature 0.
-        seconds: after which no further probe is made in a review; None for no limit.
-        probes: how many were made.
-        unusable: probes without an opinion: failed, empty, malformed or with an invented quote.
-        tokens: most that the probes about one case may cost.
+    `unusable` are probes without an opinion: failed, empty, malformed or with an invented quote; `tokens` is the most
+    that those about one case may cost.
     """
 
     model: ChatModel

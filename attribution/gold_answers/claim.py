@@ -28,15 +28,9 @@ _PATTERNS = compiled_of_language("common", "gold_answers")
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedClaim:
-    """The parts of an annotated question.
+    """The parts of an annotated question: the one speaker that it names, and its content words without names and times.
 
-    Attributes:
-        question: as annotated.
-        person: the one speaker that the question names; None if it names none or several.
-        topic: content words of the question, without speakers' names and times.
-        cited: places of the cited turns.
-        around: places of these and of the turns nearby.
-        concludes: whether the answer is a conclusion, which nobody has to say.
+    The cited turns, and these with the turns nearby, are given by their places. What `concludes` nobody has to say.
     """
 
     question: Question

@@ -41,14 +41,9 @@ _COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Evidence of one kind against a gold answer.
+    """Evidence of one kind against a gold answer, in one plain sentence, from turns of which those cited come first.
 
-    Attributes:
-        doubt: its kind.
-        strong: whether it counts by itself; a weak one needs a reply that the conversation supports.
-        supported: whether the reply is what the conversation supports.
-        reason: one plain sentence that names turns and values.
-        turns: ids of the turns that speak against the answer, those cited first.
+    A strong one counts by itself; a weak one needs a reply that the conversation supports.
     """
 
     doubt: Doubt
@@ -60,15 +55,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A gold answer that is probably wrong.
+    """A gold answer that is probably wrong, how likely, and why, in one plain sentence.
 
-    Attributes:
-        question: id of its question.
-        doubt: what is wrong with it.
-        confidence: in (0, 1), how likely the annotation is wrong; `confidence_of` says from what.
-        reason: one plain sentence that names turns and values.
-        turns: ids of the turns that speak against it.
-        supported: whether the reply, where there is one, is what the conversation supports.
+    `supported` says whether the reply, where there is one, is what the conversation supports.
     """
 
     question: str

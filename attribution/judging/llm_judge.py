@@ -55,13 +55,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeThreshold:
-    """How a margin becomes a verdict.
-
-    Attributes:
-        mode: whether margins or labels are used.
-        threshold: the least margin that counts as right (0 for labels).
-        n: cases it was fitted on; 0 if there were too few, or none of one kind.
-    """
+    """The least margin that counts as right (0 for labels), and the cases it was fitted on; 0 if there were too few."""
 
     mode: Mode = "margin"
     threshold: float = 0.0
@@ -69,13 +63,9 @@ class JudgeThreshold:
 
 
 class LlmJudge:
-    """A judge that asks a model, once for each distinct reply to a question.
+    """A judge that asks a model at temperature 0, once for each distinct reply to a question.
 
-    Args:
-        model: the model, asked at temperature 0.
-
-    Attributes:
-        calibration: how margins are read, as `calibrate` found it.
+    `calibration` says how margins are read, as `calibrate` found it.
     """
 
     def __init__(self, model: ChatModel) -> None:

@@ -39,14 +39,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class WrongOutput:
-    """An output that a correct operation would not have emitted from the same inputs.
-
-    Attributes:
-        place: where.
-        operation_id: the execution's id in the trace of the examined run.
-        error_type: what kind of error the output is.
-        reason: one plain sentence: what it emitted, and what it should have.
-    """
+    """An output that a correct operation would not have emitted from the same inputs, and which it should have."""
 
     place: Execution
     operation_id: str

@@ -137,8 +137,7 @@ class ContentFlow:
     def extracted(self, turn: str) -> list[tuple[Variable, bool]]:
         """What was extracted when a turn was read, each with whether it can come from few other turns.
 
-        Outputs that a further extract operation reads are on the way and left out. A system without an extract
-        stage keeps the messages themselves.
+        What a further extract operation reads is on the way and left out. Without such a stage it is the messages.
         """
         if not self.has("extract"):
             return [(message, True) for message in self.messages(turn)]

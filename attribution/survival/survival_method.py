@@ -65,14 +65,7 @@ _EARLIEST_FIRST = tuple(kind for kind in get_args(ErrorType) if kind not in OUTS
 def attribute(
     case: Case, graph: ExecutionGraph, conversation: Conversation, operations: Sequence[OperationSpec]
 ) -> Attribution:
-    """Attribute one wrong answer. For several of one graph, make one `Survival` and reuse it.
-
-    Args:
-        case: the wrong answer.
-        graph: the build of the conversation's memory and the answers, in one graph.
-        conversation: what the memory was built from, with turns named as in the graph.
-        operations: the system's operations with their stages, in pipeline order.
-    """
+    """Attribute one wrong answer of a graph. For several of one graph, make one `Survival` and reuse it."""
     return Survival(graph, conversation, operations).attribute(case)
 
 

@@ -67,8 +67,7 @@ def english_moment(text: str) -> date | None:
 def numeric_days(text: str, language: Language) -> tuple[tuple[Span, ...], str]:
     """The days that a text names as in 5/8/2024, and the text with them crossed out.
 
-    The day comes first, except that English with slashes or dashes has two orders: there it is both 5 August and
-    8 May, unless only one of them exists.
+    English with slashes or dashes has two orders: there it is both 5 August and 8 May, unless only one of them exists.
     """
     days = [day for date in _NUMERIC.finditer(text) for day in _numeric(date, language)]
     return tuple(days), _NUMERIC.sub(lambda date: "¦" * len(date[0]), text) if days else text

@@ -24,11 +24,7 @@ class Opinions(Protocol):
         ...
 
     def opinions(self, claim: Claim, passages: Sequence[Passage], grades: Sequence[Grade], /) -> Sequence[float | None]:
-        """How likely each passage carries the claim, 0 to 1; None where the words, which gave `grades`, decide.
-
-        Raises:
-            BudgetExceededError, ModelError: it asks a model, and the call was refused or failed.
-        """
+        """How likely each passage carries the claim, 0 to 1; None where the words, which gave `grades`, decide."""
         ...
 
     def right(self, question: Question, reply: str, /) -> bool | None:
