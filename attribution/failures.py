@@ -113,10 +113,10 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
         )
         questions = "; ".join(list(recorded_questions)[:_MOST_SHOWN])
         count = f"{len(candidates)} answers" if candidates else "no answer"
-        known = f"it was answered with: {replies}" if replies else f"questions in it are: {questions or 'none'}"
+        recorded = f"it was answered with: {replies}" if replies else f"questions in it are: {questions or 'none'}"
         raise TraceError(
             f"conversation {recording.conversation.id}: {count} to {question!r} in the trace; give question and reply "
-            f"as they were recorded; {known}"
+            f"as they were recorded; {recorded}"
         )
     ((query, prediction),) = candidates.values()
     annotated_questions = recording.conversation.questions

@@ -110,8 +110,8 @@ class _NeedReader:
                     return [elsewhere]
                 if evidence and (is_inferred(question) or is_count(question)):
                     return [self._implied(turn, content_of(question.question)) for turn in evidence]
-                shown = any(list_patterns(language())["pointing"].search(turn.text) for turn in evidence)
-                if evidence and is_literal(question) and not shown:
+                pictured = any(list_patterns(language())["pointing"].search(turn.text) for turn in evidence)
+                if evidence and is_literal(question) and not pictured:
                     return []
                 if evidence:
                     return [_unstated((forms, question.answers[0]), evidence)]
