@@ -11,10 +11,9 @@ from data_files import SOUND
 from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import CONVERSATIONS, conversation, record, traced_run
 
-from attribution.agent.triage import Triage
 from attribution.attributor import bound
 from attribution.cases import Attribution, Case
-from attribution.methods import AGENT, survival
+from attribution.methods import AGENT, Triage, survival
 from attribution.recordings import Recording
 from experiments.api.attributing import cases_of_run
 from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
