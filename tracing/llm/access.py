@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tracing.errors import ConfigError
 from tracing.llm.accounting.budget import Budget
@@ -21,10 +21,12 @@ from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.models import ChatModel, EmbeddingModel, SilentModel
 from tracing.llm.reply_chain import PaidCalls, Replies
-from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight
 from tracing.llm.threads import Threads
+
+if TYPE_CHECKING:
+    from tracing.llm.serving.gateway import Gateway
 
 __all__ = ["NO_OPERATION", "ModelAccess"]
 
@@ -58,7 +60,7 @@ class ModelAccess:
         self.caches = shared.cache is not None
         self.threads = shared.threads
         self.meter, self.budget = shared.booking.meter, shared.booking.budget
-        self._guard = threading.Lock()
+        self._held, self._guard = shared.held, threading.Lock()
         self._gateway: Gateway | None = None
         self._replies = replies = Replies(shared.cache, PaidCalls(shared.booking, ledger), shared.flights)
         self.task = self._chat_model("task", replies)
@@ -134,7 +136,7 @@ class ModelAccess:
 
     def close(self) -> None:
         """Close connections, servers and the cache. Closing twice does no harm."""
-        self._shared.close()
+        self._held.close()
 
     @property
     def concurrency(self) -> int:
@@ -183,11 +185,14 @@ class ModelAccess:
 
         It starts on the first call, with a random port and token, and closes with the access.
         """
+        # Few systems have a client of their own, and the others need no server.
+        from tracing.llm.serving.gateway import Gateway
+
         with self._guard:
             if self._gateway is None:
                 gateway = Gateway(self)
                 gateway.start()
-                self._shared.held.callback(gateway.close)
+                self._held.callback(gateway.close)
                 self._gateway = gateway
             return self._gateway
 
@@ -206,7 +211,7 @@ class _Shared:
     Attributes:
         chats: endpoint and identity of each chat model, by role.
         embedding: those of the embedding model.
-        held: resources to close with the access.
+        held: resources to close with the access, the latest first.
     """
 
     def __init__(
@@ -227,7 +232,3 @@ class _Shared:
         if self.cache is not None:
             self.held.callback(self.cache.close)
         self.held.callback(self.endpoints.close)
-
-    def close(self) -> None:
-        """Close everything, the latest first."""
-        self.held.close()

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
 
 Stage = Literal["extract", "update", "retrieve", "answer"]
 """What an operation does with information: take it in, keep it current, find it again, use it."""

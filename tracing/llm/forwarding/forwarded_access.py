@@ -7,6 +7,7 @@ operation that are open here, as if it had been made here.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import threading
 from array import array
@@ -20,7 +21,6 @@ from tracing.llm.booking import book_elsewhere, failures_noted, running_operatio
 from tracing.llm.forwarding.forwarded_calls import CHATS
 from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
-from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.llm.threads import Threads
 
@@ -43,28 +43,13 @@ class ForwardedAccess(ModelAccess):
         self.meter, self.budget = Meter(), Budget(Limits())
         self.task, self.proposer, self.judge = (self._forwarded(role) for role in CHATS)
         self.embedding = ForwardedEmbeddingModel(self._asking, *self._model("embedding"))
-        self._guard = threading.Lock()
-        self._gateway: Gateway | None = None
+        self._held, self._guard = contextlib.ExitStack(), threading.Lock()
+        self._gateway = None
 
     @property
     def concurrency(self) -> int:
         """How many requests the task model's endpoint may have at a time, from all workers together."""
         return int(self._described["concurrency"])
-
-    def gateway(self) -> Gateway:
-        """See `ModelAccess.gateway`: on this machine's loopback."""
-        with self._guard:
-            if self._gateway is None:
-                self._gateway = Gateway(self)
-                self._gateway.start()
-            return self._gateway
-
-    def close(self) -> None:
-        """Close the gateway."""
-        with self._guard:
-            if self._gateway is not None:
-                self._gateway.close()
-                self._gateway = None
 
     def _forwarded(self, role: Role) -> ChatModel:
         return ForwardedChatModel(self._asking, role, *self._model(role))
