@@ -15,12 +15,11 @@ from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.meter import Meter, Watch
 from tracing.llm.booking import NO_OPERATION, Booking, watching
-from tracing.llm.cache import ResponseCache
+from tracing.llm.cache import Replies, ResponseCache
 from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.models import ChatModel, EmbeddingModel, SilentModel
-from tracing.llm.reply_chain import PaidCalls, Replies
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight
 from tracing.llm.threads import Threads
@@ -59,10 +58,10 @@ class ModelAccess:
         self._shared, self.ledger, self.repetition, self._dimension = shared, ledger, repetition, dimension
         self.caches = shared.cache is not None
         self.threads = shared.threads
-        self.meter, self.budget = shared.booking.meter, shared.booking.budget
+        self.meter, self.budget = shared.meter, shared.budget
         self._held, self._guard = shared.held, threading.Lock()
         self._gateway: Gateway | None = None
-        self._replies = replies = Replies(shared.cache, PaidCalls(shared.booking, ledger), shared.flights)
+        self._replies = replies = Replies(shared.cache, Booking(self.budget, self.meter, ledger), shared.flights)
         self.task = self._chat_model("task", replies)
         self.proposer = self._chat_model("proposer", replies) if "proposer" in shared.chats else self.task
         self.judge = self._chat_model("judge", replies) if "judge" in shared.chats else self.task
@@ -217,7 +216,7 @@ class _Shared:
     def __init__(
         self, roles: Mapping[Role, ModelSettings], cache_dir: Path | None, budget: Budget, concurrency: int | None
     ) -> None:
-        self.booking = Booking(budget, Meter())
+        self.budget, self.meter = budget, Meter()
         self.cache = None if cache_dir is None else ResponseCache(cache_dir)
         self.flights = SingleFlight()
         self.endpoints = Endpoints(budget, concurrency)

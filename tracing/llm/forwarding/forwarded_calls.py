@@ -7,14 +7,17 @@ import contextlib
 import json
 from array import array
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracing.errors import MemtuneError
-from tracing.llm.access import ModelAccess
+from tracing.llm.accounting.meter import Usage
 from tracing.llm.forwarding.forwarded_errors import written
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import operation, trace
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
 
 CHATS: tuple[Role, ...] = ("task", "proposer", "judge")
 """The roles of chat models."""
@@ -51,27 +54,16 @@ def answered(access: ModelAccess, request: str) -> str:
                 answer["reply"] = _chatted(access, call) if call["role"] in CHATS else _embedded(access, call)
             except (MemtuneError, GivenUp) as error:
                 answer["error"] = written(error)
-    counted = {"calls": watch.calls, "cached": watch.cached}
-    answer["watched"] = {
-        **counted,
-        "prompt_tokens": watch.prompt_tokens,
-        "completion_tokens": watch.completion_tokens,
-    }
-    for operation_ in recorder.graph.operations.values():
-        answer["recorded"] = {
-            **counted,
-            "model": operation_.model,
-            "prompt_tokens": operation_.prompt_tokens,
-            "completion_tokens": operation_.completion_tokens,
-            "cost": operation_.cost,
-        }
+    answer["watched"] = asdict(Usage(watch.calls, watch.cached, watch.prompt_tokens, watch.completion_tokens))
+    for recorded in recorder.graph.operations.values():
+        names = ("model", "prompt_tokens", "completion_tokens", "cost")
+        answer["recorded"] = {name: getattr(recorded, name) for name in names}
     return json.dumps(answer)
 
 
 def unmade(error: MemtuneError | GivenUp) -> str:
     """The answer to a call that was not made."""
-    none = {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0}
-    return json.dumps({"watched": none, "error": written(error)})
+    return json.dumps({"watched": {}, "error": written(error)})
 
 
 def _chatted(access: ModelAccess, call: dict[str, Any]) -> dict[str, Any]:
