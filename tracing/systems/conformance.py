@@ -26,7 +26,7 @@ from tracing.errors import ModelError
 from tracing.recording.recorder import trace
 from tracing.recording.redaction import REDACTED
 from tracing.systems.calls import build_memory, settled
-from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import faults_of
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import (
@@ -45,6 +45,7 @@ from tracing.systems.recording_check import (
     rerun_difference,
     unrecorded_operations,
 )
+from tracing.systems.suite.scripted_endpoint import Request
 from tracing.systems.suite.steps import (
     CREDENTIAL,
     FACT,
@@ -111,12 +112,10 @@ class MemorySystemConformance(SystemSteps):
 
     def test_nothing_depends_on_being_recorded(self) -> None:
         """The system works the same without an active trace."""
-        system, candidate, question = self.system(), self._candidate(), self._question()
+        system, question = self.system(), self._question()
         built = self._build(system)
         traced = self._answer(system, built, question)
-        with self._heard() as (access, requests):
-            memory = settled(system.build(self.conversation, candidate, access))
-            answer = settled(system.answer(memory, question, candidate, access))
+        answer, requests = self._untraced(system, self.conversation, question)
         require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
         require(answer.text == traced.result.text, "without a trace it gave another answer")
 
@@ -124,13 +123,11 @@ class MemorySystemConformance(SystemSteps):
         """The models are sent the user's own texts; a trace is made for people to read, and holds no credential."""
         system, candidate, conversation = self.system(), self._candidate(), with_credential(self.conversation)
         built = self._run(lambda access: system.build(conversation, candidate, access), "b")
-        restored = RecordedCall(Memory(json.loads(as_json(built.result.state))), built.records, built.graph, [])
+        restored = _restored(built)
         for question in conversation.questions:
             step = self._answer(system, built, question)
             require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
-            with self._heard() as (access, requests):
-                memory = settled(system.build(conversation, candidate, access))
-                answer = settled(system.answer(memory, question, candidate, access))
+            answer, requests = self._untraced(system, conversation, question)
             sent = "".join(text for request in requests for text in request.texts)
             require(REDACTED not in sent, "a model was sent the redacted text of a trace, not what was said")
             require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
@@ -164,8 +161,7 @@ class MemorySystemConformance(SystemSteps):
         """Snapshots store a memory as JSON, beside the records of its build."""
         system = self.system()
         built = self._build(system)
-        state, records = json.loads(as_json(built.result.state)), json.loads(json.dumps(built.records))
-        restored = RecordedCall(Memory(state), records, built.graph, [])
+        restored = _restored(built)
         for question in self.conversation.questions:
             ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
             require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
@@ -286,6 +282,15 @@ class MemorySystemConformance(SystemSteps):
                 difference = rerun_difference(spec, parts, outputs, call.graph, repeatable=True)
                 require(difference is None, difference or "")
 
+    def _untraced(
+        self, system: MemorySystem, conversation: Conversation, question: Question
+    ) -> tuple[Answer, list[Request]]:
+        """The answer to a question by a new memory, and all requests for it, with nothing recorded."""
+        candidate = self._candidate()
+        with self._heard() as (access, requests):
+            memory = settled(system.build(conversation, candidate, access))
+            return settled(system.answer(memory, question, candidate, access)), requests
+
     def _built_at_once(self, system: MemorySystem, talks: Mapping[str, Conversation]) -> dict[str, str]:
         """The states of the tenants' memories, built in a thread each."""
         candidate, access = self._candidate(), self.access()
@@ -298,10 +303,13 @@ class MemorySystemConformance(SystemSteps):
             return dict(zip(talks, threads.map(build, talks), strict=True))
 
 
+def _restored(built: RecordedCall) -> RecordedCall:
+    """A built memory as it comes back from a file."""
+    state, records = json.loads(as_json(built.result.state)), json.loads(json.dumps(built.records))
+    return RecordedCall(Memory(state), records, built.graph, [])
+
+
 def _all_of(step: RecordedCall) -> str:
     """The texts that were sent, recorded and, by an answer, replied."""
     texts = [text for request in step.requests for text in request.texts]
     return "\n".join([*texts, json.dumps(step.records), str(getattr(step.result, "text", ""))]).lower()
-
-
-__all__ = ["SMALL_TALK", "MemorySystemConformance"]
