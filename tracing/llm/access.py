@@ -7,14 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from tracing.errors import ConfigError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.meter import Meter, Watch
-from tracing.llm.booking import NO_OPERATION, Booking, watching
+from tracing.llm.booking import Booking, watching
 from tracing.llm.cache import Replies, ResponseCache
 from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
@@ -26,8 +25,6 @@ from tracing.llm.threads import Threads
 
 if TYPE_CHECKING:
     from tracing.llm.serving.gateway import Gateway
-
-__all__ = ["NO_OPERATION", "ModelAccess"]
 
 
 class ModelAccess:
@@ -128,9 +125,7 @@ class ModelAccess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -140,7 +135,7 @@ class ModelAccess:
     @property
     def concurrency(self) -> int:
         """How many requests the task model's endpoint may have at a time."""
-        return self._shared.endpoints.width(self.task.settings)
+        return self._shared.endpoints.width
 
     @property
     def keys(self) -> tuple[str | None, ...]:
@@ -224,7 +219,7 @@ class _Shared:
             role: self.endpoints.of_chat(settings) for role, settings in roles.items() if role != "embedding"
         }
         self.embedding = self.endpoints.of_embedding(roles.get("embedding") or ModelSettings(model=EMBEDDED_EMBEDDING))
-        width = self.endpoints.width(roles["task"])
+        width = self.endpoints.width
         # While one thread waits for its turn or for a retry, another uses the endpoint.
         self.threads = Threads(width if width == 1 else 2 * width)
         self.held = contextlib.ExitStack()

@@ -16,7 +16,7 @@ from typing import Any
 
 from tracing.errors import ConfigError, in_one_line
 from tracing.llm.serving.cores import FreeCores
-from tracing.llm.serving.loopback import LoopbackServer
+from tracing.llm.serving.loopback import LoopbackServer, Route
 from tracing.llm.serving.process_turns import Turns
 from tracing.llm.serving.prompt_slots import BATCH, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.request_groups import Groups
@@ -56,7 +56,7 @@ class _Loaded:
     since: float
 
 
-class EmbeddedServer:
+class EmbeddedServer(LoopbackServer):
     """Serves `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`; models are loaded on their first request.
 
     Requests need the bearer token `key`, which is random, as is the port unless one is given. A reply schema
@@ -74,30 +74,21 @@ class EmbeddedServer:
         Raises:
             ConfigError: the port is taken.
         """
+        routes: dict[str, Route] = {
+            "GET /v1/models": lambda request: self.models(),
+            "POST /v1/chat/completions": lambda request: self.chat(request.body),
+            "POST /v1/embeddings": lambda request: self.embeddings(request.body),
+        }
+        super().__init__("embedded server", routes, port=port, key=key)
         self._models = dict(models)
         self._loaded: dict[str, _Loaded] = {}
         self._turns = Turns(user_cache())
         self._cores: FreeCores | None = None
-        self._groups = Groups(self._answer, TOGETHER)
+        self._groups = Groups(self._compute, TOGETHER)
         self._computing = threading.Lock()
         self._closed = False
         self._embedder: Any = None
         self._embedding = threading.Lock()
-        self._http = LoopbackServer(
-            "embedded server",
-            {
-                "GET /v1/models": lambda request: self.models(),
-                "POST /v1/chat/completions": lambda request: self.chat(request.body),
-                "POST /v1/embeddings": lambda request: self.embeddings(request.body),
-            },
-            port=port,
-            key=key,
-        )
-        self.key, self.base_url = self._http.key, self._http.base_url
-
-    def start(self) -> None:
-        """Serve in a background thread."""
-        self._http.start()
 
     def close(self) -> None:
         """Stop serving and free the models, once the reply that is being computed is done."""
@@ -107,7 +98,7 @@ class EmbeddedServer:
             self._loaded.clear()
         with self._embedding:
             self._embedder = None
-        self._http.close()  # after these, since it abandons requests that take longer than a second
+        super().close()  # after these, since it abandons requests that take longer than a second
         self._groups.close()
 
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +136,7 @@ class EmbeddedServer:
         names = [*self._models, EMBEDDED_EMBEDDING]
         return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "embedded"} for name in names]}
 
-    def _answer(self, model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _compute(self, model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if model not in self._models:
             raise ConfigError(f"no model {model!r} is served here; known: {', '.join(self._models)}")
         with self._computing, self._turns.turn(self._check_open):
