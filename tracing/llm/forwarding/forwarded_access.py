@@ -18,8 +18,7 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.meter import Meter, Usage
 from tracing.llm.booking import book_elsewhere, failures_noted, running_operation
-from tracing.llm.forwarding.forwarded_calls import CHATS
-from tracing.llm.forwarding.forwarded_errors import read
+from tracing.llm.forwarding.forwarded_calls import CHATS, error_read
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.llm.threads import Threads
@@ -68,7 +67,7 @@ class _Forwarded:
             answer = json.loads(self._ask(json.dumps(call, default=dict)))
             book_elsewhere(Usage(**answer["watched"]), answer.get("recorded"))
             if "error" in answer:
-                raise read(answer["error"])
+                raise error_read(answer["error"])
             return answer["reply"]
 
 

@@ -9,9 +9,9 @@ from array import array
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from tracing import errors
 from tracing.errors import MemtuneError
 from tracing.llm.accounting.meter import Usage
-from tracing.llm.forwarding.forwarded_errors import written
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
 from tracing.recording.recorder import operation, trace
@@ -53,7 +53,7 @@ def answered(access: ModelAccess, request: str) -> str:
             try:
                 answer["reply"] = _chatted(access, call) if call["role"] in CHATS else _embedded(access, call)
             except (MemtuneError, GivenUp) as error:
-                answer["error"] = written(error)
+                answer["error"] = error_written(error)
     answer["watched"] = asdict(Usage(watch.calls, watch.cached, watch.prompt_tokens, watch.completion_tokens))
     for recorded in recorder.graph.operations.values():
         names = ("model", "prompt_tokens", "completion_tokens", "cost")
@@ -63,7 +63,7 @@ def answered(access: ModelAccess, request: str) -> str:
 
 def unmade(error: MemtuneError | GivenUp) -> str:
     """The answer to a call that was not made."""
-    return json.dumps({"watched": {}, "error": written(error)})
+    return json.dumps({"watched": {}, "error": error_written(error)})
 
 
 def _chatted(access: ModelAccess, call: dict[str, Any]) -> dict[str, Any]:
@@ -73,3 +73,19 @@ def _chatted(access: ModelAccess, call: dict[str, Any]) -> dict[str, Any]:
 def _embedded(access: ModelAccess, call: dict[str, Any]) -> list[str]:
     vectors = access.embedding.embed(call["texts"], query=call["query"])
     return [base64.b64encode(array("f", vector).tobytes()).decode() for vector in vectors]
+
+
+def error_written(error: MemtuneError | GivenUp) -> list[str]:
+    """An error to be raised in another process as JSON: the name of its class, and its message."""
+    # A class of the user's own is unknown to the other process; the first of ours that it derives from is known.
+    kind = next(base for base in type(error).__mro__ if base is GivenUp or base.__module__ == errors.__name__)
+    return [kind.__name__, str(error)]
+
+
+def error_read(fields: list[str]) -> MemtuneError | GivenUp:
+    """The error that `error_written` wrote."""
+    name, message = fields
+    if name == GivenUp.__name__:
+        return GivenUp(message)
+    kind: type[MemtuneError] = getattr(errors, name)
+    return kind(message)
