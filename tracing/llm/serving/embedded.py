@@ -68,7 +68,7 @@ class EmbeddedServer(LoopbackServer):
     on that number nor on what else is asked.
     """
 
-    def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0, key: str | None = None) -> None:
+    def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0) -> None:
         """Bind the port without serving yet.
 
         Raises:
@@ -79,7 +79,7 @@ class EmbeddedServer(LoopbackServer):
             "POST /v1/chat/completions": lambda request: self.chat(request.body),
             "POST /v1/embeddings": lambda request: self.embeddings(request.body),
         }
-        super().__init__("embedded server", routes, port=port, key=key)
+        super().__init__("embedded server", routes, port=port)
         self._models = dict(models)
         self._loaded: dict[str, _Loaded] = {}
         self._turns = Turns(user_cache())

@@ -90,15 +90,12 @@ class Gateway(LoopbackServer):
     `logprobs`, are refused. Tools and calls of them pass as they are.
     """
 
-    def __init__(
-        self, served: ServedModels, *, port: int = 0, key: str | None = None, context: Context | None = None
-    ) -> None:
+    def __init__(self, served: ServedModels, *, port: int = 0, context: Context | None = None) -> None:
         """Bind the port without serving yet.
 
         Args:
             served: the models of all its roles.
             port: 0 takes a free one.
-            key: the bearer token; random unless given.
             context: of calls without a `CALL_HEADER`; by default one without trace, operation or watch. If it has a
                 trace but no operation, each call is recorded as its own operation.
 
@@ -110,7 +107,7 @@ class Gateway(LoopbackServer):
             "POST /v1/chat/completions": self._chat,
             "POST /v1/embeddings": self._embed,
         }
-        super().__init__("gateway", routes, port=port, key=key)
+        super().__init__("gateway", routes, port=port)
         self._served = served
         self._loose = Attached({}, _context=Context() if context is None else context)
         self._attached: dict[str, Attached] = {}
