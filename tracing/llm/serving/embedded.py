@@ -110,11 +110,7 @@ class EmbeddedServer(LoopbackServer):
         return self._groups.ask(str(body.get("model")), request)
 
     def embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Answer an embedding request.
-
-        Raises:
-            ConfigError: the server is closed.
-        """
+        """Answer an embedding request."""
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
         query = body.get("input_type") == "query"
         data: list[dict[str, Any]] = []
@@ -196,11 +192,7 @@ def memory_needed(weights: Weights, context: int) -> int:
 
 
 def runtime_version(package: str) -> str:
-    """Version of an installed runtime package.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Version of an installed runtime package; a `ConfigError` without it."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -208,11 +200,7 @@ def runtime_version(package: str) -> str:
 
 
 def runtime_build(package: str) -> str:
-    """Version of an installed runtime package, and which build of it: other machine code rounds numbers otherwise.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """As `runtime_version`, and which build of it: other machine code rounds numbers otherwise."""
     version = runtime_version(package)
     files = metadata.files(package) or ()
     compiled = sorted(file.hash.value for file in files if file.hash is not None and file.suffix in _COMPILED)
