@@ -15,11 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tracing.errors import ConfigError, in_one_line
-from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.loopback import LoopbackServer, Route
-from tracing.llm.serving.process_turns import Turns
 from tracing.llm.serving.prompt_slots import BATCH, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.request_groups import Groups
+from tracing.llm.serving.shared_cores import FreeCores, Turns
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.serving.weights import Weights
 from tracing.llm.settings import EMBEDDED_EMBEDDING
