@@ -56,11 +56,7 @@ class Booking:
         self._budget, self._meter = budget, meter
 
     def require_room(self) -> None:
-        """Check that another reply can be stored, and that its result is still wanted.
-
-        Raises:
-            RunError: the disk has no room for it.
-        """
+        """Check that another reply can be stored (`Ledger.require_room`), and that its result is still wanted."""
         end_if_given_up()
         if self.ledger is not None:
             self.ledger.require_room()

@@ -54,11 +54,7 @@ class ResponseCache:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Open or create the cache in `folder`.
-
-        Raises:
-            ConfigError: the folder cannot be written, or its file is not a cache.
-        """
+        """Open or create the cache in `folder`; a `ConfigError` if that cannot be done, or its file is no cache."""
         self.path = folder / "responses.sqlite"
         self._lock = threading.Lock()
         self._warned = False
@@ -178,11 +174,7 @@ class Replies:
         return sound
 
     def make(self, call: Call[Reply]) -> Mapping[str, bytes]:
-        """Make a call and cache its replies.
-
-        Raises:
-            BudgetExceededError, CallFailedError, RunError: as the next links.
-        """
+        """Make a call and cache its replies. Raises as `Booking.make`."""
         entries, ledger = self.booking.make(call), self.booking.ledger
         if self._cache is not None and not self._cache.put_many(entries) and ledger is not None:
             # They are paid.

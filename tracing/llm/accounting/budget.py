@@ -74,7 +74,7 @@ class Budget:
     """Spending against limits; thread-safe.
 
     A call first reserves the most it may cost and afterwards settles its real cost, so concurrent calls cannot
-    exceed a limit together.
+    exceed a limit together. What is refused raises a `BudgetExceededError`.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -144,11 +144,7 @@ class Budget:
         return min((amount for amount in remaining if amount is not None), default=None)
 
     def check_time(self) -> None:
-        """Refuse once the time is up.
-
-        Raises:
-            BudgetExceededError: the time budget, or the share that is being spent, is used up, or what is left is kept.
-        """
+        """Refuse once the time budget, or the share that is being spent, is used up, or what is left is kept."""
         whole, share = self.remaining_time()
         if whole == 0.0 and self.limits.seconds is not None:
             raise _exceeded("seconds", self.limits.seconds, round(self.seconds))
@@ -159,11 +155,7 @@ class Budget:
 
     @contextmanager
     def keeping(self, holdback: Callable[[], Holdback]) -> Iterator[None]:
-        """Inside, refuse calls that would take of what is kept, which is asked for each time.
-
-        Raises:
-            BudgetExceededError: from `reserve` and `check_time`.
-        """
+        """Inside, refuse calls that would take of what is kept, which is asked for each time."""
         self._holdback = holdback
         try:
             yield
@@ -180,11 +172,7 @@ class Budget:
             self._timed = True
 
     def reserve(self, most: Spending) -> None:
-        """Reserve `most`, the most that the next call may cost.
-
-        Raises:
-            BudgetExceededError: the call could exceed a limit; nothing is reserved.
-        """
+        """Reserve `most`, the most that the next call may cost, or refuse it if it could exceed a limit."""
         self.check_time()
         with self._lock:
             total, held_back = self._spent + self._reserved + most, self._holdback().spending
@@ -200,10 +188,7 @@ class Budget:
 
     @contextmanager
     def part(self, key: str, calls: int | None) -> Iterator[None]:
-        """Allow at most this many calls inside, besides the limits of the whole; None allows any number.
-
-        `key` names the setting that says so.
-        """
+        """Allow at most `calls` inside, besides the limits of the whole; `key` names the setting that says so."""
         with self._lock:
             part = _Part(key, self._spent, calls=calls)
         with self._within(part):
@@ -211,11 +196,7 @@ class Budget:
 
     @contextmanager
     def share(self, fraction: float) -> Iterator[None]:
-        """Allow this fraction of all that is left and not kept inside; what is not spent of it is left to others.
-
-        Raises:
-            ShareSpentError: from `reserve` and `check_time`.
-        """
+        """Allow this fraction of all that is left and not kept inside; what is not spent of it is left to others."""
         with self._lock:
             allowed: dict[str, float | None] = {}
             held_back = self._holdback().spending

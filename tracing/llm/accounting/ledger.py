@@ -63,11 +63,7 @@ class Ledger:
     """
 
     def __init__(self, path: Path, *, cache: Path | None = None) -> None:
-        """Open the ledger; its entries can then be claimed.
-
-        Raises:
-            RunError: the file cannot be read or written, or is damaged, or the disk is full.
-        """
+        """Open the ledger, so that its entries can be claimed; a `RunError` if it cannot be used or is damaged."""
         self._path = path
         self._lock = threading.Lock()
         self._failed: str | None = None
@@ -133,11 +129,7 @@ class Ledger:
         return any(key in self._unclaimed for key in keys)
 
     def memory(self, key: str) -> None:
-        """Record that the run is about to save a memory.
-
-        Raises:
-            RunError: as for `record_call`.
-        """
+        """Record that the run is about to save a memory; a `RunError` as of `record_call`."""
         self._append(_MemoryLine(key))
 
     def claim_memory(self, key: str) -> bool:
@@ -159,11 +151,7 @@ class Ledger:
         self._spare.close()
 
     def require_room(self) -> None:
-        """Check that another call could be recorded.
-
-        Raises:
-            RunError: the disk is full, or the file could not be written.
-        """
+        """Raise a `RunError` if another call could not be recorded, or its reply not stored."""
         remedy = f"make room, then go on with: memtune run --resume {self._path.parent}"
         if self._failed is not None:
             raise RunError(f"{self._path}: cannot be written ({self._failed}); {remedy}")
@@ -201,11 +189,7 @@ class Ledger:
 
 
 def _spare_room(folders: Sequence[Path]) -> contextlib.ExitStack:
-    """Room in folders, until it is closed. Its files have no name, so no process leaves one behind.
-
-    Raises:
-        OSError: a folder has none.
-    """
+    """Room in folders, until it is closed. Its files have no name, so no process leaves one behind."""
     with contextlib.ExitStack() as room:
         for folder in folders:
             file = room.enter_context(tempfile.TemporaryFile(dir=folder))

@@ -68,11 +68,7 @@ class EmbeddedServer(LoopbackServer):
     """
 
     def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0) -> None:
-        """Bind the port without serving yet.
-
-        Raises:
-            ConfigError: the port is taken.
-        """
+        """Bind the port without serving yet; a `ConfigError` if it is taken."""
         routes: dict[str, Route] = {
             "GET /v1/models": lambda request: self.models(),
             "POST /v1/chat/completions": lambda request: self.chat(request.body),
@@ -207,11 +203,7 @@ def runtime_build(package: str) -> str:
 
 
 def runtime_library() -> Any:
-    """The runtime of chat models.
-
-    Raises:
-        ConfigError: it is not installed, or this machine lacks what it needs.
-    """
+    """The runtime of chat models; a `ConfigError` if it is not installed or lacks a library of the system."""
     runtime_version("xllamacpp")
     try:
         with _threads_that_sleep():

@@ -116,11 +116,7 @@ class LoopbackServer:
         self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
 
     def start(self) -> None:
-        """Serve in a background thread.
-
-        Raises:
-            ConfigError: starlette or uvicorn is not installed.
-        """
+        """Serve in a background thread; a `ConfigError` if starlette or uvicorn is not installed."""
         try:
             import starlette.requests  # noqa: F401
             import uvicorn
@@ -246,11 +242,7 @@ def _foreign(headers: Mapping[str, str]) -> str | None:
 
 
 async def _body(request: HttpRequest, most: int, seconds: float) -> bytes:
-    """The body of a request, whatever length it declares.
-
-    Raises:
-        RefusalError: it is larger than `most` bytes, or not complete in time.
-    """
+    """The body of a request, unless it is larger than `most` bytes, whatever it declares, or not there in time."""
     # Whether this is a number was checked with the other headers.
     too_large = RefusalError(413, f"the request is larger than {most:,} bytes")
     if int(request.headers.get("Content-Length") or 0) > most:

@@ -108,11 +108,7 @@ def stored_path(weights: Weights) -> Path:
 
 
 def locate(model: str) -> Path:
-    """The file of a catalogue model that was pulled, or of a path to a .gguf file.
-
-    Raises:
-        WeightsError: the model is unknown, not pulled yet, or the file is missing.
-    """
+    """The file of a catalogue model that was pulled, or of a path to a .gguf file; a `WeightsError` without one."""
     weights = CATALOGUE.get(model)
     path = Path(model) if weights is None else stored_path(weights)
     if weights is None and path.suffix != ".gguf":
@@ -127,11 +123,7 @@ def locate(model: str) -> Path:
 
 
 def digest(model: str) -> str:
-    """SHA-256 of a model's weights; a catalogue model need not have been pulled.
-
-    Raises:
-        WeightsError: the model is unknown, or its file cannot be read.
-    """
+    """SHA-256 of a model's weights; a catalogue model need not have been pulled. Raises as `locate`."""
     if model in CATALOGUE:
         return CATALOGUE[model].sha256
     path = locate(model)
