@@ -122,7 +122,7 @@ class MemorySystemConformance(SystemSteps):
     def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
         """The models are sent the user's own texts; a trace is made for people to read, and holds no credential."""
         system, candidate, conversation = self.system(), self._candidate(), with_credential(self.conversation)
-        built = self._run(lambda access: system.build(conversation, candidate, access), "b")
+        built = self._run("b", system.build, conversation, candidate)
         restored = _restored(built)
         for question in conversation.questions:
             step = self._answer(system, built, question)
@@ -206,10 +206,7 @@ class MemorySystemConformance(SystemSteps):
         """A run builds and asks the memories of many conversations with one system, also at the same time."""
         system, candidate = self.system(), self._candidate()
         talks = {tenant: as_tenant(tenant, self.conversation) for tenant in TENANTS}
-        built = {
-            tenant: self._run(lambda access, talk=talk: system.build(talk, candidate, access), "b")  # type: ignore[misc]
-            for tenant, talk in talks.items()
-        }
+        built = {tenant: self._run("b", system.build, talk, candidate) for tenant, talk in talks.items()}
         for tenant, other in (TENANTS, TENANTS[::-1]):
             steps = [
                 built[tenant],
@@ -231,7 +228,7 @@ class MemorySystemConformance(SystemSteps):
         if not isinstance(system, HoldsEntries):
             return
         for texts in ([FACT], []):
-            call = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
+            call = self._run("b", system.with_entries, texts)
             as_json(call.result.state)
             step = self._answer(system, call, question)
             require(isinstance(step.result.text, str), "the answer has no text")
@@ -244,7 +241,7 @@ class MemorySystemConformance(SystemSteps):
         system, candidate = self.system(), self._candidate()
         if not isinstance(system, BuildsFromFacts):
             return
-        call = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
+        call = self._run("b", system.build_from_facts, [[FACT], []], candidate)
         as_json(call.result.state)
         extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
         recorded = {operation.name for operation in call.graph.operations.values()}
@@ -257,7 +254,7 @@ class MemorySystemConformance(SystemSteps):
         system, candidate, question = self.system(), self._candidate(), self._question()
         if not isinstance(system, AnswersFromContext):
             return
-        call = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
+        call = self._run("a", system.answer_from, [FACT], question, candidate)
         require(sent(call, FACT), "the answer's request does not hold the context that was given")
         require(sent(call, question.question), "the answer's request does not hold the question")
         retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
@@ -274,10 +271,7 @@ class MemorySystemConformance(SystemSteps):
         for prompt, spec in system.prompts.items():
             for execution in graph.find_operations(name=spec.operation):
                 parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, graph)
-                call = self._run(
-                    lambda access, prompt=prompt, parts=parts: system.rerun(prompt, parts, candidate, access),  # type: ignore[misc]
-                    "l",
-                )
+                call = self._run("l", system.rerun, prompt, parts, candidate)
                 outputs = recorded_outputs(execution, graph)
                 difference = rerun_difference(spec, parts, outputs, call.graph, repeatable=True)
                 require(difference is None, difference or "")

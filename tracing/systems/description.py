@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from tracing.plugins import code_of
 from tracing.systems.prompts import PromptSpec
-from tracing.systems.protocol import MemorySystem, OperationSpec
+from tracing.systems.protocol import MemorySystem, OperationSpec, Stage
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_STAGES = ("extract", "update", "retrieve", "answer")
+_STAGES = get_args(Stage)
 
 
 @dataclass(frozen=True, slots=True)

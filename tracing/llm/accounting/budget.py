@@ -85,6 +85,7 @@ class Budget:
         self._lock = threading.Lock()
         self._spent = Spending()
         self._reserved = Spending()
+        self._whole = _Part(None, Spending(), limits.calls, limits.tokens, limits.money)
         self._parts: list[_Part] = []
         self._holdback: Callable[[], Holdback] = Holdback
         self._timed = True
@@ -133,11 +134,7 @@ class Budget:
     def remaining_calls(self) -> tuple[float | None, float | None]:
         """Calls left of the whole budget, and of the parts that are being spent; None without a limit."""
         with self._lock:
-            return self._remaining_of_whole("calls"), self._remaining_of_parts("calls")
-
-    def _remaining_of_whole(self, name: str) -> float | None:
-        limit = getattr(self.limits, name)
-        return None if limit is None else max(0, limit - getattr(self._spent, name))
+            return self._whole.remaining("calls", self._spent), self._remaining_of_parts("calls")
 
     def _remaining_of_parts(self, name: str) -> float | None:
         remaining = [part.remaining(name, self._spent) for part in self._parts]
@@ -201,7 +198,7 @@ class Budget:
             allowed: dict[str, float | None] = {}
             held_back = self._holdback().spending
             for name in COUNTED:
-                whole = self._remaining_of_whole(name)
+                whole = self._whole.remaining(name, self._spent)
                 unkept = None if whole is None else max(0.0, whole - getattr(held_back, name))
                 limits = [limit for limit in (unkept, self._remaining_of_parts(name)) if limit is not None]
                 allowed[name] = fraction * min(limits) if limits else None

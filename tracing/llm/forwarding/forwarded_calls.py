@@ -5,12 +5,17 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import threading
 from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tracing import errors
-from tracing.errors import MemtuneError
+from tracing.errors import MemtuneError, in_one_line
 from tracing.llm.accounting.meter import Usage
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
@@ -18,6 +23,9 @@ from tracing.recording.recorder import operation, trace
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
+
+DEATHS = 3
+"""Workers that may die during one step before it counts as failed."""
 
 CHATS: tuple[Role, ...] = ("task", "proposer", "judge")
 """The roles of chat models."""
@@ -89,3 +97,41 @@ def error_read(fields: list[str]) -> MemtuneError | GivenUp:
         return GivenUp(message)
     kind: type[MemtuneError] = getattr(errors, name)
     return kind(message)
+
+
+class RepeatableStep:
+    """The requests of one step. An attempt after the first gets the answers of those before it, without a second call.
+
+    So a step that several workers began is counted as if one had done it.
+
+    Args:
+        answer: answers a request; it is called in the context of whoever made this.
+    """
+
+    def __init__(self, answer: Callable[..., str]) -> None:
+        self._answer, self._context = answer, copy_context()
+        self._lock = threading.Lock()
+        self._asked: dict[tuple[str, ...], deque[Future[str]]] = defaultdict(deque)
+        self._before: dict[tuple[str, ...], deque[Future[str]]] = defaultdict(deque)
+
+    def begin(self) -> None:
+        """Another attempt begins."""
+        with self._lock:
+            for request, answers in self._asked.items():
+                self._before[request].extendleft(reversed(answers))
+            self._asked.clear()
+
+    def answer(self, *request: str) -> str:
+        """The answer to a request."""
+        with self._lock:
+            earlier = self._before[request]
+            answer = earlier.popleft() if earlier else None
+            mine: Future[str] = answer or Future()
+            self._asked[request].append(mine)
+        if answer is None:
+            try:
+                mine.set_result(self._context.copy().run(self._answer, *request))
+            except BaseException as error:
+                # A worker that is not answered would wait for ever.
+                mine.set_result(unmade(MemtuneError(f"the call failed: {in_one_line(error)}")))
+        return mine.result()

@@ -18,7 +18,7 @@ from tracing.recording.recorder import session, trace
 from tracing.systems.calls import settled
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.prompts import Candidate, check_candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.suite.scripted_endpoint import Request, ScriptedEndpoint, last_text
 
 SMALL_TALK = Conversation(
@@ -132,29 +132,24 @@ class SystemSteps(Conformance):
 
     def _build(self, system: MemorySystem | None = None, candidate: Candidate | None = None) -> RecordedCall:
         system, texts = system or self.system(), candidate or self._candidate()
-        return self._run(lambda access: system.build(self.conversation, texts, access), "b")
+        return self._run("b", system.build, self.conversation, texts)
 
     def _answer(
         self, system: MemorySystem, built: RecordedCall, question: Question, candidate: Candidate | None = None
     ) -> RecordedCall:
-        texts = candidate or self._candidate()
-
-        def ask(access: ModelAccess) -> Answer:
+        def ask(memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Any:
             with session(question.id):
-                answer: Answer = settled(system.answer(built.result, question, texts, access))
-                return answer
+                return settled(system.answer(memory, question, candidate, access))
 
-        return self._run(ask, "a", built.records)
+        return self._run("a", ask, built.result, question, candidate or self._candidate(), records=built.records)
 
     def _run(
-        self,
-        call: Callable[[ModelAccess], Memory | Answer | None],
-        prefix: str,
-        records: Sequence[Mapping[str, Any]] = (),
+        self, prefix: str, method: Callable[..., Any], *arguments: object, records: Sequence[Mapping[str, Any]] = ()
     ) -> RecordedCall:
+        """What a method does with these arguments and the access, which each takes last."""
         with trace(prefix=prefix) as recorder, self._heard() as (access, requests):
             recorder.adopt(records)
-            result = settled(call(access))
+            result = settled(method(*arguments, access))
         return RecordedCall(result, recorder.records(), recorder.graph, requests)
 
     @contextlib.contextmanager
