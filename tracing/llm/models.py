@@ -23,7 +23,7 @@ _SAMPLES_A_REPETITION = 1000
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A model's reply.
+    """A model's reply: a `ChatCompletion`, and where it came from.
 
     Attributes:
         text: what it said.
@@ -147,16 +147,7 @@ class ChatModel(_Model):
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
                 )
-            return ChatReply(
-                text=completion.text,
-                finish_reason=completion.finish_reason,
-                prompt_tokens=completion.prompt_tokens,
-                completion_tokens=completion.completion_tokens,
-                cached=cached,
-                model=settings.model,
-                first_token=completion.first_token,
-                tool_calls=tuple(call.model_dump() for call in completion.tool_calls or ()),
-            )
+            return ChatReply(**completion.model_dump(exclude_none=True), cached=cached, model=settings.model)
 
     def _completion(self, key: str, call: Call[ChatCompletion]) -> tuple[ChatCompletion, bool]:
         """The reply, and whether the cache had it."""

@@ -76,8 +76,7 @@ class ForwardedChatModel(_Forwarded, ChatModel):
 
     def chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> ChatReply:
         """See `ChatModel.chat`."""
-        reply = self._forward(messages=list(messages), options=options)
-        return ChatReply(**{**reply, "tool_calls": tuple(reply["tool_calls"])})
+        return ChatReply(**self._forward(messages=list(messages), options=options))
 
 
 class ForwardedEmbeddingModel(_Forwarded, EmbeddingModel):
