@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 import threading
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,8 @@ class Usage:
     empty: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*map(operator.add, astuple(self), astuple(other)))
+        # `astuple` would take ten times as long, for each call.
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
 class Meter:
