@@ -25,7 +25,7 @@ from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.step import DEATHS
+from tracing.llm.forwarding.forwarded_calls import DEATHS
 from tracing.systems.protocol import MemorySystem
 
 Open = Callable[..., ModelAccess]

@@ -39,7 +39,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.forwarding import forwarded_calls
-from tracing.llm.forwarding.step import RepeatableStep
+from tracing.llm.forwarding.forwarded_calls import RepeatableStep
 from tracing.llm.settings import Limits
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Conversation

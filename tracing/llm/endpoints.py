@@ -18,23 +18,20 @@ from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
 class Endpoints:
     """Opens each endpoint on the first request to it; thread-safe.
 
-    Args:
-        budget: whose time ends all waiting.
-        concurrency: requests that one endpoint may have at a time; None means `AT_ONCE`.
+    Attributes:
+        width: requests that one endpoint may have at a time.
     """
 
     def __init__(self, budget: Budget, concurrency: int | None) -> None:
-        self._budget, self._concurrency = budget, concurrency
+        """The time of `budget` ends all waiting; `concurrency` None means `AT_ONCE`."""
+        self._budget = budget
+        self.width = concurrency or AT_ONCE
         self._guard = threading.Lock()
         self._loop = EventLoop()
         self._gates: dict[str | None, asyncio.Semaphore] = {}
         self._opened: dict[ModelSettings, Endpoint] = {}
         self._served: dict[str, EmbeddedModel] = {}
         self._server: EmbeddedServer | None = None
-
-    def width(self, settings: ModelSettings) -> int:
-        """How many requests this model's endpoint may have at a time."""
-        return self._concurrency or AT_ONCE
 
     def of_chat(self, settings: ModelSettings) -> tuple[Endpoint, str]:
         """The endpoint of a chat model, and what its replies depend on besides the request.
@@ -81,7 +78,7 @@ class Endpoints:
     def _endpoint(self, settings: ModelSettings) -> Endpoint:
         with self._guard:
             if settings not in self._opened:
-                gate = self._gates.setdefault(settings.base_url, asyncio.Semaphore(self.width(settings)))
+                gate = self._gates.setdefault(settings.base_url, asyncio.Semaphore(self.width))
                 address = functools.partial(self._serve, settings.model) if settings.embedded else None
                 self._opened[settings] = Endpoint(settings, address, gate, self._loop, self._budget)
             return self._opened[settings]

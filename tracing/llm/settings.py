@@ -88,11 +88,7 @@ class ModelSettings(BaseModel):
         return secret or None
 
     def require_named_key(self) -> None:
-        """Check that the key is set if its variable was named explicitly.
-
-        Raises:
-            ConfigError: the variable is not set.
-        """
+        """Raise a `ConfigError` if the key's variable was named explicitly, and is not set."""
         if self.api_key_env != type(self).model_fields["api_key_env"].default and self.key() is None:
             raise ConfigError(
                 f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tracing.errors import ConfigError, MemtuneError, RunError
-from tracing.llm.forwarding.forwarded_errors import read
+from tracing.llm.forwarding.forwarded_calls import error_read
 from tracing.llm.serving.user_cache import user_cache
 from tracing.recording.redaction import excerpt
 from tracing.version import memtune_version
@@ -198,7 +198,7 @@ def result_of(module: str, arguments: Sequence[str], environment: Environment) -
         last = excerpt(" ".join(process.stderr.split())[-_LONGEST:], _LONGEST)
         raise RunError(f"{environment.name}: {module} failed in its environment ({last})") from None
     if "error" in output:
-        raise read(output["error"])
+        raise error_read(output["error"])
     return output["result"]
 
 

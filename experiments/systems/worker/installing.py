@@ -30,7 +30,7 @@ from experiments.systems.worker.environment import (
 from experiments.systems.worker.handle import Worker
 from experiments.systems.worker.messages import CHECK
 from tracing.errors import ConfigError, InstallError, MemorySystemError
-from tracing.llm.forwarding.forwarded_errors import read
+from tracing.llm.forwarding.forwarded_calls import error_read
 from tracing.llm.serving.child_process import start_child
 from tracing.recording.redaction import excerpt
 from tracing.version import memtune_version
@@ -158,7 +158,7 @@ def check(environment: Environment, folder: Path | None = None) -> str:
         finally:
             worker.close()
         if "error" in reply:
-            raise read(reply["error"])
+            raise error_read(reply["error"])
     except (ConfigError, MemorySystemError) as error:
         raise InstallError(f"{environment.name}: what was installed does not work ({error})") from None
     return worker.python

@@ -12,9 +12,7 @@ from experiments.systems.worker.handle import pool_of
 from experiments.systems.worker.messages import METHODS, referred_to, result_read, written
 from experiments.systems.worker.messages import intervened as answer_intervention
 from tracing.errors import WorkerDiedError
-from tracing.llm.forwarding.forwarded_calls import answered, described
-from tracing.llm.forwarding.forwarded_errors import read as error_read
-from tracing.llm.forwarding.step import DEATHS, RepeatableStep
+from tracing.llm.forwarding.forwarded_calls import DEATHS, RepeatableStep, answered, described, error_read
 from tracing.recording.processes import hand_over
 from tracing.recording.recorder import current_recorder
 from tracing.systems.interventions import intervened
