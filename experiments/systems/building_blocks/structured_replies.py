@@ -17,6 +17,17 @@ from tracing.systems.conversations import first_problem
 R = TypeVar("R")
 M = TypeVar("M", bound=BaseModel)
 
+
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """The JSON schema of an object that has these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 LONGEST_SHOWN = 500
 """Most characters of a malformed reply that its operation records."""
 

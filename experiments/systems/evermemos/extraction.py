@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
 from experiments.systems.evermemos.prompts import (
-    EPISODE,
-    FACTS,
+    EPISODE_SCHEMA,
+    FACTS_SCHEMA,
     PROFILE_SCHEMA,
     Boundaries,
     Episode,
@@ -65,7 +65,7 @@ def write_episode(messages: Sequence[Text], time: Text, template: str, model: Ch
     ) as op:
         conversation = "\n".join(message.text for message in messages)
         request = render(template, {"conversation": conversation, "conversation_start_time": time.text})
-        reply = parsed_reply(_episode, model, request, EPISODE.contract.reply_schema, MAX_EPISODE_TOKENS, op)
+        reply = parsed_reply(_episode, model, request, EPISODE_SCHEMA, MAX_EPISODE_TOKENS, op)
         lines = [line for line in reply.content.splitlines() if line.strip()] if reply is not None else []
         content = "\n".join(intervening().extracted(Step("write_episode", op.id), read, lines)).strip()
         if not content:
@@ -83,7 +83,7 @@ def extract_facts(episode: Text, time: Text, messages: Sequence[Text], template:
     inputs = {"episode": episode.variable, "time": time.variable, "prompt": prompt}
     with operation("extract_facts", kind="llm", inputs=inputs) as op:
         request = render(template, {"INPUT_TEXT": episode.text, "TIME": time.text})
-        reply = parsed_reply(_facts, model, request, FACTS.contract.reply_schema, MAX_FACTS_TOKENS, op)
+        reply = parsed_reply(_facts, model, request, FACTS_SCHEMA, MAX_FACTS_TOKENS, op)
         statements = [text.strip() for text in reply.event_log.atomic_fact] if reply is not None else []
         step = Step("extract_facts", op.id)
         texts = intervening().extracted(step, variables_of(messages), list(dict.fromkeys(filter(None, statements))))

@@ -19,7 +19,7 @@ from experiments.systems.mem0.decisions import (
     reply_of,
 )
 from experiments.systems.mem0.library import Generation
-from experiments.systems.mem0.prompts import EXTRACT_PROMPT
+from experiments.systems.mem0.prompts import PROMPTS
 from experiments.systems.mem0.reply_schemas import update_schema
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.graph.elements import Variable
@@ -153,7 +153,7 @@ class Mem0Writer(ConnectedMemory):
 class DecidingWriter(Mem0Writer):
     """Mem0 before 2.0: a second request of an `add` decides what happens because of each fact."""
 
-    schema = EXTRACT_PROMPT.contract.reply_schema
+    schema = PROMPTS["extract"].contract.reply_schema
 
     def __init__(
         self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool, generation: Generation

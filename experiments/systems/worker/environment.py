@@ -159,10 +159,10 @@ def sources() -> Iterator[tuple[str, Path]]:
 
 @functools.cache
 def fingerprint() -> str:
-    """SHA-256 of the Python source of these parts in this process."""
+    """SHA-256 of the source and the prompts of these parts in this process."""
     digest = hashlib.sha256()
     for name, path in sources():
-        if path.suffix == ".py":
+        if path.suffix in (".py", ".toml"):
             digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
