@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracing.errors import ConfigError
+from tracing.llm.access import ModelAccess
 from tracing.suggestions import did_you_mean
 
 REPLY_SCHEMA = ("embedded", "always", "never")
@@ -24,6 +25,20 @@ class Settings:
 
     def __get__(self, system: object, owner: type | None = None) -> Mapping[str, Any]:
         return {name: getattr(system, name) for name in self._names}
+
+
+class EnforcesSchemas:
+    """A system with the setting `reply_schema`, whose library does not enforce a form of replies itself."""
+
+    reply_schema: str
+
+    def enforces_schema(self, *, embedded: bool) -> bool:
+        """Whether reply schemas are enforced with such a model."""
+        return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
+
+    def enforced_with(self, access: ModelAccess) -> bool:
+        """Whether they are with the task model of an access."""
+        return self.enforces_schema(embedded=access.task.settings.embedded)
 
 
 def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:

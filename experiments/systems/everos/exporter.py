@@ -9,8 +9,8 @@ from experiments.systems.everos import proof
 from experiments.systems.everos.prompts import FOLDER, PROMPTS, SLOTS, as_template, read_slot, rendered, write_slots
 from experiments.systems.everos.server import LIBRARY
 from experiments.systems.everos.system import EverOs
-from experiments.systems.worker.environment import Environment, result_of
-from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.environment import result_of
+from experiments.systems.worker.isolated import own_environment
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.seeding import check_seeds
@@ -44,11 +44,11 @@ class EverOsSlots:
         """See `proof.prove`; in the environment of EverOS, unless it is installed here."""
         if LIBRARY.is_here():
             return proof.prove(folder)
-        return list(result_of(proof.__name__, [str(folder.absolute())], _environment()))
+        return list(result_of(proof.__name__, [str(folder.absolute())], own_environment(EverOs)))
 
     def defaults(self) -> Mapping[str, str]:
         """The texts that EverOS ships, by slot. See `proof.shipped`, and `prove`."""
-        return proof.shipped() if LIBRARY.is_here() else dict(result_of(proof.__name__, [], _environment()))
+        return proof.shipped() if LIBRARY.is_here() else dict(result_of(proof.__name__, [], own_environment(EverOs)))
 
     def recognises(self, source: str) -> bool:
         """Whether it is a folder of slots, has one, or is a file of one."""
@@ -73,12 +73,6 @@ class EverOsSlots:
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """A slot's text as a template of memtune's."""
         return as_template(text, placeholders)
-
-
-def _environment() -> Environment:
-    environment = environment_of(EverOs)
-    assert environment is not None  # noqa: S101 - it is decorated so
-    return environment
 
 
 def _slots_in(source: str) -> Path:

@@ -48,7 +48,7 @@ def prove(folder: Path) -> list[str]:
         running.post("/api/v2/memory/add", {"session_id": "proof", "messages": sent, "defer_extraction": True})
         running.post("/api/v2/memory/flush", {"session_id": "proof"})
         running.idle()
-    release = f"{server.LIBRARY.package} {server.LIBRARY.version}"
+    release = f"{server.LIBRARY.package} {server.LIBRARY.here()}"
     proof = []
     for name in SLOTS:
         text = read_slot(folder / FOLDER / f"{name}.yaml")

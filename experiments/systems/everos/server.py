@@ -19,14 +19,14 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from experiments.systems.everos.prompts import FOLDER, write_slots
-from experiments.systems.libraries import SystemLibrary
+from experiments.systems.libraries import Library
 from tracing.errors import MemorySystemError
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, redact
 
-LIBRARY = SystemLibrary("everos", "1.5.", "1.5.1")
+LIBRARY = Library("everos", "1.5.", "memtune system install everos", release="1.5.1", by="everos")
 """Another generation has other prompt slots."""
 
 OWNER = "memtune"

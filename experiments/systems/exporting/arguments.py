@@ -6,18 +6,19 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from experiments.systems.exporting.formats.constants import json_object
 from experiments.systems.exporting.formats.literal_templates import escaped
 from experiments.systems.exporting.places import Place
-from experiments.systems.exporting.proving import Library, sent_by
+from experiments.systems.exporting.proving import ProvenLibrary, sent_by
 from experiments.systems.exporting.written_files import write_text
+from experiments.systems.libraries import NeedsLibrary
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 
 
-class Arguments:
+class Arguments(NeedsLibrary):
     """A place is an argument (`instructions`), or one of a function (`search.system_prompt`, nested in the file).
 
     Attributes:
@@ -27,18 +28,10 @@ class Arguments:
         places: for prompts.
     """
 
-    library: Library
+    library: ClassVar[ProvenLibrary]
     proof: Path
     file: str
     places: tuple[Place, ...]
-
-    def require_library(self) -> None:
-        """Return if this process has the library; `memtune system install` asks so in the environment that it made.
-
-        Raises:
-            ConfigError: it has not.
-        """
-        self.library.require()
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
         """Write the rendered texts."""

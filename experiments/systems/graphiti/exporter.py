@@ -8,20 +8,22 @@ from pathlib import Path
 from experiments.systems.exporting.arguments import reply_by_schema
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.places import Place
-from experiments.systems.exporting.proving import Library, sent_by
+from experiments.systems.exporting.proving import proven_in, sent_by
 from experiments.systems.exporting.written_files import write_text
+from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker.environment import Environment
 from tracing.systems.prompts import Candidate, placeholders_of, render
 from tracing.systems.protocol import Stage
 
 MODULE_FILE = "graphiti_prompts.py"
 
-GRAPHITI = Library(
-    "graphiti-core",
-    ("0.31.",),
+_ENVIRONMENT = Environment(
+    "graphiti@0.31",
+    f"{__name__}:GraphitiLibrary",
     # It imports httpx without requiring it.
-    Environment("graphiti@0.31", f"{__name__}:GraphitiLibrary", ("graphiti-core[kuzu]==0.31.1", "httpx>=0.27,<1")),
+    ("graphiti-core[kuzu]==0.31.1", "httpx>=0.27,<1"),
 )
+GRAPHITI = proven_in(_ENVIRONMENT, "graphiti-core", "0.31.")
 
 _MODULE = '''"""Prompts tuned by memtune, for Graphiti 0.31.
 
@@ -113,10 +115,10 @@ def _place(name: str, *, stage: Stage | None = None, needs: tuple[str, ...] = ()
     return Place(name, stage, needs=frozenset({"episode_content", *needs}), may=may, losses=lost)
 
 
-class GraphitiLibrary:
+class GraphitiLibrary(NeedsLibrary):
     """A Python module with the prompts as user messages; `{name}` is a key of the context that Graphiti hands over."""
 
-    environment = GRAPHITI.environment
+    environment, library = _ENVIRONMENT, GRAPHITI
     places = (
         _place(MESSAGE, stage="extract", may=_ENTITIES),
         _place(TEXT, may=_ENTITIES),
@@ -124,14 +126,6 @@ class GraphitiLibrary:
         _place(EDGE, needs=("nodes",), may=_FACTS),
         _place(COMBINED, may=_FACTS - {"reference_time"} | {"entity_types"}),
     )
-
-    def require_library(self) -> None:
-        """Return if this process has the library; `memtune system install` asks so in the environment that it made.
-
-        Raises:
-            ConfigError: it has not.
-        """
-        GRAPHITI.require()
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
         """Write the module."""

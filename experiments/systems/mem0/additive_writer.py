@@ -15,20 +15,14 @@ from typing import Any
 from experiments.systems.building_blocks.recall import recorded
 from experiments.systems.mem0.connection import USER
 from experiments.systems.mem0.decisions import json_of, memories_of
-from experiments.systems.mem0.library import V2
+from experiments.systems.mem0.library import V2, WHOLE
 from experiments.systems.mem0.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA
 from experiments.systems.mem0.writer import AddCall, Mem0Writer
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, variable
+from tracing.recording.recorder import operation
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.texts import variables_of
-
-INSTRUCTIONS_KEY = "custom_instructions"
-"""The configuration key of Mem0 2.x for the prompt `instructions`."""
-
-SYSTEM_PROMPT = "ADDITIVE_EXTRACTION_PROMPT"
-"""The constant of `mem0.memory.main` that the prompt `extract` replaces in Mem0 2.x: there is no key for it."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _UNKNOWN_DATE = "unknown"
@@ -40,20 +34,16 @@ class AddingWriter(Mem0Writer):
     schema = MEMORIES_SCHEMA
 
     def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
-        (name,) = {"extract", "instructions"} & set(candidate)
-        text = render(candidate[name], {})
-        prompts = {INSTRUCTIONS_KEY: text} if name == "instructions" else {}
-        super().__init__(access, prompts, max_tokens=max_tokens, enforced=enforced, generation=V2)
-        self._system_prompt = text if name == "extract" else None
-        self._prompt = variable(candidate[name], name=name, kind="prompt")
+        super().__init__(access, candidate, max_tokens=max_tokens, enforced=enforced, generation=V2)
+        self._system_prompt = render(candidate["extract"], {}) if "extract" in candidate else None
+        (self._prompt,) = self._prompts.values()
         self._numbers = 0
 
     def embedding_of(self, text: str) -> Mapping[str, Any]:
         """The fact that is embedded; before there are any, the messages, for which memories are looked up."""
-        facts = self._facts_with(text)
-        if facts:
-            return {"facts": facts}
-        return {"messages": variables_of(self._step.messages)} if self._step.facts is None else {"text": text}
+        if self._step.facts is None:
+            return {"messages": variables_of(self._step.messages)}
+        return super().embedding_of(text)
 
     def _add(self, texts: Sequence[str], step: AddCall) -> None:
         self._step, before = step, len(self.entries)
@@ -74,7 +64,7 @@ class AddingWriter(Mem0Writer):
             "uuid": SimpleNamespace(uuid4=self._next_id),
         }
         if self._system_prompt is not None:
-            ours[SYSTEM_PROMPT] = self._system_prompt
+            ours[WHOLE] = self._system_prompt
         theirs = {name: getattr(main, name) for name in ours}
         vars(main).update(ours)
         try:
@@ -99,7 +89,7 @@ class AddingWriter(Mem0Writer):
     def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
         return _as_reply(facts, json_of(reply)["memory"] if reply else ())
 
-    def _on_search(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:  # type: ignore[override]
+    def _on_search(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:
         """What it finds for the messages is what the extraction request shows."""
         hits = self._search(query=query, vectors=vectors, top_k=top_k, filters=filters)
         self._step.shown_ids.update((hit.id, None) for hit in hits)

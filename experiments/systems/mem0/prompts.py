@@ -17,7 +17,7 @@ from experiments.systems.building_blocks.answering import ANSWER_PROMPT
 from experiments.systems.building_blocks.facts import EVENTS, FACTS_SCHEMA, LONGEST_FACT, MAX_FACTS, decision_reply
 from experiments.systems.building_blocks.prompt_files import prompts_in
 from experiments.systems.building_blocks.structured_replies import object_schema
-from experiments.systems.mem0.library import load
+from experiments.systems.mem0.library import V1, load
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import PromptSpec
 
@@ -95,7 +95,7 @@ def library_prompts() -> Mapping[str, PromptSpec]:
     """
     load()
     texts = import_module("mem0.configs.prompts")
-    defaults = {"extract": texts.USER_MEMORY_EXTRACTION_PROMPT, "update": texts.DEFAULT_UPDATE_MEMORY_PROMPT}
+    defaults = {name: getattr(texts, V1.shipped[key]) for name, key in V1.keys.items()}
     return {name: _as_template(spec, defaults[name]) if name in defaults else spec for name, spec in PROMPTS.items()}
 
 

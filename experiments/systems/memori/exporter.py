@@ -13,7 +13,7 @@ from experiments.systems.memori.library import LIBRARY
 from experiments.systems.memori.proof import AUGMENTATION_FILE
 from experiments.systems.memori.system import Memori
 from experiments.systems.worker.environment import result_of
-from experiments.systems.worker.isolated import environment_of
+from experiments.systems.worker.isolated import own_environment
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.seeding import check_seeds
@@ -44,9 +44,7 @@ class MemoriAugmentation:
         """See `proof.prove`; in the environment of Memori, unless it is installed here."""
         if LIBRARY.is_here():
             return proof.prove(folder)
-        environment = environment_of(Memori)
-        assert environment is not None  # noqa: S101 - it is decorated so
-        return list(result_of(proof.__name__, [str(folder.absolute())], environment))
+        return list(result_of(proof.__name__, [str(folder.absolute())], own_environment(Memori)))
 
     def recognises(self, source: str) -> bool:
         """Whether it is a `memori.json`, or a folder with one."""

@@ -16,14 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from experiments.systems.libraries import SystemLibrary
+from experiments.systems.libraries import Library
 from tracing.errors import MemorySystemError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation
 from tracing.systems.entries import Entry, check_lengths
 
-LIBRARY = SystemLibrary("memori", "3.3.", "3.3.6")
+LIBRARY = Library("memori", "3.3.", "memtune system install memori", release="3.3.6", by="memori")
 """Another generation has other inner modules."""
 
 _WRITES_EVERY_S = 0.01

@@ -48,7 +48,7 @@ def prove(folder: Path) -> list[str]:
         stored = _stored_with(folder, server.base_url, server.key)
     finally:
         server.close()
-    release = f"{library.LIBRARY.package} {library.LIBRARY.version}"
+    release = f"{library.LIBRARY.package} {library.LIBRARY.here()}"
     expected = template.format(conversation=f"{_TURN}\n{_REPLIED}")
     if [messages[-1]["content"] for messages in requests] != [expected]:
         raise ContractError(f"extract: {release} does not send it in its extraction request; the export is unusable")

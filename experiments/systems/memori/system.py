@@ -11,6 +11,7 @@ from experiments.systems.building_blocks.answering import SharedAnswer, answer_a
 from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.facts import Extractor
 from experiments.systems.building_blocks.recall import given_entries, recorded
+from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.memori.ingestion import PROMPTS, MemoriIngestion
 from experiments.systems.memori.library import LIBRARY, ConnectedMemori, StoredFact
 from experiments.systems.worker import in_worker
@@ -27,7 +28,7 @@ _FACTS_ENTITY = "given"
 
 
 @in_worker(requirements=[LIBRARY.requirement, "openai>=2.20,<4"])
-class Memori(SharedAnswer):
+class Memori(SharedAnswer, NeedsLibrary):
     """The real Memori 3.3.x on sqlite: recall for each exchange, extract from it, store, recall, answer.
 
     What Memori recalls for an exchange, it puts into it, so that the extraction reads it too.
@@ -49,20 +50,13 @@ class Memori(SharedAnswer):
         OperationSpec("recall", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    library = LIBRARY
     settings = Settings("top_k", "window", "max_tokens")
 
     def __init__(self, *, top_k: int = 5, window: int = 4, max_tokens: int = 512) -> None:
         check_least(1, window=window)
         check_least(0, top_k=top_k)
         self.top_k, self.window, self.max_tokens = top_k, window, max_tokens
-
-    def require_library(self) -> None:
-        """Return if the library can be loaded.
-
-        Raises:
-            ConfigError: it is not installed, or another generation.
-        """
-        LIBRARY.require()
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""

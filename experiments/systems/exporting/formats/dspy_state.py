@@ -10,14 +10,14 @@ from typing import Any
 
 from experiments.systems.exporting.formats.constants import json_object
 from experiments.systems.exporting.formats.literal_templates import from_names, with_names
-from experiments.systems.exporting.proving import Library, sent_by
+from experiments.systems.exporting.proving import ProvenLibrary, sent_by
 from experiments.systems.exporting.written_files import write_text
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, placeholders_of, render
 
 PROGRAM_FILE, MODULE_FILE = "program.json", "dspy_program.py"
 
-DSPY = Library("dspy", ("3.",), None, extra="optimize")
+DSPY = ProvenLibrary("dspy", "3.", "pip install 'memtune[optimize]'")
 
 _DATA, _REPLY = "data", "reply"
 _RESERVED = {_REPLY, "signature", "new_signature", "demos", "config", "lm", "prediction", "_trace"}
