@@ -9,7 +9,7 @@ from experiments.systems.everos import proof
 from experiments.systems.everos.prompts import FOLDER, PROMPTS, SLOTS, as_template, read_slot, rendered, write_slots
 from experiments.systems.everos.server import LIBRARY
 from experiments.systems.everos.system import EverOs
-from experiments.systems.worker.environment import result_of
+from experiments.systems.exporting.proving import result_of
 from experiments.systems.worker.isolated import own_environment
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
 from experiments.systems.everos import server
 from experiments.systems.everos.prompts import FOLDER, SLOTS, PromptRequest, read_slot, rendered
-from experiments.systems.worker.environment import print_result
+from experiments.systems.exporting.proving import print_result
 from tracing.errors import ContractError
 from tracing.llm.models import ChatReply
 
@@ -40,7 +41,7 @@ def prove(folder: Path) -> list[str]:
         requests.append((messages[-1]["role"], messages[-1]["content"]))
         return ChatReply(json.dumps(_REPLIES[min(len(requests), 3) - 1]), "stop", 0, 0, cached=False, model="capture")
 
-    with server.Server(folder, chat=chat) as running:
+    with closing(server.Server(folder, chat=chat)) as running:
         sent = [
             {"sender_id": server.OWNER, "sender_name": name, "role": "user", "timestamp": at * 1000, "content": text}
             for at, (name, text) in enumerate(zip(("Ada", "Bob"), _TURNS, strict=True), start=1_700_000_000)

@@ -15,8 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from experiments.systems.everos.prompts import FOLDER, write_slots
 from experiments.systems.libraries import Library
@@ -51,7 +50,7 @@ Embed = Callable[[Sequence[str]], list[list[float]]]
 
 
 class Server:
-    """A running EverOS; a context manager that ends it. It also ends with this process, however that ends.
+    """A running EverOS; `close` ends it. It also ends with this process, however that ends.
 
     Args:
         slots: the text of each prompt slot that is not to have EverOS's own; or a folder that has them.
@@ -101,14 +100,6 @@ class Server:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def alive(self) -> bool:

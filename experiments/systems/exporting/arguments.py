@@ -8,40 +8,36 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from experiments.systems.exporting.formats.constants import json_object
 from experiments.systems.exporting.formats.literal_templates import escaped
+from experiments.systems.exporting.one_file import OneFile, as_json, json_object
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import ProvenLibrary, sent_by
-from experiments.systems.exporting.written_files import write_text
 from experiments.systems.libraries import NeedsLibrary
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 
 
-class Arguments(NeedsLibrary):
+class Arguments(OneFile, NeedsLibrary):
     """A place is an argument (`instructions`), or one of a function (`search.system_prompt`, nested in the file).
 
     Attributes:
         library: that takes the arguments.
         proof: the program that calls it with them, in an environment that has the library and not memtune.
-        file: of the export.
         places: for prompts.
     """
 
     library: ClassVar[ProvenLibrary]
     proof: Path
-    file: str
     places: tuple[Place, ...]
 
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the rendered texts."""
+    def content(self, candidate: Candidate) -> str:
+        """The rendered texts."""
         arguments: dict[str, Any] = {}
         for place, template in candidate.items():
             function, _, argument = place.rpartition(".")
             group = arguments.setdefault(function, {}) if function else arguments
             group[argument] = render(template, {})
-        write_text(folder / self.file, json.dumps(arguments, indent=2, ensure_ascii=False) + "\n")
-        return dict.fromkeys(candidate, self.file)
+        return as_json(arguments)
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """One text as the library gets it."""

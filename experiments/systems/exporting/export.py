@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from experiments.systems.exporting.exporter import (
     version_of,
 )
 from experiments.systems.exporting.forms import TextFiles
+from experiments.systems.exporting.one_file import as_json
 from experiments.systems.exporting.places import check_fit, losses, placed
 from experiments.systems.exporting.written_files import whole_folder, write_text
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
@@ -109,7 +109,7 @@ def export(
             ],
             "verified": _proven(exporter, folder) if verify else [],
         }
-        write_text(folder / MANIFEST, json.dumps(origin, indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / MANIFEST, as_json(origin))
     return out
 
 

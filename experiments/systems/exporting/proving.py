@@ -15,7 +15,8 @@ from typing import Any
 
 from experiments.systems.libraries import Library
 from experiments.systems.worker.environment import Environment
-from tracing.errors import ConfigError, ContractError
+from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
+from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.recording.redaction import excerpt
 
@@ -107,6 +108,14 @@ class Sent:
         ]
 
 
+def chat_completion(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of the reply to a chat request."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    base = {"id": "1", "object": "chat.completion", "created": 0, "model": "capture"}
+    return {**base, "choices": [choice], "usage": usage}
+
+
 Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Maps the body of a chat request to the message of the reply."""
 
@@ -124,10 +133,7 @@ def sent_by(library: ProvenLibrary, proof: Path, payload: Mapping[str, Any], rep
 
     def chat(request: Request) -> dict[str, Any]:
         requests.append(request.body["messages"])
-        choice = {"index": 0, "message": {"role": "assistant", **reply(request.body)}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        base = {"id": "1", "object": "chat.completion", "created": 0, "model": "capture"}
-        return {**base, "choices": [choice], "usage": usage}
+        return chat_completion(reply(request.body))
 
     def embed(request: Request) -> dict[str, Any]:
         texts = request.body["input"] if isinstance(request.body["input"], list) else [request.body["input"]]
@@ -165,6 +171,46 @@ def printed_by(library: ProvenLibrary, program: Path, payload: Mapping[str, Any]
     if process.returncode != 0 or not isinstance(value, dict):
         raise ConfigError(f"{library.package} cannot be read ({_last(process.stderr)}); {library.remedy}")
     return value
+
+
+def result_of(module: str, arguments: Sequence[str], environment: Environment) -> Any:
+    """The `result` in the JSON object that a program prints last, or its `error` raised.
+
+    Raises:
+        ConfigError: the environment is not installed, or belongs to another memtune.
+        RunError: the program failed otherwise.
+        MemtuneError: what it says.
+    """
+    environment.require()
+    try:
+        process = subprocess.run(  # noqa: S603 - our own program, without a shell
+            [environment.interpreter, "-I", "-X", "utf8", "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
+            timeout=SECONDS,
+            check=False,
+        )
+        output = json.loads(process.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{environment.name}: {module} did not end within {SECONDS} s") from None
+    except (IndexError, ValueError):
+        last = excerpt(" ".join(process.stderr.split())[-_LONGEST_SAID:], _LONGEST_SAID)
+        raise RunError(f"{environment.name}: {module} failed in its environment ({last})") from None
+    if "error" in output:
+        raise read(output["error"])
+    return output["result"]
+
+
+def print_result(call: Callable[[], Any]) -> None:
+    """Print what `call` returns, or why it cannot, as `result_of` reads it."""
+    try:
+        output = {"result": call()}
+    except MemtuneError as error:
+        output = {"error": [type(error).__name__, str(error)]}
+    sys.stdout.write(json.dumps(output) + "\n")
 
 
 def _run(library: ProvenLibrary, python: Path, proof: Path, payload: Mapping[str, Any]) -> tuple[str, str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from experiments.systems.exporting.arguments import reply_by_schema
 from experiments.systems.exporting.formats.constants import literal, python_constants
+from experiments.systems.exporting.one_file import OneFile
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import proven_in, sent_by
-from experiments.systems.exporting.written_files import write_text
 from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker.environment import Environment
 from tracing.systems.prompts import Candidate, placeholders_of, render
@@ -25,46 +25,7 @@ _ENVIRONMENT = Environment(
 )
 GRAPHITI = proven_in(_ENVIRONMENT, "graphiti-core", "0.31.")
 
-_MODULE = '''"""Prompts tuned by memtune, for Graphiti 0.31.
-
-    from graphiti_prompts import prompt_library
-
-    graphiti = Graphiti(..., prompt_library=prompt_library())
-"""
-
-import json
-
-PROMPTS = {{
-{prompts}}}
-
-
-def prompt_library():
-    """Graphiti's prompts, with those of PROMPTS in place of its own."""
-    from graphiti_core.prompts import create_prompt_library
-
-    overrides = {{}}
-    for place, text in PROMPTS.items():
-        group, _, function = place.partition(".")
-        overrides.setdefault(group, {{}})[function] = _builder(text)
-    return create_prompt_library(overrides)
-
-
-def _builder(text):
-    from graphiti_core.prompts.models import ChatPrompt, SystemMessage, UserMessage
-
-    def build(context):
-        values = {{key: _written(value) for key, value in context.items()}}
-        user = UserMessage(content=text.format_map(values))
-        return ChatPrompt(system=SystemMessage(content="{system}"), user=user)
-
-    return build
-
-
-def _written(value):
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-'''
-
-_SYSTEM = "Follow the instructions of the user."
+_MODULE = Path(__file__).with_name("graphiti_prompts.template")
 _ENTITIES = frozenset(
     {
         "entity_types",
@@ -115,9 +76,10 @@ def _place(name: str, *, stage: Stage | None = None, needs: tuple[str, ...] = ()
     return Place(name, stage, needs=frozenset({"episode_content", *needs}), may=may, losses=lost)
 
 
-class GraphitiLibrary(NeedsLibrary):
+class GraphitiLibrary(OneFile, NeedsLibrary):
     """A Python module with the prompts as user messages; `{name}` is a key of the context that Graphiti hands over."""
 
+    file = MODULE_FILE
     environment, library = _ENVIRONMENT, GRAPHITI
     places = (
         _place(MESSAGE, stage="extract", may=_ENTITIES),
@@ -127,11 +89,10 @@ class GraphitiLibrary(NeedsLibrary):
         _place(COMBINED, may=_FACTS - {"reference_time"} | {"entity_types"}),
     )
 
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the module."""
+    def content(self, candidate: Candidate) -> str:
+        """The module."""
         prompts = "".join(f"{place!r}: {literal(text)},\n" for place, text in candidate.items())
-        write_text(folder / MODULE_FILE, _MODULE.format(prompts=prompts, system=_SYSTEM))
-        return dict.fromkeys(candidate, MODULE_FILE)
+        return _MODULE.read_text(encoding="utf-8").format(prompts=prompts)
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """One prompt as the module builds it."""
@@ -143,18 +104,10 @@ class GraphitiLibrary(NeedsLibrary):
         there = [f"Graphiti asks by its own prompts at {', '.join(own)}: no prompt is placed there."] if own else []
         return [*there, _NO_PLACE]
 
-    def recognises(self, source: str) -> bool:
-        """Whether it is a `graphiti_prompts.py`, or a folder with one."""
-        return _module_in(source).is_file() and _module_in(source).name == MODULE_FILE
-
     def texts(self, source: str) -> dict[str, str]:
         """The templates of a module, by place; nothing of it is executed."""
-        constants = python_constants(str(_module_in(source)))
+        constants = python_constants(str(self.path_in(source)))
         return {place.name: constants[place.name] for place in self.places if place.name in constants}
-
-    def template(self, text: str, placeholders: Collection[str]) -> str:
-        """The text itself."""
-        return text
 
     def prove(self, folder: Path) -> list[str]:
         """Let Graphiti add episodes of each kind, alone and in bulk, and find each prompt in what it sends.
@@ -169,10 +122,6 @@ class GraphitiLibrary(NeedsLibrary):
         parts = {place: _literals(text) for place, text in self.texts(module).items()}
         sent = sent_by(GRAPHITI, Path(__file__).with_name("proof.py"), {"module": module}, reply_by_schema)
         return sent.proofs(parts)
-
-
-def _module_in(source: str) -> Path:
-    return Path(source) / MODULE_FILE if Path(source).is_dir() else Path(source)
 
 
 def _literals(template: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.formats.literal_templates import escaped
+from experiments.systems.exporting.one_file import as_json
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import ProvenLibrary, printed_by, proven_in, sent_by
 from experiments.systems.exporting.written_files import read_text, write_text
@@ -23,22 +24,7 @@ from tracing.systems.prompts import Candidate, render
 _PROOF = Path(__file__).with_name("proof.py")
 CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
 
-_MODULE = '''"""The whole system prompt of Mem0's extraction, which its configuration has no key for.
-
-    import mem0_prompts
-
-    mem0_prompts.use()  # before memories are added
-"""
-
-from importlib import import_module
-
-{name} = {text}
-
-
-def use():
-    """Replace the prompt of the imported library in this process."""
-    import_module("mem0.memory.main").{name} = {name}
-'''
+_MODULE = Path(__file__).with_name("mem0_prompts.template")
 
 
 def _two_prompts(*, json_told: bool) -> tuple[Place, ...]:
@@ -81,9 +67,10 @@ class Mem0Settings:
         texts = {place: render(template, {}) for place, template in candidate.items()}
         keys = {place: text for place, text in texts.items() if place != WHOLE}
         if keys:
-            write_text(folder / CONFIG_FILE, json.dumps(keys, indent=2, ensure_ascii=False) + "\n")
+            write_text(folder / CONFIG_FILE, as_json(keys))
         if WHOLE in texts:
-            write_text(folder / MODULE_FILE, _MODULE.format(name=WHOLE, text=literal(texts[WHOLE])))
+            module = _MODULE.read_text(encoding="utf-8")
+            write_text(folder / MODULE_FILE, module.format(name=WHOLE, text=literal(texts[WHOLE])))
         if UPDATE in texts:
             (folder / REPLIES_FILE).write_bytes(Path(replies.__file__).read_bytes())
         return {place: MODULE_FILE if place == WHOLE else CONFIG_FILE for place in candidate}

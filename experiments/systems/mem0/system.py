@@ -6,6 +6,7 @@ Mem0 1.0.x runs in this process, or as 0.1.x and 2.x do in an environment of its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
@@ -80,7 +81,7 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation, a window of turns at a time; a failed call raises, whatever Mem0 makes of it."""
-        with self._writer(candidate, access) as writer:
+        with closing(self._writer(candidate, access)) as writer:
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
                     for start in range(0, len(dialogue.turns), self.window):
@@ -95,7 +96,7 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
         query = noted(question.question, name=question.id, kind="query")
         inputs = {"query": query.variable, "entries": recorded(entries)}
         with (
-            ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation) as restored,
+            closing(ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)) as restored,
             operation("retrieve", kind="retrieval", inputs=inputs) as op,
         ):
             restored.restore(entries)
@@ -106,7 +107,7 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Let Mem0 decide on these facts, as many at a time as an extraction finds, and store them."""
-        with self._writer(candidate, access) as writer:
+        with closing(self._writer(candidate, access)) as writer:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
                     facts = [noted(text, name="given", kind="fact") for text in texts]
@@ -140,7 +141,7 @@ class DecidingMem0(AnyMem0):
         """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
         if prompt == "answer":
             return answer_again(parts, candidate["answer"], access.task)
-        with self._writer(candidate, access) as writer:
+        with closing(self._writer(candidate, access)) as writer:
             if prompt == "extract":
                 return writer.extract_again(noted_again(parts["conversation"]))
             memories = noted_again(parts.get("memories", ()))

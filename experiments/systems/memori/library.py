@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from experiments.systems.libraries import Library
 from tracing.errors import MemorySystemError
@@ -173,7 +172,7 @@ class StoredFact:
 
 
 class ConnectedMemori:
-    """Memori for one entity; a context manager that releases it.
+    """Memori for one entity; `close` releases it.
 
     Attributes:
         memori: the `memori.Memori`.
@@ -196,12 +195,8 @@ class ConnectedMemori:
         self._entity = self._driver.entity.create(self.memori.config.entity_id)
         self._written = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Release it."""
         close(self.memori)
 
     def restore(self, facts: Sequence[StoredFact]) -> None:

@@ -5,18 +5,18 @@ Runs where the library is; `python -m experiments.systems.memori.proof FOLDER` p
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
+from experiments.systems.exporting.proving import chat_completion, print_result
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PROMPTS_FILE
-from experiments.systems.worker.environment import print_result
 from tracing.errors import ContractError
 from tracing.llm.serving.loopback import LoopbackServer, Request
 
@@ -38,9 +38,7 @@ def prove(folder: Path) -> list[str]:
 
     def chat(request: Request) -> dict[str, Any]:
         requests.append(request.body["messages"])
-        message = {"role": "assistant", "content": json.dumps({"facts": [_FACT]})}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return {"id": "1", "object": "chat.completion", "created": 0, "model": "capture", "choices": [choice]}
+        return chat_completion({"content": json.dumps({"facts": [_FACT]})})
 
     server = LoopbackServer("capture", {"POST /v1/chat/completions": chat})
     server.start()
@@ -74,16 +72,16 @@ def _stored_with(folder: Path, base_url: str, key: str) -> list[str]:
 
     before = Registry._augmentations
     try:
-        _module(folder / AUGMENTATION_FILE).register(ask)
-        with tempfile.TemporaryDirectory(prefix="memtune-memori-") as scratch:
+        run_path(str(folder / AUGMENTATION_FILE))["register"](ask)
+        with tempfile.TemporaryDirectory(prefix="memtune-memori-") as scratch, ExitStack() as stack:
             memori = library.open_memori(Path(scratch) / "memori.sqlite", "memtune-proof", _Constant(), lambda: "")
-            with closing(_Closing(memori)):
-                memori.attribution(entity_id="proof", process_id="proof")
-                replaying = library.replaying_client(lambda: _REPLIED)
-                memori.llm.register(replaying)
-                replaying.chat.completions.create(model="replayed", messages=[{"role": "user", "content": _TURN}])
-                library.settle(memori)
-                return [fact.content for fact in memori.recall("tea")]
+            stack.callback(library.close, memori)
+            memori.attribution(entity_id="proof", process_id="proof")
+            replaying = library.replaying_client(lambda: _REPLIED)
+            memori.llm.register(replaying)
+            replaying.chat.completions.create(model="replayed", messages=[{"role": "user", "content": _TURN}])
+            library.settle(memori)
+            return [fact.content for fact in memori.recall("tea")]
     finally:
         Registry._augmentations = before
 
@@ -96,23 +94,6 @@ class _Constant:
 
     def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return inject()
-
-
-class _Closing:
-    def __init__(self, memori: Any) -> None:
-        self._memori = memori
-
-    def close(self) -> None:
-        library.close(self._memori)
-
-
-def _module(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # noqa: S101 - it is a Python file
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
@@ -69,7 +69,9 @@ class Memori(SharedAnswer, NeedsLibrary):
         """Read the conversation as one entity's; a failed call raises, whatever Memori makes of it."""
         with (
             _file() as path,
-            MemoriIngestion(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens) as reader,
+            closing(
+                MemoriIngestion(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens)
+            ) as reader,
         ):
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
@@ -84,7 +86,7 @@ class Memori(SharedAnswer, NeedsLibrary):
         inputs = {"query": query.variable, "entries": recorded(entries)}
         with (
             _file() as path,
-            ConnectedMemori(access, path, memory.state["entity"]) as restored,
+            closing(ConnectedMemori(access, path, memory.state["entity"])) as restored,
             operation("recall", kind="retrieval", inputs=inputs) as op,
         ):
             restored.restore(facts)
@@ -102,7 +104,7 @@ class Memori(SharedAnswer, NeedsLibrary):
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Let Memori store these facts."""
-        with _file() as path, ConnectedMemori(access, path, _FACTS_ENTITY) as memori:
+        with _file() as path, closing(ConnectedMemori(access, path, _FACTS_ENTITY)) as memori:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
                     facts = [noted(text, name="given", kind="fact") for text in texts]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.exporting.formats.constants import json_object
 from experiments.systems.exporting.formats.literal_templates import from_names, with_names
+from experiments.systems.exporting.one_file import as_json, json_object
 from experiments.systems.exporting.proving import ProvenLibrary, sent_by
 from experiments.systems.exporting.written_files import write_text
 from tracing.errors import ContractError, RunError
@@ -71,7 +70,7 @@ class DspyState:
             }
         # Without versions, DSPy warns of no difference.
         state["metadata"] = {"dependency_versions": {}}
-        write_text(folder / PROGRAM_FILE, json.dumps(state, indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / PROGRAM_FILE, as_json(state))
         (folder / MODULE_FILE).write_bytes(Path(__file__).with_name(MODULE_FILE).read_bytes())
         return dict.fromkeys(candidate, PROGRAM_FILE)
 
