@@ -42,11 +42,7 @@ class EnforcesSchemas:
 
 
 def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:
-    """Refuse a setting that is none of the choices.
-
-    Raises:
-        ConfigError: naming the setting and the choices.
-    """
+    """Refuse a setting that is none of the choices."""
     if value not in choices:
         raise ConfigError(
             f"system_settings.{setting}: unknown: {value!r}{did_you_mean(value, choices)}; choose one of "
@@ -55,11 +51,7 @@ def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:
 
 
 def check_least(least: int, **settings: int) -> None:
-    """Refuse a setting below the least number that makes sense.
-
-    Raises:
-        ConfigError: naming the setting and the number.
-    """
+    """Refuse a setting below the least number that makes sense."""
     for setting, value in settings.items():
         if value < least:
             raise ConfigError(f"system_settings.{setting}: at least {least} is needed, not {value}")

@@ -107,11 +107,7 @@ _UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]
 
 
 def check_retrieval(value: str) -> Retrieval:
-    """The value, if it is a way of retrieval.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """The value, if it is a way of retrieval."""
     choices: tuple[Retrieval, ...] = get_args(Retrieval)
     check_choice("retrieval", value, choices)
     return cast("Retrieval", value)

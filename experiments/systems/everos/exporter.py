@@ -24,11 +24,7 @@ class EverOsSlots:
     prompts = frozenset(PROMPTS)
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the slots as YAML and the answer prompt, which EverOS has no slot for, as a template.
-
-        Raises:
-            ContractError: EverOS would take a text and misread it, such as one that has lost `{conversation}`.
-        """
+        """Write the slots as YAML and the answer prompt, which EverOS has no slot for, as a template."""
         check_seeds(PROMPTS, candidate)
         write_slots({name: candidate[name] for name in SLOTS}, folder / FOLDER)
         (folder / ANSWER_FILE).write_text(candidate["answer"], encoding="utf-8", newline="")
@@ -55,12 +51,7 @@ class EverOsSlots:
         return any((_slots_in(source) / f"{name}.yaml").is_file() for name in SLOTS)
 
     def texts(self, source: str) -> dict[str, str]:
-        """The texts that an EverOS with these slots sends: where one is not enabled, the one that it ships.
-
-        Raises:
-            RunError: there are no slots, or one cannot be read.
-            ConfigError: a slot is not enabled, and the library that has its text is not installed.
-        """
+        """The texts that an EverOS with these slots sends: where one is not enabled, the one that it ships."""
         if not self.recognises(source):
             raise RunError(
                 f"{source}: no {' or '.join(f'{name}.yaml' for name in SLOTS)}; give the folder of the slots"

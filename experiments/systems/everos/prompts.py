@@ -75,11 +75,7 @@ def write_slots(texts: Mapping[str, str], folder: Path) -> None:
 
 
 def read_slot(path: Path) -> str | None:
-    """The text of a slot; None if it is not enabled or empty, so that EverOS uses its own.
-
-    Raises:
-        RunError: it cannot be read, or is no slot.
-    """
+    """The text of a slot; None if it is not enabled or empty, so that EverOS uses its own."""
     import yaml
 
     try:

@@ -29,12 +29,7 @@ _TITLES = {"boundary_detection": "boundary", "episode_extract": "episode"}
 
 
 def prove(folder: Path) -> list[str]:
-    """Start the real server with an export's slots, let it read a session, and find each text in its requests.
-
-    Raises:
-        ContractError: a text is in no request.
-        ConfigError: the library is not installed, or another generation.
-    """
+    """Start the real server with an export's slots, let it read a session, and find each text in its requests."""
     requests: list[tuple[str, str]] = []
 
     def chat(messages: Sequence[Mapping[str, str]]) -> ChatReply:
@@ -64,11 +59,7 @@ def prove(folder: Path) -> list[str]:
 
 
 def shipped() -> dict[str, str]:
-    """The texts that the installed EverOS uses where a slot is not enabled, by slot.
-
-    Raises:
-        ConfigError: the library is not installed, or another generation.
-    """
+    """The texts that the installed EverOS uses where a slot is not enabled, by slot."""
     server.LIBRARY.require()
     boundary, episode = map(
         import_module, ("everalgo.boundary.prompts.en.chat", "everalgo.user_memory.prompts.en.episode")

@@ -107,11 +107,7 @@ class Server:
         return self._process.poll() is None
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What it answers.
-
-        Raises:
-            MemorySystemError: it refuses, or has ended.
-        """
+        """What it answers."""
         data = json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310 - http on loopback
             self._url + path, data, {"Content-Type": "application/json"}
@@ -144,11 +140,7 @@ class Server:
         return ids
 
     def index(self) -> None:
-        """Index all that was written.
-
-        Raises:
-            MemorySystemError: not all of it was.
-        """
+        """Index all that was written."""
         outcome = self.post("/api/v2/cascade/quiesce", {})
         unindexed = outcome["pending_after"] + outcome["failed_permanent"]
         if unindexed:

@@ -66,12 +66,7 @@ class Arguments(OneFile, NeedsLibrary):
         return escaped(text)
 
     def prove(self, folder: Path) -> list[str]:
-        """Call the library with the arguments, and find each text in the requests that it sends.
-
-        Raises:
-            ContractError: a prompt is in no request.
-            ConfigError: the library is not installed.
-        """
+        """Call the library with the arguments, and find each text in the requests that it sends."""
         file = str(folder / self.file)
         sent = sent_by(self.library, self.proof, {"arguments": json_object(file)}, reply_by_schema)
         return sent.proofs({place: [text] for place, text in self.texts(file).items()})

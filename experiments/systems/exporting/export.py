@@ -157,12 +157,7 @@ def _of_the_library(exporter: Exporter, target: str, at: Mapping[str, str], cand
 
 
 def _holding(system_name: str, system: MemorySystem, target: str) -> Exporter:
-    """The exporter named `target`, if it can hold the system's prompts.
-
-    Raises:
-        RunError: it cannot hold them; the message names those that can.
-        ConfigError: it cannot be imported or made, or is not an exporter.
-    """
+    """The exporter named `target`, if it can hold the system's prompts."""
     exporter = open_exporter(target)
     if isinstance(exporter, HoldsOnly) and set(exporter.prompts) != set(system.prompts):
         prompts = ", ".join(sorted(exporter.prompts))
@@ -178,9 +173,6 @@ def known_target(target: str, fitting: Callable[[], str]) -> str:
 
     Args:
         fitting: says which targets there are.
-
-    Raises:
-        RunError: the target or its version is unknown.
     """
     full_name = target if is_object(target) else version_of(target)
     if full_name is not None:

@@ -58,11 +58,7 @@ class RagTemplate(OneFile):
         return string.Template(self.texts(str(folder))[name]).substitute(values)
 
     def texts(self, source: str) -> dict[str, str]:
-        """The template of a JSON file.
-
-        Raises:
-            RunError: it has none.
-        """
+        """The template of a JSON file."""
         text = json_object(str(self.path_in(source))).get(_KEY)
         if not isinstance(text, str):
             raise RunError(f"{source}: holds no text {_KEY!r}; give a JSON file with it")
@@ -78,11 +74,7 @@ class RagTemplate(OneFile):
 
 
 def from_string_template(text: str) -> str:
-    """The prompt of a text in the syntax of `string.Template`.
-
-    Raises:
-        ContractError: `string.Template` would refuse it.
-    """
+    """The prompt of a text in the syntax of `string.Template`."""
     parts, place = [], 0
     for dollar in string.Template.pattern.finditer(text):
         name = dollar["named"] or dollar["braced"]

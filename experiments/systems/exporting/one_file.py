@@ -22,11 +22,7 @@ class OneFile:
         raise NotImplementedError
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the file.
-
-        Raises:
-            ContractError: it cannot hold a text.
-        """
+        """Write the file."""
         write_text(folder / self.file, self.content(candidate))
         return dict.fromkeys(candidate, self.file)
 
@@ -59,11 +55,7 @@ def as_json(value: Mapping[str, Any]) -> str:
 
 
 def json_object(source: str) -> dict[str, Any]:
-    """The JSON object in a file.
-
-    Raises:
-        RunError: there is none.
-    """
+    """The JSON object in a file."""
     try:
         value = json.loads(read_text(Path(source)))
     except (ValueError, RecursionError) as error:

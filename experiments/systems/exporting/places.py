@@ -132,9 +132,6 @@ def check_fit(
 
     Args:
         at: prompt → place.
-
-    Raises:
-        ContractError: names each prompt, its place and what is wrong.
     """
     by_name = {place.name: place for place in places}
     problems = [

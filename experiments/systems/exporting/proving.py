@@ -38,11 +38,7 @@ class ProvenLibrary(Library):
     environment: Environment | None = None
 
     def python(self) -> Path:
-        """The interpreter that has it: memtune's own, or that of its environment.
-
-        Raises:
-            ConfigError: it is not installed; the message gives the command that installs it.
-        """
+        """The interpreter that has it: memtune's own, or that of its environment."""
         if self.is_here():
             return Path(sys.executable)
         installed = None if self.environment is None else self.environment.installed()
@@ -75,9 +71,6 @@ class Sent:
 
         Args:
             prompts: place → the prompt's own parts: its whole text, or what is between the values in it.
-
-        Raises:
-            ContractError: a prompt is in no request.
         """
         return [*(self._proof(place, parts) for place, parts in prompts.items()), *self._others(prompts.values())]
 
@@ -157,11 +150,7 @@ DIMENSIONS = 8
 
 
 def printed_by(library: ProvenLibrary, program: Path, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object that a program which uses a library prints last.
-
-    Raises:
-        ConfigError: no environment has the library, or the program failed.
-    """
+    """The JSON object that a program which uses a library prints last."""
     python = library.python()
     process = _ended(library, python, program, payload)
     try:

@@ -18,11 +18,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with the newlines that it has.
-
-    Raises:
-        RunError: it cannot be read.
-    """
+    """The text of a UTF-8 file, with the newlines that it has."""
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:

@@ -113,10 +113,6 @@ class GraphitiLibrary(OneFile, NeedsLibrary):
         """Let Graphiti add episodes of each kind, alone and in bulk, and find each prompt in what it sends.
 
         A request has values in the places of the placeholders, so the texts between them are looked for.
-
-        Raises:
-            ContractError: a prompt is in no request.
-            ConfigError: the library is not installed.
         """
         module = str((folder / MODULE_FILE).resolve())
         parts = {place: _literals(text) for place, text in self.texts(module).items()}

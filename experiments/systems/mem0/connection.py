@@ -72,11 +72,7 @@ class ConnectedMemory:
             self.entries[pinned] = entry
 
     def search(self, query: str, count: int) -> list[Entry]:
-        """The `count` entries that Mem0's own search finds, best first.
-
-        Raises:
-            ModelError, BudgetExceededError: the query could not be embedded.
-        """
+        """The `count` entries that Mem0's own search finds, best first."""
         self._cross_threads("_search_vector_store")
         two = self.generation is library.V2
         settings = {"filters": {"user_id": USER}, "top_k": count} if two else {"user_id": USER, "limit": count}

@@ -87,11 +87,7 @@ class Mem0Settings:
             return False
 
     def texts(self, source: str) -> dict[str, str]:
-        """The prompts of a configuration (JSON, YAML, or Python source with its keys), by key.
-
-        Raises:
-            RunError: it has only keys of another generation.
-        """
+        """The prompts of a configuration (JSON, YAML, or Python source with its keys), by key."""
         texts, own = _placed_texts(source), {place.name for place in self.places}
         others = sorted(set(texts) - own)
         if others:
@@ -115,12 +111,7 @@ class Mem0Settings:
         return {place: str(text) for place, text in prompts.items()}
 
     def prove(self, folder: Path) -> list[str]:
-        """Load the export in the real library, let it add a message, and find each prompt in the requests it sends.
-
-        Raises:
-            ContractError: a prompt is in no request, or a reply is asked for without the module's schema.
-            ConfigError: the library is not installed, or another generation.
-        """
+        """Load the export in the real library, let it add a message, and find each prompt in the requests it sends."""
         texts = self._written(folder)
         payload = {
             "settings": {place: text for place, text in texts.items() if place != WHOLE},

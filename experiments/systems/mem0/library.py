@@ -69,11 +69,7 @@ _loaded: list[Any] = []
 
 
 def require_keys(keys: Collection[str], generation: Generation) -> None:
-    """Return if these are configuration keys of the generation's prompts; the library ignores those of another one.
-
-    Raises:
-        ConfigError: one is not.
-    """
+    """Return if these are configuration keys of the generation's prompts; the library ignores those of another one."""
     own = set(generation.keys.values())
     for key in keys:
         if key not in own:
@@ -149,9 +145,6 @@ def open_memory(
 
     Args:
         prompts: the configuration keys of the prompts, with their texts.
-
-    Raises:
-        ConfigError: as `load` and `require_keys`.
     """
     require_keys(prompts, generation)
     mem0 = load(generation)

@@ -89,9 +89,6 @@ def library_prompts() -> Mapping[str, PromptSpec]:
     """The same prompts with the texts that the installed library uses by default; the short ones are alternatives.
 
     They lack the line that tells today's date, which a custom prompt of Mem0 cannot keep up to date.
-
-    Raises:
-        ConfigError: the library is not installed, or another generation.
     """
     load()
     texts = import_module("mem0.configs.prompts")

@@ -24,11 +24,7 @@ class MemoriAugmentation(OneFile):
     prompts, file = frozenset(PROMPTS), PROMPTS_FILE
 
     def content(self, candidate: Candidate) -> str:
-        """The prompts.
-
-        Raises:
-            ContractError: a text would not do what its prompt is for.
-        """
+        """The prompts."""
         check_seeds(PROMPTS, candidate)
         return as_json(candidate)
 
@@ -45,11 +41,7 @@ class MemoriAugmentation(OneFile):
         return list(result_of(proof.__name__, [str(folder.absolute())], own_environment(Memori)))
 
     def texts(self, source: str) -> dict[str, str]:
-        """The prompts in a `memori.json`.
-
-        Raises:
-            RunError: it cannot be read, or is not a JSON object of texts.
-        """
+        """The prompts in a `memori.json`."""
         texts = json_object(str(self.path_in(source)))
         if not all(isinstance(text, str) for text in texts.values()):
             raise RunError(f"{source}: not a JSON object of texts; give a {PROMPTS_FILE} that memtune exported")

@@ -46,11 +46,7 @@ class Hooks(Protocol):
 
 
 def load() -> Any:
-    """The module `memori`.
-
-    Raises:
-        ConfigError: it is not installed, or another generation.
-    """
+    """The module `memori`."""
     LIBRARY.require()
     with _loading:
         if not _loaded:
@@ -181,11 +177,7 @@ class ConnectedMemori:
     """
 
     def __init__(self, access: ModelAccess, path: Path, entity: str) -> None:
-        """Open the sqlite file `path`, which may hold other entities too.
-
-        Raises:
-            ConfigError: the library is not installed, or another generation.
-        """
+        """Open the sqlite file `path`, which may hold other entities too."""
         self._access = access
         self.now = ""
         self.stored: dict[int, StoredFact] = {}
@@ -213,11 +205,7 @@ class ConnectedMemori:
         self._driver.entity_fact.conn.commit()
 
     def search(self, query: str, count: int) -> list[StoredFact]:
-        """The `count` facts that Memori's own recall finds, best first.
-
-        Raises:
-            ModelError, BudgetExceededError: the query could not be embedded.
-        """
+        """The `count` facts that Memori's own recall finds, best first."""
         return [self.stored[hit.id] for hit in self.memori.recall(query, limit=count)]
 
     def keep(self, facts: Sequence[Variable], texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
@@ -226,11 +214,7 @@ class ConnectedMemori:
         self.note(facts, texts)
 
     def note(self, facts: Sequence[Variable], texts: Sequence[str]) -> None:
-        """Wait until Memori has written these facts, and record what became of each.
-
-        Raises:
-            MemorySystemError: Memori did not write them.
-        """
+        """Wait until Memori has written these facts, and record what became of each."""
         self._written += len(texts)
         rows = {row["uniq"]: row for row in self._rows_when_written()}
         for fact, text in zip(facts, texts, strict=True):

@@ -26,12 +26,7 @@ _TURN, _REPLIED, _FACT = "Ada: I like tea.", "Bob: Good to know.", "Ada likes te
 
 
 def prove(folder: Path) -> list[str]:
-    """Register the exported augmentation, let Memori read an exchange, and find the prompt in the request it sends.
-
-    Raises:
-        ContractError: the request has another text, or Memori stores nothing of the reply.
-        ConfigError: the library is not installed, or another generation.
-    """
+    """Register the exported augmentation, let Memori read an exchange, and find the prompt in the request it sends."""
     library.load()
     template = json.loads((folder / PROMPTS_FILE).read_bytes())["extract"]
     requests: list[list[dict[str, Any]]] = []

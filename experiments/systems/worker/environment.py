@@ -78,11 +78,7 @@ class Environment:
 
     @property
     def modules(self) -> str | None:
-        """The folder in which a worker finds the module of the class; None where its environment has it.
-
-        Raises:
-            ConfigError: the module is in no file.
-        """
+        """The folder in which a worker finds the module of the class; None where its environment has it."""
         if self._ours:
             return None
         top = self.system.partition(":")[0].partition(".")[0]

@@ -154,12 +154,7 @@ class Worker:
             self._stdin.flush()
 
     def _next(self, seconds: float | None = None) -> dict[str, Any] | None:
-        """Its next message; None if it has ended.
-
-        Raises:
-            MemorySystemError: it says nothing for so many seconds.
-            GivenUp: nobody waits for it any more.
-        """
+        """Its next message; None if it has ended."""
         waited = 0.0
         while seconds is None or waited < seconds:
             try:

@@ -25,9 +25,6 @@ def python_constants(source: str) -> dict[str, str]:
     """The texts that a Python module gives to names, to keys of dictionaries and to keyword arguments, by name.
 
     A value is a literal, or a name that the module assigns a literal to. Of several values of a name the first counts.
-
-    Raises:
-        RunError: it is no Python.
     """
     try:
         tree = ast.parse(read_text(Path(source)))
@@ -91,11 +88,7 @@ class _Constants(OneFile):
         return super().render(constant_of(name), values, folder)
 
     def constants(self, candidate: Candidate) -> dict[str, str]:
-        """The texts by the name of the constant.
-
-        Raises:
-            ContractError: two prompts would have the same.
-        """
+        """The texts by the name of the constant."""
         named = {constant_of(prompt): text for prompt, text in candidate.items()}
         if len(named) < len(candidate):
             raise ContractError(f"{self.file}: two of {', '.join(candidate)} would have the same name; take --to json")

@@ -107,12 +107,7 @@ class DspyState:
         ]
 
     def prove(self, folder: Path) -> list[str]:
-        """Run each predictor of the program, and find what was measured, and nothing else, in the requests.
-
-        Raises:
-            ContractError: a request has other messages.
-            ConfigError: DSPy is not installed, or the program failed.
-        """
+        """Run each predictor of the program, and find what was measured, and nothing else, in the requests."""
         file = folder / PROGRAM_FILE
         states, texts = json_object(str(file)), self.texts(str(file))
         inputs = {
