@@ -10,14 +10,12 @@ from pydantic import BaseModel, Field
 
 from experiments.systems.building_blocks.prompt_files import SHARED, prompts_in
 from experiments.systems.building_blocks.recall import as_context
-from experiments.systems.building_blocks.structured_replies import object_schema, parsed_reply, read_as
+from experiments.systems.building_blocks.structured_replies import model_step, object_schema
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import operation, variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import Item, Parts, numbered
-from tracing.systems.prompts import render
-from tracing.systems.texts import Text, noted_again, variables_of
+from tracing.systems.layouts import Item, Parts
+from tracing.systems.texts import Text, noted_again
 
 MAX_RERANK_TOKENS = 96
 MOST_NAMED = 12
@@ -45,9 +43,6 @@ class _Best(BaseModel):
     best: Annotated[list[str | int], Field(max_length=4 * MOST_NAMED)]
 
 
-_read = read_as(_Best)
-
-
 def rerank(
     query: Text, hits: Sequence[Entry], passages: Sequence[Text], template: str, model: ChatModel, count: int
 ) -> tuple[list[Entry], list[Text]]:
@@ -64,12 +59,8 @@ def rerank(
         model: that is asked.
         count: how many are kept.
     """
-    prompt = variable(template, name="rerank", kind="prompt")
-    inputs = {"query": query.variable, "passages": variables_of(passages), "prompt": prompt}
-    with operation("rerank", kind="llm", inputs=inputs) as op:
-        listed = numbered([passage.text for passage in passages])
-        request = render(template, {"passages": listed, "question": query.text})
-        reply = parsed_reply(_read, model, request, _schema(len(hits)), MAX_RERANK_TOKENS, op)
+    texts = {"query": [query], "passages": passages}
+    with model_step(RERANK_PROMPT, template, texts, _Best, model, MAX_RERANK_TOKENS, _schema(len(hits))) as (op, reply):
         by_number = {str(number): entry for number, entry in enumerate(hits, start=1)}
         named = [by_number[str(answer)] for answer in (reply.best if reply else ()) if str(answer) in by_number]
         best = list({entry.id: entry for entry in (*named, *hits)}.values())[:count]
