@@ -14,11 +14,7 @@ REPLY_SCHEMA = ("embedded", "always", "never")
 
 
 class Settings:
-    """The attribute `settings` of a system, everything besides prompts and models that shapes the result.
-
-    Args:
-        names: of the attributes that have the values.
-    """
+    """The attribute `settings` of a system, everything besides prompts and models that shapes the result."""
 
     def __init__(self, *names: str) -> None:
         self._names = names

@@ -80,14 +80,7 @@ MAX_EXTRACT_TOKENS = 512
 
 
 class Extractor:
-    """Asks a model for the facts of messages, and numbers them through a build.
-
-    Args:
-        spec: of the prompt, whose one placeholder the messages fill as its layout says.
-        template: the prompt's text.
-        access: the models.
-        max_tokens: maximum length of a reply.
-    """
+    """Asks a model for the facts of messages, as the layout of a prompt says, and numbers them through a build."""
 
     def __init__(
         self, spec: PromptSpec, template: str, access: ModelAccess, *, max_tokens: int = MAX_EXTRACT_TOKENS

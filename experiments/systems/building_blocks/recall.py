@@ -6,6 +6,7 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, cast, get_args
 
 from experiments.systems.building_blocks.choices import check_choice
@@ -46,7 +47,11 @@ def retrieve(
 
 
 def recorded_retrieval(
-    name: str, queries: Mapping[str, Sequence[Text]], entries: Sequence[Entry], find: Callable[[], list[Entry]]
+    name: str,
+    queries: Mapping[str, Sequence[Text]],
+    entries: Sequence[Entry],
+    find: Callable[[], list[Entry]],
+    texts: Mapping[Entry, str] | None = None,
 ) -> tuple[list[Entry], list[Text]]:
     """Record a retrieval called `name`, and return the entries that it found, also as context.
 
@@ -54,12 +59,13 @@ def recorded_retrieval(
         queries: role → the queries it is asked with; the first is the question.
         entries: all that are stored.
         find: finds the entries, best first.
+        texts: entry → its text as context, if it is another one.
     """
     query = next(iter(queries.values()))[0].variable
     inputs = {**{role: variables_of(texts) for role, texts in queries.items()}, "entries": recorded(entries)}
     with operation(name, kind="retrieval", inputs=inputs) as op:
         hits = intervening().retrieved(Step(name, op.id), query, entries, find())
-        return hits, as_context(op, hits)
+        return hits, as_context(op, [replace(hit, text=(texts or {}).get(hit, hit.text)) for hit in hits])
 
 
 def as_context(op: ActiveOperation, hits: Sequence[Entry]) -> list[Text]:

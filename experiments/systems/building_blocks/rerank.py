@@ -46,18 +46,10 @@ class _Best(BaseModel):
 def rerank(
     query: Text, hits: Sequence[Entry], passages: Sequence[Text], template: str, model: ChatModel, count: int
 ) -> tuple[list[Entry], list[Text]]:
-    """Record a reranking, and return the first `count` entries, also as context.
+    """Record a reranking, and return the first `count` of the entries (`hits` as `passages`), also as context.
 
     Those that the model names come first, in its order, and the others follow in theirs; so an unusable reply changes
     nothing.
-
-    Args:
-        query: the question.
-        hits: entries, best first.
-        passages: the same as context.
-        template: the prompt.
-        model: that is asked.
-        count: how many are kept.
     """
     texts = {"query": [query], "passages": passages}
     with model_step(RERANK_PROMPT, template, texts, _Best, model, MAX_RERANK_TOKENS, _schema(len(hits))) as (op, reply):

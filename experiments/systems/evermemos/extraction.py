@@ -83,15 +83,7 @@ def init_profile(name: str, facts: Sequence[Text], candidate: Candidate, access:
 def update_profile(
     profile: Entry, profile_text: Text, facts: Sequence[Text], candidate: Candidate, access: ModelAccess
 ) -> Entry:
-    """The next version of a profile, given new facts; the same if an unusable reply was given.
-
-    Args:
-        profile: as it is stored.
-        profile_text: the same as text.
-        facts: of the new episode.
-        candidate: the prompts.
-        access: the models.
-    """
+    """The next version of a profile, given new facts; the same if an unusable reply was given."""
     spec, template = PROMPTS["profile_update"], candidate["profile_update"]
     texts = {"profile": [profile_text], "facts": facts}
     with model_step(spec, template, texts, Profile, access.task, MAX_PROFILE_TOKENS) as (op, reply):

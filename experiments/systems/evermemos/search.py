@@ -51,13 +51,7 @@ class CheckOutcome:
 
 
 class EpisodeSearch:
-    """The search for one question.
-
-    Args:
-        candidates: most entries of each ranking, by words and by meaning.
-        top_k: documents that are checked, and that the answer is given.
-        reranked: candidates that a model is shown to put the best first; 0 for none.
-    """
+    """The search for one question; for the settings see `EverMemOS`."""
 
     def __init__(self, candidates: int, top_k: int, reranked: int, candidate: Candidate, access: ModelAccess) -> None:
         self._candidates, self._top_k, self._reranked = candidates, top_k, reranked

@@ -12,7 +12,7 @@ from experiments.systems.building_blocks.choices import (
     check_choice,
     check_least,
 )
-from experiments.systems.building_blocks.recall import as_context
+from experiments.systems.building_blocks.recall import recorded_retrieval
 from experiments.systems.everos.ingestion import EverOsIngestion
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.prompts import PROMPTS
@@ -24,7 +24,6 @@ from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import operation, session, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry, check_lengths
-from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
@@ -99,16 +98,16 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
         stored, vectors = from_state(memory.state)
         entries = [Entry(item.id, item.text, (), item.variable) for item in stored]
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recalled(item.variable for item in stored)}
-        with operation("search", kind="retrieval", inputs=inputs) as op:
-            ids: list[str] = []
-            if stored:
-                text = question.question
-                ids = matching_ids(stored, vectors, text, access, method=self.method, top_k=self.top_k)
-            by_id = {entry.id: entry for entry in entries}
-            hits = [by_id[entry_id] for entry_id in ids]
-            hits = intervening().retrieved(Step("search", op.id), query.variable, entries, hits)
-            context = as_context(op, hits)
+        by_id = {entry.id: entry for entry in entries}
+
+        def find() -> list[Entry]:
+            if not stored:
+                return []
+            text = question.question
+            ids = matching_ids(stored, vectors, text, access, method=self.method, top_k=self.top_k)
+            return [by_id[entry_id] for entry_id in ids]
+
+        _, context = recorded_retrieval("search", {"query": [query]}, entries, find)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:

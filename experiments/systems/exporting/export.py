@@ -169,11 +169,7 @@ def _holding(system_name: str, system: MemorySystem, target: str) -> Exporter:
 
 
 def known_target(target: str, fitting: Callable[[], str]) -> str:
-    """The name of an exporter with its version; without one (`langmem`) it is the only version that there is.
-
-    Args:
-        fitting: says which targets there are.
-    """
+    """The name of an exporter with its version; without one (`langmem`) it is the only version that there is."""
     full_name = target if is_object(target) else version_of(target)
     if full_name is not None:
         return full_name

@@ -183,11 +183,7 @@ def readable_forms() -> list[str]:
 
 
 def form_of(source: str, own: str | None) -> str:
-    """The exporter whose form a source has.
-
-    Args:
-        own: the exporter that writes for the system itself, which is asked first.
-    """
+    """The exporter whose form a source has."""
     target = _manifest(source).get("target")
     if target in readable_forms():
         return str(target)

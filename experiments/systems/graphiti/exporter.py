@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments.systems.exporting.arguments import reply_by_schema
 from experiments.systems.exporting.formats.constants import literal, python_constants
@@ -13,7 +15,6 @@ from experiments.systems.exporting.proving import proven_in, sent_by
 from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker.environment import Environment
 from tracing.systems.prompts import Candidate, placeholders_of, render
-from tracing.systems.protocol import Stage
 
 MODULE_FILE = "graphiti_prompts.py"
 
@@ -26,38 +27,7 @@ _ENVIRONMENT = Environment(
 GRAPHITI = proven_in(_ENVIRONMENT, "graphiti-core", "0.31.")
 
 _MODULE = Path(__file__).with_name("graphiti_prompts.template")
-_ENTITIES = frozenset(
-    {
-        "entity_types",
-        "previous_episodes",
-        "custom_extraction_instructions",
-        "episode_timestamp",
-        "source_description",
-    }
-)
-_FACTS = frozenset(
-    {"previous_episodes", "reference_time", "edge_types", "strict_edge_types", "custom_extraction_instructions"}
-)
-_LOST = {
-    "{custom_extraction_instructions}": "what you give Graphiti as custom_extraction_instructions is not sent",
-    "{entity_types}": "the model is told of no entity types, your own among them",
-    "{edge_types}": "what you give Graphiti as edge_types is not sent",
-    "{previous_episodes}": "the episodes before are not sent",
-    "{reference_time}": "the time that you give an episode is not sent",
-    "{source_description}": "what you give an episode as source_description is not sent",
-}
-"""What the library's own prompts send."""
-
-MESSAGE, TEXT, JSON = (f"extract_nodes.extract_{kind}" for kind in ("message", "text", "json"))
-EDGE, COMBINED = "extract_edges.edge", "extract_nodes_and_edges.extract_message"
-
-_REQUESTS = {
-    MESSAGE: "for the entities of a message",
-    TEXT: "for the entities of a text",
-    JSON: "for the entities of a JSON episode",
-    EDGE: "for the facts of an episode",
-    COMBINED: "in add_episode_bulk, unless it is called with use_combined_extraction=False",
-}
+_ROWS = tomllib.loads(Path(__file__).with_name("places.toml").read_text(encoding="utf-8"))
 
 _NO_PLACE = (
     "Graphiti asks by its own prompts for the dates, attributes, summaries and duplicates of what it extracted: there "
@@ -65,15 +35,9 @@ _NO_PLACE = (
 )
 
 
-def _place(name: str, *, stage: Stage | None = None, needs: tuple[str, ...] = (), may: frozenset[str]) -> Place:
-    """A place whose text loses nothing if it has all that the library's own prompt there sends."""
-    own = {"{custom_extraction_instructions}"}
-    own |= {"{entity_types}"} if name != EDGE else {"{reference_time}"}
-    own |= {"{edge_types}"} if name in (EDGE, COMBINED) else set()
-    own |= {"{previous_episodes}"} if name not in (TEXT, JSON) else set()
-    own |= {"{source_description}"} if name == JSON else set()
-    lost = {part: loss for part, loss in _LOST.items() if part in own}
-    return Place(name, stage, needs=frozenset({"episode_content", *needs}), may=may, losses=lost)
+def _place(name: str, row: Mapping[str, Any]) -> Place:
+    losses = {f"{{{part}}}": loss for part, loss in _ROWS["losses"].items() if part in row["sends"]}
+    return Place(name, row.get("stage"), needs=frozenset(row["needs"]), may=frozenset(row["may"]), losses=losses)
 
 
 class GraphitiLibrary(OneFile, NeedsLibrary):
@@ -81,13 +45,7 @@ class GraphitiLibrary(OneFile, NeedsLibrary):
 
     file = MODULE_FILE
     environment, library = _ENVIRONMENT, GRAPHITI
-    places = (
-        _place(MESSAGE, stage="extract", may=_ENTITIES),
-        _place(TEXT, may=_ENTITIES),
-        _place(JSON, may=_ENTITIES),
-        _place(EDGE, needs=("nodes",), may=_FACTS),
-        _place(COMBINED, may=_FACTS - {"reference_time"} | {"entity_types"}),
-    )
+    places = tuple(_place(name, row) for name, row in _ROWS["places"].items())
 
     def content(self, candidate: Candidate) -> str:
         """The module."""
@@ -100,7 +58,7 @@ class GraphitiLibrary(OneFile, NeedsLibrary):
 
     def warnings(self, texts: Mapping[str, str]) -> list[str]:
         """Where Graphiti extracts by a prompt of its own."""
-        own = [f"{place} ({request})" for place, request in _REQUESTS.items() if place not in texts]
+        own = [f"{place} ({row['request']})" for place, row in _ROWS["places"].items() if place not in texts]
         there = [f"Graphiti asks by its own prompts at {', '.join(own)}: no prompt is placed there."] if own else []
         return [*there, _NO_PLACE]
 

@@ -50,9 +50,6 @@ class Decided:
 def facts_of(reply: str, *, finds_json: bool = True) -> list[str]:
     """The facts Mem0 finds in the reply to an extraction, each once.
 
-    Args:
-        finds_json: see `Generation`.
-
     Raises:
         MalformedReplyError: it has no facts, or far too many; Mem0 should continue without any.
     """

@@ -141,11 +141,7 @@ def open_memory(
     max_tokens: int = 1024,
     generation: Generation = V1,
 ) -> Any:
-    """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint.
-
-    Args:
-        prompts: the configuration keys of the prompts, with their texts.
-    """
+    """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint."""
     require_keys(prompts, generation)
     mem0 = load(generation)
     import httpx

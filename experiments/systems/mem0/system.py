@@ -18,7 +18,7 @@ from experiments.systems.building_blocks.choices import (
     check_least,
 )
 from experiments.systems.building_blocks.facts import MAX_FACTS
-from experiments.systems.building_blocks.recall import as_context, entries_of, memory_of, memory_of_texts, recorded
+from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, recorded_retrieval
 from experiments.systems.mem0.additive_writer import AddingWriter
 from experiments.systems.mem0.connection import ConnectedMemory
 from experiments.systems.mem0.library import V0, V1, V2
@@ -26,10 +26,9 @@ from experiments.systems.mem0.prompts import CHOICES, PROMPTS, library_prompts, 
 from experiments.systems.mem0.writer import Mem0Writer
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.recorder import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
-from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
@@ -39,17 +38,7 @@ SEED_CHOICES = ("short", "library")
 
 
 class AnyMem0(SharedAnswer, EnforcesSchemas):
-    """What the generations of Mem0 have in common: the library is there, builds, is searched and answers.
-
-    Args:
-        top_k: memories given to the answer.
-        window: turns given to one `Memory.add`.
-        max_tokens: maximum length of a reply of extraction and update.
-        reply_schema: see `Mem0`.
-
-    Raises:
-        ConfigError: `reply_schema` is none of the known choices, or a number is too small.
-    """
+    """What the generations of Mem0 have in common; for the settings see `Mem0`."""
 
     name: str
     generation = V1
@@ -94,15 +83,14 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
         """Answer one question from what Mem0's search finds."""
         entries = entries_of(memory)
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recorded(entries)}
-        with (
-            closing(ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)) as restored,
-            operation("retrieve", kind="retrieval", inputs=inputs) as op,
-        ):
-            restored.restore(entries)
-            hits = restored.search(question.question, self.top_k)
-            hits = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, hits)
-            context = as_context(op, hits)
+        connected = ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)
+        with closing(connected):
+
+            def find() -> list[Entry]:
+                connected.restore(entries)
+                return connected.search(question.question, self.top_k)
+
+            _, context = recorded_retrieval("retrieve", {"query": [query]}, entries, find)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:

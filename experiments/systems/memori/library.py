@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from experiments.systems.libraries import Library
 from tracing.errors import MemorySystemError
@@ -33,16 +33,16 @@ _loaded: list[Any] = []
 _hooks: dict[str, Hooks] = {}
 
 
-class Hooks(Protocol):
+class Hooks:
     """What one `Memori` does at the places where the library has no hook of its own."""
 
     def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors of texts that are searched for."""
-        ...
+        raise NotImplementedError
 
     def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Around `inject`, which puts what Memori recalls into a chat request."""
-        ...
+        return inject()
 
 
 def load() -> Any:
@@ -167,7 +167,7 @@ class StoredFact:
         return cls(Entry.from_json(data), data["created"], data["last"], data["times"])
 
 
-class ConnectedMemori:
+class ConnectedMemori(Hooks):
     """Memori for one entity; `close` releases it.
 
     Attributes:
@@ -236,10 +236,6 @@ class ConnectedMemori:
             # Memori leaves out those of another length.
             check_lengths(fact.entry.vector, vectors[0])
         return vectors
-
-    def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Hook: what Memori recalls is put into a chat request."""
-        return inject()
 
     def _rows_when_written(self) -> list[dict[str, Any]]:
         until = time.monotonic() + _WRITTEN_WITHIN_S

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from runpy import run_path
@@ -81,14 +81,11 @@ def _stored_with(folder: Path, base_url: str, key: str) -> list[str]:
         Registry._augmentations = before
 
 
-class _Constant:
+class _Constant(library.Hooks):
     """Every vector is the same."""
 
     def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
         return [[1.0, 0.0] for _ in texts]
-
-    def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        return inject()
 
 
 def main() -> None:

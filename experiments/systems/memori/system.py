@@ -10,19 +10,19 @@ from pathlib import Path
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.facts import Extractor
-from experiments.systems.building_blocks.recall import given_entries, recorded
+from experiments.systems.building_blocks.recall import given_entries, recorded_retrieval
 from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.memori.ingestion import PROMPTS, MemoriIngestion
 from experiments.systems.memori.library import LIBRARY, ConnectedMemori, StoredFact
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.recorder import session
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.interventions import Step, intervening
+from tracing.systems.entries import Entry
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import Text, noted, noted_again, variables_of
+from tracing.systems.texts import noted, noted_again, variables_of
 
 _FACTS_ENTITY = "given"
 
@@ -83,23 +83,14 @@ class Memori(SharedAnswer, NeedsLibrary):
         facts = [StoredFact.from_json(data) for data in memory.state["entries"]]
         entries = [fact.entry for fact in facts]
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recorded(entries)}
-        with (
-            _file() as path,
-            closing(ConnectedMemori(access, path, memory.state["entity"])) as restored,
-            operation("recall", kind="retrieval", inputs=inputs) as op,
-        ):
-            restored.restore(facts)
-            hits = [fact.entry for fact in restored.search(question.question, self.top_k)]
-            hits = intervening().retrieved(Step("recall", op.id), query.variable, entries, hits)
-            texts = {fact.entry: fact.shown_text for fact in facts}
-            context = [
-                Text(
-                    text := texts.get(entry, entry.text),
-                    op.output("context", text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
-                )
-                for rank, entry in enumerate(hits, start=1)
-            ]
+        texts = {fact.entry: fact.shown_text for fact in facts}
+        with _file() as path, closing(ConnectedMemori(access, path, memory.state["entity"])) as connected:
+
+            def find() -> list[Entry]:
+                connected.restore(facts)
+                return [fact.entry for fact in connected.search(question.question, self.top_k)]
+
+            _, context = recorded_retrieval("recall", {"query": [query]}, entries, find, texts)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:

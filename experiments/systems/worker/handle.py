@@ -51,11 +51,6 @@ class Worker:
     def __init__(self, name: str, interpreter: Path, install: str) -> None:
         """Start it.
 
-        Args:
-            name: of its environment, for messages.
-            interpreter: the Python of the environment.
-            install: the command that installs the environment.
-
         Raises:
             ConfigError: it does not start, or its memtune is another one.
             WorkerDiedError: it is killed.
