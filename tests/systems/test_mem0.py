@@ -251,7 +251,7 @@ def test_without_an_embedded_model_mem0s_own_request_is_left_alone(
 
 
 def test_the_embedded_runtime_can_hold_a_reply_to_the_update_schema() -> None:
-    grammar = compact_grammar(update_schema(['He said "café"\\ {x}', BASSOON], shown=2))
+    grammar = compact_grammar(update_schema(['He said "café"\\ {x}', BASSOON], memory_count=2))
     assert "bassoon" in grammar
     assert grammar.count("UPDATE") == 2
 

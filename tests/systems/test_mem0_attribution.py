@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from experiments.systems.mem0.additive_writer import _as_reply
 from experiments.systems.mem0.decisions import memories_of
 from experiments.systems.mem0.prompts import CHOICES, MEMORIES_SCHEMA
+from experiments.systems.mem0.writer import _as_reply
 from tracing.systems.layouts import Item
 from tracing.systems.seeding import fitted
 

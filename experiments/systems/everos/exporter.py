@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments.systems.everos import proof
 from experiments.systems.everos.prompts import FOLDER, PROMPTS, SLOTS, as_template, read_slot, rendered, write_slots
@@ -38,13 +39,11 @@ class EverOsSlots:
 
     def prove(self, folder: Path) -> list[str]:
         """See `proof.prove`; in the environment of EverOS, unless it is installed here."""
-        if LIBRARY.is_here():
-            return proof.prove(folder)
-        return list(result_of(proof.__name__, [str(folder.absolute())], own_environment(EverOs)))
+        return list(_result({"folder": str(folder.absolute())}))
 
     def defaults(self) -> Mapping[str, str]:
         """The texts that EverOS ships, by slot. See `proof.shipped`, and `prove`."""
-        return proof.shipped() if LIBRARY.is_here() else dict(result_of(proof.__name__, [], own_environment(EverOs)))
+        return dict(_result({}))
 
     def recognises(self, source: str) -> bool:
         """Whether it is a folder of slots, has one, or is a file of one."""
@@ -64,6 +63,10 @@ class EverOsSlots:
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """A slot's text as a template of memtune's."""
         return as_template(text, placeholders)
+
+
+def _result(payload: Mapping[str, str]) -> Any:
+    return result_of(Path(proof.__file__), payload, LIBRARY, own_environment(EverOs))
 
 
 def _slots_in(source: str) -> Path:

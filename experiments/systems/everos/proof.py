@@ -1,7 +1,7 @@
 """EverOS itself, asked: what it sends with the slots of an export, and which texts it ships.
 
-`python -m experiments.systems.everos.proof FOLDER` prints the proof of an export as JSON, and without a folder the
-texts that it ships.
+It runs where EverOS is, with memtune. With a `folder` in its input it prints the proof of an export, without one the
+texts that EverOS ships.
 """
 
 from __future__ import annotations
@@ -74,11 +74,6 @@ def _sends(text: str, request: str) -> bool:
     return values is not None and whole and rendered(text, values) == request
 
 
-def main() -> None:
-    """Print what was asked for, or why it cannot be had, as JSON."""
-    folders = sys.argv[1:]
-    print_result(lambda: prove(Path(folders[0])) if folders else shipped())
-
-
 if __name__ == "__main__":
-    main()
+    payload = json.load(sys.stdin)
+    print_result(lambda: prove(Path(payload["folder"])) if "folder" in payload else shipped())

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from experiments.systems.exporting.formats.literal_templates import escaped
-from experiments.systems.exporting.one_file import OneFile, as_json, json_object
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import ProvenLibrary, sent_by
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object
 from experiments.systems.libraries import NeedsLibrary
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render

@@ -19,9 +19,8 @@ from experiments.systems.exporting.exporter import (
     version_of,
 )
 from experiments.systems.exporting.forms import TextFiles
-from experiments.systems.exporting.one_file import as_json
 from experiments.systems.exporting.places import check_fit, losses, placed
-from experiments.systems.exporting.written_files import whole_folder, write_text
+from experiments.systems.exporting.written_files import as_json, whole_folder, write_text
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
 from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from experiments.systems.exporting.formats.literal_templates import escaped
-from experiments.systems.exporting.one_file import OneFile, as_json, json_object
-from experiments.systems.exporting.written_files import read_text, write_text
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object, read_text, write_text
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, render
 

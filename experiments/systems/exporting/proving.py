@@ -15,7 +15,7 @@ from typing import Any
 
 from experiments.systems.libraries import Library
 from experiments.systems.worker.environment import Environment
-from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
+from tracing.errors import ConfigError, ContractError, MemtuneError
 from tracing.llm.forwarding.forwarded_errors import read
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.recording.redaction import excerpt
@@ -162,32 +162,16 @@ def printed_by(library: ProvenLibrary, program: Path, payload: Mapping[str, Any]
     return value
 
 
-def result_of(module: str, arguments: Sequence[str], environment: Environment) -> Any:
-    """The `result` in the JSON object that a program prints last, or its `error` raised.
+def result_of(program: Path, payload: Mapping[str, Any], library: Library, environment: Environment) -> Any:
+    """What a program of memtune's own prints by `print_result`; it runs here, or in an environment of this memtune.
 
     Raises:
-        ConfigError: the environment is not installed, or belongs to another memtune.
-        RunError: the program failed otherwise.
-        MemtuneError: what it says.
+        ConfigError: no environment has the library, or it belongs to another memtune, or the program failed.
+        MemtuneError: what the program says.
     """
-    environment.require()
-    try:
-        process = subprocess.run(  # noqa: S603 - our own program, without a shell
-            [environment.interpreter, "-I", "-X", "utf8", "-m", module, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
-            timeout=SECONDS,
-            check=False,
-        )
-        output = json.loads(process.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        raise RunError(f"{environment.name}: {module} did not end within {SECONDS} s") from None
-    except (IndexError, ValueError):
-        last = excerpt(" ".join(process.stderr.split())[-_LONGEST_SAID:], _LONGEST_SAID)
-        raise RunError(f"{environment.name}: {module} failed in its environment ({last})") from None
+    if not library.is_here():
+        environment.require()
+    output = printed_by(proven_in(environment, library.package, library.generation), program, payload)
     if "error" in output:
         raise read(output["error"])
     return output["result"]

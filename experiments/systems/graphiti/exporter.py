@@ -9,9 +9,9 @@ from typing import Any
 
 from experiments.systems.exporting.arguments import reply_by_schema
 from experiments.systems.exporting.formats.constants import literal, python_constants
-from experiments.systems.exporting.one_file import OneFile
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import proven_in, sent_by
+from experiments.systems.exporting.written_files import OneFile
 from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker.environment import Environment
 from tracing.systems.prompts import Candidate, placeholders_of, render

@@ -9,10 +9,9 @@ from typing import Any
 
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.formats.literal_templates import escaped
-from experiments.systems.exporting.one_file import as_json
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import ProvenLibrary, printed_by, proven_in, sent_by
-from experiments.systems.exporting.written_files import read_text, write_text
+from experiments.systems.exporting.written_files import as_json, read_text, write_text
 from experiments.systems.mem0 import reply_schemas as replies
 from experiments.systems.mem0.library import FACTS, INSTRUCTIONS, UPDATE, WHOLE
 from experiments.systems.mem0.prompts import ATTRIBUTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import shutil
 import tempfile
@@ -65,7 +66,6 @@ V2 = Generation(
 GENERATIONS = (V0, V1, V2)
 
 _loading = threading.Lock()
-_loaded: list[Any] = []
 
 
 def require_keys(keys: Collection[str], generation: Generation) -> None:
@@ -108,11 +108,10 @@ def load(generation: Generation = V1) -> Any:
     """
     generation.require()
     with _loading:
-        if not _loaded:
-            _loaded.append(_imported())
-        return _loaded[0]
+        return _imported()
 
 
+@functools.cache
 def _imported() -> Any:
     # It reads these two on import only, and then writes a file with a user id.
     folder = tempfile.mkdtemp(prefix="memtune-mem0-")

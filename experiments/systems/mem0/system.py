@@ -19,11 +19,10 @@ from experiments.systems.building_blocks.choices import (
 )
 from experiments.systems.building_blocks.facts import MAX_FACTS
 from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, recorded_retrieval
-from experiments.systems.mem0.additive_writer import AddingWriter
 from experiments.systems.mem0.connection import ConnectedMemory
 from experiments.systems.mem0.library import V0, V1, V2
 from experiments.systems.mem0.prompts import CHOICES, PROMPTS, library_prompts, prompts_of
-from experiments.systems.mem0.writer import Mem0Writer
+from experiments.systems.mem0.writer import AddingWriter, Mem0Writer
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.recorder import session

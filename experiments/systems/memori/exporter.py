@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.systems.exporting.one_file import OneFile, as_json, json_object
 from experiments.systems.exporting.proving import result_of
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object
 from experiments.systems.memori import augmentation, proof
 from experiments.systems.memori.augmentation import PROMPTS_FILE
 from experiments.systems.memori.ingestion import PROMPTS
@@ -36,9 +36,8 @@ class MemoriAugmentation(OneFile):
 
     def prove(self, folder: Path) -> list[str]:
         """See `proof.prove`; in the environment of Memori, unless it is installed here."""
-        if LIBRARY.is_here():
-            return proof.prove(folder)
-        return list(result_of(proof.__name__, [str(folder.absolute())], own_environment(Memori)))
+        payload = {"folder": str(folder.absolute())}
+        return list(result_of(Path(proof.__file__), payload, LIBRARY, own_environment(Memori)))
 
     def texts(self, source: str) -> dict[str, str]:
         """The prompts in a `memori.json`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import logging
@@ -29,7 +30,6 @@ _WRITES_EVERY_S = 0.01
 """How long Memori's writer collects writes; by default 0.1 s, and `wait` takes twice as long after every exchange."""
 
 _loading = threading.Lock()
-_loaded: list[Any] = []
 _hooks: dict[str, Hooks] = {}
 
 
@@ -49,13 +49,16 @@ def load() -> Any:
     """The module `memori`."""
     LIBRARY.require()
     with _loading:
-        if not _loaded:
-            module = import_module("memori")
-            _put_hooks_in()
-            # What it logs as an error is raised by us, and it would print the conversation.
-            logging.getLogger("memori").setLevel(logging.CRITICAL)
-            _loaded.append(module)
-        return _loaded[0]
+        return _imported()
+
+
+@functools.cache
+def _imported() -> Any:
+    module = import_module("memori")
+    _put_hooks_in()
+    # What it logs as an error is raised by us, and it would print the conversation.
+    logging.getLogger("memori").setLevel(logging.CRITICAL)
+    return module
 
 
 def open_memori(path: Path, key: str, hooks: Hooks, clock: Callable[[], str]) -> Any:

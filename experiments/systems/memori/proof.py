@@ -1,6 +1,6 @@
 """The proof of an export for Memori: it is loaded in the real library, which sends its text.
 
-Runs where the library is; `python -m experiments.systems.memori.proof FOLDER` prints its sentences as JSON.
+It runs where Memori is, with memtune, and prints a sentence for the prompt.
 """
 
 from __future__ import annotations
@@ -88,10 +88,5 @@ class _Constant(library.Hooks):
         return [[1.0, 0.0] for _ in texts]
 
 
-def main() -> None:
-    """Print the proof of the folder named, or why there is none, as JSON."""
-    print_result(lambda: prove(Path(sys.argv[1])))
-
-
 if __name__ == "__main__":
-    main()
+    print_result(lambda: prove(Path(json.load(sys.stdin)["folder"])))

@@ -48,7 +48,7 @@ class Worker:
         holds: the memory of its last step, which it need not be sent again.
     """
 
-    def __init__(self, name: str, interpreter: Path, install: str) -> None:
+    def __init__(self, environment: Environment, interpreter: Path | None = None) -> None:
         """Start it.
 
         Raises:
@@ -56,12 +56,20 @@ class Worker:
             WorkerDiedError: it is killed.
             MemorySystemError: it does not get ready.
         """
+        name, install, python = environment.name, environment.command, interpreter or environment.interpreter
         self._name, self._numbers = name, itertools.count(1)
         self.holds: Memory | None = None
         variables = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the Python of an environment that memtune made
-                [interpreter, "-I", "-X", "utf8", "-m", "experiments.systems.worker.process"],
+                [
+                    interpreter or environment.interpreter,
+                    "-I",
+                    "-X",
+                    "utf8",
+                    "-m",
+                    "experiments.systems.worker.process",
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -211,7 +219,7 @@ class WorkerPool:
         try:
             if lent is None:
                 self._environment.require()
-                lent = Worker(self._environment.name, self._environment.interpreter, self._environment.command)
+                lent = Worker(self._environment)
             yield lent
         finally:
             with self._changed:

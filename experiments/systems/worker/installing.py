@@ -147,7 +147,7 @@ def check(environment: Environment, folder: Path | None = None) -> str:
         InstallError: the worker does not start, or the system lacks something.
     """
     try:
-        worker = Worker(environment.name, interpreter_of(folder or environment.folder), environment.command)
+        worker = Worker(environment, interpreter_of(folder or environment.folder))
         try:
             call = {"method": CHECK, "system": environment.system, "modules": environment.modules}
             reply = worker.step(call, lambda about, request: "")

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from experiments.systems.exporting.one_file import OneFile, as_json, json_object
-from experiments.systems.exporting.written_files import read_text
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object, read_text
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.systems.exporting.formats.literal_templates import from_names, with_names
-from experiments.systems.exporting.one_file import as_json, json_object
 from experiments.systems.exporting.proving import ProvenLibrary, sent_by
-from experiments.systems.exporting.written_files import write_text
+from experiments.systems.exporting.written_files import as_json, json_object, write_text
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, placeholders_of, render
 
