@@ -1,4 +1,4 @@
-"""Files of an export: text byte by byte, JSON, folders that are whole or absent, and what exporters of one file have."""
+"""Files of an export: text byte by byte, JSON, folders whole or absent, and what exporters of one file share."""
 
 from __future__ import annotations
 

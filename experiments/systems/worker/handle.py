@@ -62,14 +62,7 @@ class Worker:
         variables = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the Python of an environment that memtune made
-                [
-                    interpreter or environment.interpreter,
-                    "-I",
-                    "-X",
-                    "utf8",
-                    "-m",
-                    "experiments.systems.worker.process",
-                ],
+                [python, "-I", "-X", "utf8", "-m", "experiments.systems.worker.process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
