@@ -55,7 +55,7 @@ def test_a_missing_library_is_told_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("experiments.systems.mem0.library.installed_version", lambda: None)
+    monkeypatch.setattr("experiments.systems.libraries.installed_version", lambda package: None)
     with pytest.raises(SystemExit) as caught:
         main(["run", "--system", "mem0", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--out", "run"])
     assert caught.value.code == 2

@@ -31,13 +31,7 @@ from tracing.systems.texts import Text, noted, variables_of
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLimits:
-    """Settings of the building.
-
-    Attributes:
-        cell_tokens, cell_messages: at which an episode ends whatever it is about.
-        cluster_similarity: cosine from which an episode joins a cluster.
-        cluster_days: most days between the episodes of a cluster.
-    """
+    """Settings of the building; see `EverMemOS`."""
 
     cell_tokens: int
     cell_messages: int
@@ -188,12 +182,7 @@ class Cluster:
 
 
 class Clusters:
-    """The clusters of one memory.
-
-    Args:
-        similarity: cosine from which an episode is like a cluster.
-        days: most days between an episode and the latest one of its cluster.
-    """
+    """The clusters of one memory; for the limits see `EverMemOS`."""
 
     def __init__(self, *, similarity: float, days: float) -> None:
         self._similarity, self._days = similarity, days

@@ -124,11 +124,7 @@ class EverOsIngestion:
             self._turns.notify_all()
 
     def read(self, dialogue: DialogueSession) -> None:
-        """Read a session.
-
-        Raises:
-            ModelError, BudgetExceededError: a model call failed, or EverOS refuses the session.
-        """
+        """Read a session."""
         began = self._began(dialogue.time)
         for start in range(0, len(dialogue.turns), _AT_ONCE):
             turns = dialogue.turns[start : start + _AT_ONCE]

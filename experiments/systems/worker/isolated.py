@@ -78,6 +78,13 @@ def environment_of(part: object) -> Environment | None:
     return environment if isinstance(environment, Environment) else None
 
 
+def own_environment(part: object) -> Environment:
+    """The environment of a system that `in_worker` decorates."""
+    environment = environment_of(part)
+    assert environment is not None  # noqa: S101 - it is decorated so
+    return environment
+
+
 def _forwarding(cls: type, environment: Environment, method: str) -> Callable[..., Any]:
     names = (*METHODS[method], "access")
 
