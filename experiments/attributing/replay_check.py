@@ -36,7 +36,8 @@ def checked_by_replay(
         make: sets the method up.
         name: of the run: its id, `latest` (finished), its folder, or a trace in it.
         home: where the runs and the cache are.
-        prompts: `seed` or `champion`, for what a trace does not show: it is run with the prompts that it was made with.
+        prompts: `baseline` or `champion`, for what a trace does not show: it is run with the prompts that it was made
+            with.
         calls: most calls to the run's models.
 
     Raises:
@@ -49,7 +50,7 @@ def checked_by_replay(
     config = load_config(str(folder.path / CONFIG), overrides={"budget.calls": calls})
     with open_evaluator(config, home) as evaluator:
         # The threshold is fitted on what it was fitted on in the run.
-        calibrate_judge(evaluator, folder.prompts("seed"), load_dataset(config).splits.train)
+        calibrate_judge(evaluator, folder.prompts("baseline"), load_dataset(config).splits.train)
         candidate = folder.prompts(prompts)
 
         matcher = None if config.matcher == WORDS else open_matcher(config.matcher)

@@ -83,7 +83,7 @@ def export(
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     from experiments.running.parts import home_folder
-    from experiments.runs.folder import RunFolder
+    from experiments.runs.folder import BASELINE, RunFolder
     from experiments.runs.manifest import manifest_of, system_settings
     from experiments.systems.exporting.export import MANIFEST
     from experiments.systems.exporting.export import export as write
@@ -109,7 +109,7 @@ def export(
         model=model,
         settings=system_settings(folder, summary),
         mapping=mapping,
-        seeds=folder.prompts("seed"),
+        seeds=folder.prompts(BASELINE),
     )
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
     for warning in manifest["warnings"]:
@@ -117,7 +117,9 @@ def export(
     for check in manifest["verified"]:
         say(f"verified: {check}")
     say(
-        f"exported to {written}" if origin["tuned"] else f"exported the SEED prompts, which are not tuned, to {written}"
+        f"exported to {written}"
+        if origin["tuned"]
+        else f"exported the BASELINE prompts, which are not tuned, to {written}"
     )
 
 
@@ -182,5 +184,5 @@ def import_prompts(
     write_prompts(imported, out)
     for name in imported.candidate:
         there = imported.names.get(name)
-        say(f"{name}: {there}" if there is not None else f"{name}: memtune's own seed prompt")
+        say(f"{name}: {there}" if there is not None else f"{name}: memtune's own baseline prompt")
     say(f"imported to {out}; start from them with: memtune run --prompts {out}")

@@ -25,7 +25,7 @@ home_option = click.option(
 
 whose_traces_option = click.option(
     "--traces-of",
-    type=SuggestingChoice(("seed", "champion", "all")),
+    type=SuggestingChoice(("baseline", "champion", "all")),
     default="champion",
     show_default=True,
     help="For a run: the traces of which prompts.",

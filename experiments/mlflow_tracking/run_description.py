@@ -21,11 +21,11 @@ LONGEST = 7500
 _CONTEXT_LINES = 2
 
 
-def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
+def describe(summary: Summary, baseline: Candidate, champion: Candidate) -> str:
     """What a run found, in Markdown in which data is literal; at most `LONGEST` characters."""
     parts = [_headline(summary), _scores(summary)]
     parts += [literal(sentence) for sentence in (summary.settings_sentence, summary.noise_sentence) if sentence]
-    changed = [name for name, text in champion.items() if seed.get(name) != text]
+    changed = [name for name, text in champion.items() if baseline.get(name) != text]
     if changed:
         parts.append("### What changed in the prompts")
     elif summary.settings:
@@ -37,7 +37,7 @@ def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
     room = LONGEST - len("\n\n".join([*parts, closing])) - 2
     for place, name in enumerate(changed):
         others = sum(len(_pointer(other)) + 2 for other in changed[place + 1 :])
-        block = _diff_block(name, seed.get(name, ""), champion[name], room - others)
+        block = _diff_block(name, baseline.get(name, ""), champion[name], room - others)
         room -= len(block) + 2
         parts.append(block)
     return "\n\n".join([*parts, closing])

@@ -70,7 +70,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield key, str(getattr(summary, key) or "–")
     yield "seed", str(summary.seed)
     for split in ("validation", "test"):
-        for side, title in (("baseline", "seed prompts"), ("champion", "champion")):
+        for side, title in (("baseline", "baseline prompts"), ("champion", "champion")):
             score = getattr(summary, side).get(split)
             text = f"{score.score:.3f} ({interval_text(score.ci)})" if score else "–"
             yield f"{title}, {split}", text

@@ -118,8 +118,8 @@ def _validated(values: Mapping[str, Any], label: str, options: Mapping[str, Any]
 def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) -> RunConfig:
     """The same configuration with its relative paths under `folder`, except those of the keys in `besides`.
 
-    These are the file of the data set, the folder of seed prompts, folders of modules, the weights of embedded models,
-    and sqlite files of MLflow and of studies.
+    These are the file of the data set, the folder of baseline prompts, folders of modules, the weights of embedded
+    models, and sqlite files of MLflow and of studies.
     """
     paths = {
         "data": config.data and folder / config.data,

@@ -115,7 +115,7 @@ def _difference(key: str, before: str | None, now: str | None) -> str:
     """A difference in words: both values of a setting, and what it is whose digests differ."""
     kind, _, name = key.partition(".")
     if kind == "prompts":
-        return f"the seed prompt {name!r} {_changed(before, now)}"
+        return f"the baseline prompt {name!r} {_changed(before, now)}"
     if kind == "code" or key == CODE:
         return f"the code of {name if kind == 'code' else 'memtune'} {_changed(before, now)}"
     if key in _DIGESTS:

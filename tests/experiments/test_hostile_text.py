@@ -114,9 +114,9 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("run", "config.yaml", "--rewrites", ARGUMENT), GIVEN),
     ],
     "eval": [
-        (("eval", "config.yaml", "--prompts", "seed"), []),
+        (("eval", "config.yaml", "--prompts", "baseline"), []),
         (("eval", "config.yaml", "--prompts", ARGUMENT), GIVEN),
-        (("eval", "config.yaml", "--prompts", "seed", "--against", ARGUMENT), GIVEN),
+        (("eval", "config.yaml", "--prompts", "baseline", "--against", ARGUMENT), GIVEN),
     ],
     "runs": [(("runs",), EVERYTHING)],
     "compare": [

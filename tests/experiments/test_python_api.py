@@ -71,27 +71,29 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
     assert set(result.prompts) == set(FactMemory.prompts)
     cases = result.cases
     assert set(cases["split"]) == {"train", "validation", "test"}
-    assert set(cases["prompts"]) <= {"seed", "champion"}
-    wrong = cases[(cases["prompts"] == "seed") & ~cases["passed"]]
+    assert set(cases["prompts"]) <= {"baseline", "champion"}
+    wrong = cases[(cases["prompts"] == "baseline") & ~cases["passed"]]
     assert len(wrong)
     assert (wrong["operation"].notna() | wrong["abstained"].notna()).all()
     assert cases[cases["passed"]]["operation"].isna().all()
-    assert result.summary.baseline["test"].n == len(cases[(cases["prompts"] == "seed") & (cases["split"] == "test")])
-    of_seed = result.attribute(traces_of="seed")
-    assert len(of_seed.cases) == len(wrong)
-    assert of_seed.blame["share"].sum() == pytest.approx(1)
-    assert set(result.blame.columns) == set(of_seed.blame.columns)
-    assert Page(of_seed.report.text).open == []
+    assert result.summary.baseline["test"].n == len(
+        cases[(cases["prompts"] == "baseline") & (cases["split"] == "test")]
+    )
+    of_baseline = result.attribute(traces_of="baseline")
+    assert len(of_baseline.cases) == len(wrong)
+    assert of_baseline.blame["share"].sum() == pytest.approx(1)
+    assert set(result.blame.columns) == set(of_baseline.blame.columns)
+    assert Page(of_baseline.report.text).open == []
     assert "memtune report" in result.report.text
-    for shown in (result, result.report, of_seed, of_seed.report):
+    for shown in (result, result.report, of_baseline, of_baseline.report):
         assert Page(shown._repr_html_()).open == []
         assert repr(shown)
     assert result.verdict in result._repr_html_()
 
     again = memtune.load(result.id[:12])
     assert (again.path, again.prompts, again.verdict) == (result.path, result.prompts, result.verdict)
-    assert len(memtune.attribute(again, traces_of="seed").cases) == len(wrong)
-    assert len(memtune.attribute(result.id, traces_of="seed").cases) == len(wrong)
+    assert len(memtune.attribute(again, traces_of="baseline").cases) == len(wrong)
+    assert len(memtune.attribute(result.id, traces_of="baseline").cases) == len(wrong)
 
 
 def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:

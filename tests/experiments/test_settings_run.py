@@ -138,7 +138,7 @@ def test_a_setting_whose_own_value_is_no_plain_value_is_refused(command: Command
 
 @pytest.fixture
 def reader(scripted_server: ScriptedServer) -> None:
-    """A model that answers from what it is shown, at length under the seed prompt."""
+    """A model that answers from what it is shown, at length under the baseline prompt."""
     known: dict[str, tuple[str, list[str]]] = {}
     for group in load_dataset(load_config(None)).splits.named().values():
         for conversation in group:

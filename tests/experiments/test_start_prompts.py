@@ -64,7 +64,7 @@ def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scrip
     assert sent
     assert all(text.startswith("Notes:\r\n") for text in sent)
     folder = RunFolder(Path("tuned"))
-    assert folder.prompts("seed") == folder.prompts("champion") == {"answer": TEXT}
+    assert folder.prompts("baseline") == folder.prompts("champion") == {"answer": TEXT}
     # The folder that it was given may change or go; the run has its own copy.
     shutil.rmtree("prompts")
     before = scripted_server.count
@@ -77,7 +77,7 @@ def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scrip
     assert json.loads(Path("out/manifest.json").read_text())["tuned"] == []
 
 
-def test_a_resumed_run_takes_no_other_seeds(run: Run) -> None:
+def test_a_resumed_run_takes_no_other_baseline(run: Run) -> None:
     code, said = run("run", "--resume", "latest", "--prompts", "prompts")
     assert code == 2
     assert "--resume continues with the prompts that the run began with; leave out --prompts" in said
