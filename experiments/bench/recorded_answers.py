@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
-from experiments.runs.earlier_names import by_current_words
+from experiments.runs.earlier_names import by_current_side
 from experiments.runs.folder import BASELINE
 from tracing.errors import DataError
 
@@ -21,7 +21,7 @@ Row = tuple[str, str]
 Recorded = Mapping[str, Mapping[str, str]]
 """Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `baseline` too."""
 
-_READER = TypeAdapter(Annotated[dict[str, dict[str, str]], BeforeValidator(by_current_words)])
+_READER = TypeAdapter(Annotated[dict[str, dict[str, str]], BeforeValidator(by_current_side)])
 
 
 def read_answers(path: Path) -> Recorded:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.earlier_names import noted_word
+from experiments.runs.earlier_names import SIDES
 from tracing.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class SuggestingChoice(_Choice):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The choice, also by an earlier name, which is noted."""
-        return super().convert(noted_word(value, among=self.choices), param, ctx)
+        return super().convert(noted_word(value, SIDES) if SIDES.get(value) in self.choices else value, param, ctx)
 
     def get_invalid_choice_message(self, value: str, ctx: click.Context | None) -> str:
         """Name the choices, and the nearest."""

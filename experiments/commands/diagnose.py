@@ -17,7 +17,7 @@ Examples:
   memtune diagnose latest
   memtune diagnose latest --traces-of baseline --out before.html
   memtune diagnose attributions.jsonl --out report.md
-  memtune diagnose latest --prose --model gpt-4.1-mini --base-url https://api.openai.com/v1
+  memtune diagnose latest --prose --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
 """,
 )
 @click.argument("source", metavar="RUN|ATTRIBUTIONS")

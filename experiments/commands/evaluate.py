@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.choice import SuggestingChoice
-from experiments.commands.earlier_names import current_words
+from experiments.commands.earlier_names import current_side
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
@@ -49,13 +49,13 @@ Examples:
     "--prompts",
     required=True,
     metavar="PATH|RUN",
-    callback=current_words,
+    callback=current_side,
     help="Folder of NAME.txt prompts, a run (its champion), or `baseline` for the system's own.",
 )
 @click.option(
     "--against",
     metavar="PATH|RUN",
-    callback=current_words,
+    callback=current_side,
     help="Score these prompts too and report the difference with its interval, as for a second model.",
 )
 @setup_options
@@ -140,7 +140,7 @@ def evaluate(
     from tracing.systems.seeding import check_seeds
 
     earlier = read_answers(answers) if answers is not None and answers.exists() else {}
-    settings = config_from(config or _config_of(prompts, home), options)
+    settings = config_from(config or _config_of(prompts, home), options, typed=config is not None)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
@@ -67,7 +68,14 @@ docs/exporting.md has a table of the targets.
 @click.option(
     "--verify", is_flag=True, help="Load it in the real library and find the prompts in the requests that it sends."
 )
-@click.option("--model", metavar="NAME", help="Model the prompts will be used with.")
+@click.option(
+    "--target-model",
+    "model",
+    cls=RenamedOption,
+    earlier="--model",
+    metavar="NAME",
+    help="Model the prompts will be used with.",
+)
 @home_option
 def export(
     run: str,
@@ -132,7 +140,7 @@ Examples:
   memtune import-prompts mem0@2 --from mem0.yaml --setting tuned=instructions --out prompts/
   memtune import-prompts rag --from prompts.py --map answer=QA_TEMPLATE --out prompts/
   memtune import-prompts rag --from sqlite:///mlflow.db --out prompts/
-  memtune run experiment.yaml --prompts prompts/
+  memtune run experiment.yaml --start prompts/
 """,
 )
 @click.argument("system", metavar="SYSTEM")
@@ -185,4 +193,4 @@ def import_prompts(
     for name in imported.candidate:
         there = imported.names.get(name)
         say(f"{name}: {there}" if there is not None else f"{name}: memtune's own baseline prompt")
-    say(f"imported to {out}; start from them with: memtune run --prompts {out}")
+    say(f"imported to {out}; start from them with: memtune run --start {out}")

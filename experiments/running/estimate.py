@@ -141,7 +141,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
         passes["train"] += races
         passes["validation"] += races
         # A rerun costs what one of the recorded calls cost.
-        rerun_costs = _costs(system, searched, config.prompts.tuned)
+        rerun_costs = _costs(system, searched, config.prompts.tune)
         charges += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in rerun_costs]
     if len(names) > 1:
         passes["validation"] += 1  # what several found, together

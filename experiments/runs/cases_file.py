@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from experiments.runs.earlier_names import by_current_words
+from experiments.runs.earlier_names import by_current_side
 from experiments.runs.folder import CASES, CONFIG, RunFolder
 from experiments.runs.seen_cases import SeenCase
 from optimizer.evaluation.scores import SplitName
@@ -56,7 +56,7 @@ class RunCase(_Line):
     question_id: str
     question: str
     answers: tuple[str, ...]
-    replies: Annotated[dict[Side, CaseReply], BeforeValidator(by_current_words)]
+    replies: Annotated[dict[Side, CaseReply], BeforeValidator(by_current_side)]
 
     @property
     def key(self) -> tuple[str, str]:

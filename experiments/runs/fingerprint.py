@@ -13,6 +13,7 @@ from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
+from experiments.runs.earlier_names import by_current_keys
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.run_settings import lasting_params, without_secrets
 from optimizer.evaluation.memories import digest
@@ -65,7 +66,7 @@ def read_fingerprint(folder: RunFolder) -> dict[str, str]:
     """
     path = folder.path / FINGERPRINT
     try:
-        return _READER.validate_json(path.read_bytes())
+        return by_current_keys(_READER.validate_json(path.read_bytes()), prefix="config.")
     except (OSError, ValidationError):
         raise RunError(
             f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"

@@ -235,7 +235,7 @@ def test_an_export_that_is_no_improvement_says_so_and_so_does_its_manifest(
     capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path, result: LoopResult, told: str
 ) -> None:
     run_folder(home, result=result)
-    code, out, err = run(capsys, "export", "latest", "--to", "text", "--out", "tuned", "--model", "some-model")
+    code, out, err = run(capsys, "export", "latest", "--to", "text", "--out", "tuned", "--target-model", "some-model")
     assert code == 0
     assert any(line.startswith("warning: ") and told in line for line in err.splitlines())
     manifest = json.loads((tmp_path / "tuned" / "manifest.json").read_text())

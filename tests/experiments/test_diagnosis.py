@@ -255,7 +255,7 @@ def test_the_commands_work_together(
     assert "3× extract_facts, ExtractionError" in Path("d.md").read_text()
 
     trace = folder.path / "traces" / "key-one" / "one.jsonl"
-    model = ("--model", "m", "--base-url", scripted_server.base_url, *home)
+    model = ("--helper-model", "m", "--base-url", scripted_server.base_url, *home)
     scripted_server.script = lambda body: json.dumps(
         {"tool": "conclude", "answer": "It was never extracted.", "evidence": ["extract_facts"]}
     )

@@ -99,7 +99,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, mlflow_home: Path) -> Iterat
 
 
 OUT = f"out {ARGUMENT.replace('/', ' ')}"
-ASK = ("--model", f"m {ARGUMENT}", "--base-url", "URL")
+ASK = ("--helper-model", f"m {ARGUMENT}", "--base-url", "URL")
 EVERYTHING = [shown(one) for one in PAYLOADS]
 GIVEN = [shown(ARGUMENT)]
 

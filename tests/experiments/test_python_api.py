@@ -123,7 +123,7 @@ def test_a_run_of_an_object_is_not_gone_on_with_by_one_with_other_settings() -> 
         ({"system": 7}, "system"),
         ({"system": "nowhere:Memory"}, "nowhere"),
         ({"rounds": -1}, "rounds"),
-        ({"no_attribution": "yes"}, "no_attribution: must be True or False"),
+        ({"no_blame": "yes"}, "no_blame: must be True or False"),
     ],
 )
 def test_what_does_not_fit_is_an_error_that_names_it(given: dict[str, Any], told: str) -> None:
@@ -142,13 +142,13 @@ def test_a_model_that_is_named_is_not_reached_by_the_endpoint_and_key_of_the_con
 
 
 def test_a_setting_named_like_an_option_means_what_the_option_means(tmp_path: Path) -> None:
-    given = {"no_attribution": True, "no_local_objectives": True, "prompts": "mine", "executor": "ray", "rounds": 2}
+    given = {"no_blame": True, "no_local_objectives": True, "start": "mine", "executor": "ray", "rounds": 2}
     config = settings_from(tmp_path, models={}, settings=given)
-    assert (config.search.attribution, config.search.local_objectives) == (False, False)
+    assert (config.search.blame, config.search.local_objectives) == (False, False)
     assert (config.prompts.start, config.executor.kind, config.rounds) == (Path("mine"), "ray", 2)
-    sections = {"prompts": {"max_tokens": 9}, "executor": ExecutorSettings(kind="ray"), "no_attribution": False}
+    sections = {"prompts": {"max_tokens": 9}, "executor": ExecutorSettings(kind="ray"), "no_blame": False}
     config = settings_from(tmp_path, models={}, settings=sections)
-    assert (config.prompts.max_tokens, config.executor.kind, config.search.attribution) == (9, "ray", True)
+    assert (config.prompts.max_tokens, config.executor.kind, config.search.blame) == (9, "ray", True)
 
 
 def test_a_run_that_is_not_there_cannot_be_loaded() -> None:

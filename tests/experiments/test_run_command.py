@@ -108,7 +108,7 @@ def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
     ("option", "key", "measured", "blamed"),
     [
         ("--no-local-objectives", "local_objectives", False, True),
-        ("--no-attribution", "attribution", True, True),
+        ("--no-blame", "blame", True, True),
         ("--selector=uniform", "selector", True, True),
     ],
 )

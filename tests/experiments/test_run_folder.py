@@ -31,7 +31,7 @@ KEYS = {
         "system",
         "dataset",
         "model",
-        "baseline",
+        "seed",
         "metric",
         "attribution",
         "optimizer",

@@ -58,7 +58,7 @@ def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scrip
         return "unknown"
 
     scripted_server.script = reply
-    code, said = run("run", "run.yaml", "--prompts", "prompts", "--out", "tuned")
+    code, said = run("run", "run.yaml", "--start", "prompts", "--out", "tuned")
     assert code == 0, said
     sent = [text for text in asked if "Now {answer}: " in text]
     assert sent
@@ -78,9 +78,9 @@ def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scrip
 
 
 def test_a_resumed_run_takes_no_other_baseline(run: Run) -> None:
-    code, said = run("run", "--resume", "latest", "--prompts", "prompts")
+    code, said = run("run", "--resume", "latest", "--start", "prompts")
     assert code == 2
-    assert "--resume continues with the prompts that the run began with; leave out --prompts" in said
+    assert "--resume continues with the prompts that the run began with; leave out --start" in said
 
 
 @pytest.mark.parametrize(

@@ -165,11 +165,11 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS_FIRST)
 def test_each_leaves_alone_the_prompts_that_may_not_be_rewritten(run: Run, name: str) -> None:
-    result = run(name, Author("answer", curable=False), tuned=("extract",))
+    result = run(name, Author("answer", curable=False), tune=("extract",))
     assert {each.prompt for record in result.rounds for each in record.attempts} <= {"extract"}
     assert {edited for record in result.rounds for edited in record.edited} <= {"extract"}
     assert result.champion_candidate | {"extract": ""} == BASELINE | {"extract": ""}
-    cured = run(name, curable(name), tuned=("answer",), rounds=6)
+    cured = run(name, curable(name), tune=("answer",), rounds=6)
     assert {name: text for name, text in cured.champion_candidate.items() if text != BASELINE[name]}.keys() == {
         "answer"
     }
@@ -327,7 +327,7 @@ def test_an_optimizer_that_fails_or_returns_rubbish_is_named_in_one_line(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "theirs", raising=False)
     with pytest.raises(RunError) as caught:
-        run("theirs:search", Author("answer"), tuned=("extract", "answer"))
+        run("theirs:search", Author("answer"), tune=("extract", "answer"))
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 

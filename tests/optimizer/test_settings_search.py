@@ -337,7 +337,7 @@ def test_settings_are_tuned_alone_where_no_prompt_may_be_rewritten(
     search: Search, scripted_server: ScriptedServer, *, local_objectives: bool
 ) -> None:
     scripted_server.embed = far(*EVERY)
-    result = search(Chatty(), {"top_k": [2, 9]}, tuned=(), local_objectives=local_objectives)
+    result = search(Chatty(), {"top_k": [2, 9]}, tune=(), local_objectives=local_objectives)
     (record,) = result.rounds
     assert (record.accepted, record.attempts, record.edited) == (True, (), ())
     assert record.blame

@@ -22,17 +22,17 @@ class Contender:
     Attributes:
         name: as it is shown and given on the command line.
         optimizer: that searches; None for the baseline prompts as they are.
-        attribution, local_objectives: as in the settings of a search.
+        blame, local_objectives: as in the settings of a search.
     """
 
     name: str
     optimizer: str | None
-    attribution: bool = True
+    blame: bool = True
     local_objectives: bool = True
 
     def configured(self, config: RunConfig, *, seed: int, calls: int, rounds: int, tracking: Tracking) -> RunConfig:
         """The settings of its run: those of all contenders, but for how it searches."""
-        search = {"attribution": self.attribution, "local_objectives": self.local_objectives, "calls": calls}
+        search = {"blame": self.blame, "local_objectives": self.local_objectives, "calls": calls}
         return config.model_copy(
             update={
                 "optimizer": self.optimizer or CLOSED_LOOP,
@@ -54,7 +54,7 @@ _BUILT_IN = {
         Contender("gepa", "gepa"),
         Contender("miprov2", "miprov2"),
         Contender(OURS, OURS),
-        Contender("no-attribution", OURS, attribution=False),
+        Contender("no-blame", OURS, blame=False),
         Contender("no-local-objectives", OURS, local_objectives=False),
     )
 }

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
-from experiments.runs.earlier_names import current_word
+from experiments.runs.earlier_names import current_contender
 from optimizer.evaluation.scores import Interval
 
 Conclusion = Literal["better", "worse", "inconclusive"]
-ContenderName = Annotated[str, AfterValidator(current_word)]
+ContenderName = Annotated[str, AfterValidator(current_contender)]
 
 
 class _Figures(BaseModel):

@@ -24,7 +24,7 @@ from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config import BudgetSettings, RunConfig, Tracking
-from experiments.runs.earlier_names import first_folder
+from experiments.runs.earlier_names import by_current_keys, first_folder
 from experiments.runs.fingerprint import differing
 from experiments.runs.folder import BASELINE, LOCK, RunFolder
 from experiments.runs.lock import HeldError, locked
@@ -233,7 +233,7 @@ def _check_settings(plan: Plan, folder: Path) -> None:
         RunFolder(folder).write(SETTINGS, json.dumps(now, indent=2) + "\n")
         return
     try:
-        before = _READER.validate_json(file.read_bytes())
+        before = by_current_keys(_READER.validate_json(file.read_bytes()))
     except ValidationError:
         raise RunError(f"{file}: is damaged; name another --folder") from None
     if different := differing(before, now):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.earlier_names import current_words
+from experiments.commands.earlier_names import current_contenders
 from experiments.commands.options import config_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output, write_output_whole
 from experiments.display.terminal import say
@@ -40,9 +40,9 @@ Examples:
     "--optimizer",
     "names",
     multiple=True,
-    callback=current_words,
+    callback=current_contenders,
     metavar="NAME",
-    help="What to compare, repeatable: baseline, random, reference, gepa, miprov2, local-search, no-attribution, "
+    help="What to compare, repeatable: baseline, random, reference, gepa, miprov2, local-search, no-blame, "
     "no-local-objectives [default: these eight], another optimizer, or your own as module:Object. The baseline is "
     "always compared.",
 )
