@@ -31,9 +31,9 @@ def current_contender(name: str) -> str:
     return CONTENDERS.get(name, name)
 
 
-def first_folder(parent: Path, name: str) -> Path:
+def first_folder(folder_of: Callable[[str], Path], name: str) -> Path:
     """The folder of a side or a contender: by its name now, or by an earlier one if only that is there."""
-    folders = [parent / name, *(parent / earlier for earlier, current in CONTENDERS.items() if current == name)]
+    folders = [folder_of(name), *(folder_of(earlier) for earlier, current in CONTENDERS.items() if current == name)]
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 

@@ -206,7 +206,7 @@ class RunFolder:
 
     def prompts_folder(self, which: str) -> Path:
         """Where the prompts `baseline` or `champion` are."""
-        return first_folder(self.path / PROMPTS, which)
+        return first_folder((self.path / PROMPTS).joinpath, which)
 
 
 def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str, str]:

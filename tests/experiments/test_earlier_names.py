@@ -15,9 +15,11 @@ from experiments.bench.recorded_answers import read_answers
 from experiments.command import main
 from experiments.runs.cases_file import read_cases
 from experiments.runs.config_file import load_config
+from experiments.runs.earlier_names import first_folder
 from experiments.runs.fingerprint import read_fingerprint
 from experiments.runs.folder import BASELINE, RunFolder
 from experiments.runs.run_settings import lasting_params
+from optimizer.evaluation.file_names import file_name
 from tracing.errors import ConfigError
 
 UNREACHED = ("--base-url", "http://127.0.0.1:9/v1")
@@ -113,3 +115,14 @@ def test_answers_and_figures_of_an_earlier_commit_are_read(tmp_path: Path) -> No
     read = [ContenderFigures.model_validate({"contender": name, **figures}) for name in ("seed", "no-attribution")]
     assert [figure.contender for figure in read] == ["baseline", "no-blame"]
     assert "against_baseline" in read[0].model_dump()
+
+
+def test_a_comparison_goes_on_in_the_folders_of_an_earlier_commit(tmp_path: Path) -> None:
+    def folder_of(contender: str) -> Path:
+        return tmp_path / file_name(contender)
+
+    folder_of("seed").mkdir()
+    assert first_folder(folder_of, "baseline") == folder_of("seed")
+    assert first_folder(folder_of, "no-blame") == folder_of("no-blame")
+    folder_of("baseline").mkdir()
+    assert first_folder(folder_of, "baseline") == folder_of("baseline")

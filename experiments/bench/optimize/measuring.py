@@ -196,7 +196,8 @@ def _figures(plan: Plan, finished_runs: Mapping[_Run, ContenderRun]) -> Optimize
 
 
 def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPlace:
-    return RunPlace(first_folder(folder / file_name(system), file_name(contender.name)) / f"seed-{seed}")
+    own = first_folder(lambda name: folder / file_name(system) / file_name(name), contender.name)
+    return RunPlace(own / f"seed-{seed}")
 
 
 def _configured(plan: Plan, folder: Path, system: str, contender: Contender, seed: int) -> RunConfig:
