@@ -19,6 +19,7 @@ LONGEST = 7500
 """In characters: MLflow keeps 8,000 of a tag, and a stored one may have some of them replaced by longer marks."""
 
 _CONTEXT_LINES = 2
+_GAP = "…"
 
 
 def describe(summary: Summary, baseline: Candidate, champion: Candidate) -> str:
@@ -93,7 +94,7 @@ def _diff_block(name: str, before: str, after: str, room: int) -> str:
         if room_left < 0:
             break
         shown_lines.append(line)
-    if not shown_lines:
+    if set(shown_lines) <= {_GAP}:  # a gap alone shows nothing
         return _pointer(name)
     block = "\n".join([f"{fence}diff", *shown_lines, fence])
     rest = (
@@ -112,4 +113,4 @@ def _diff(before: str, after: str) -> Iterator[str]:
     changes = difflib.unified_diff(before.splitlines(), after.splitlines(), n=_CONTEXT_LINES, lineterm="")
     for number, line in enumerate(changes):
         if number >= 2:  # the first two name files
-            yield "…" if line.startswith("@@") else line
+            yield _GAP if line.startswith("@@") else line
