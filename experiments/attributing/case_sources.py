@@ -226,7 +226,7 @@ def sources_of(
     Args:
         names: as given on the command line.
         home: where runs are kept.
-        traces_of: for a run, the traces of `seed`, `champion` or `all` candidates.
+        traces_of: for a run, the traces of `baseline`, `champion` or `all` candidates.
         data: conversations with the questions that were asked, for traces outside of a run.
         complaint: about one answer in the one named trace; only this answer is attributed.
         complaints: a log of answers that users called wrong; only these are attributed.
@@ -291,10 +291,10 @@ def trace_source(path: Path) -> Source:
 
 
 def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
-    """The traces of a run's candidate, `seed` or `champion`, or of `all` it tried."""
+    """The traces of a run's candidate, `baseline` or `champion`, or of `all` it tried."""
     paths = run_traces(folder, prompts)
     if not paths:
-        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of seed or all")
+        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of baseline or all")
     judging = _judging_of(folder)
     return [Source(path, judging) for path in paths]
 

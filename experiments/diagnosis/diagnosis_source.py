@@ -37,7 +37,7 @@ def diagnosis_of(
     """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
 
     The source is an attributions file, or a run by its id, `latest` (finished) or folder; of a run, `prompts` says
-    whose failures: those of `seed`, `champion` or `all` candidates.
+    whose failures: those of `baseline`, `champion` or `all` candidates.
 
     Raises:
         DataError, RunError: the source cannot be read.
@@ -92,7 +92,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
 
 
 def pages_of(facts: Diagnosis, folder: Path, place: Path) -> dict[str, str]:
-    """The address of each case's trace page for a page in the folder `place`; a run has pages of seed and champion."""
+    """The address of each case's trace page for a page in `place`; a run has those of baseline and champion."""
     files = {case.id: page_of(folder / case.line.trace) for case in facts.cases}
     return {
         case.id: f"{address_from(place, files[case.id])}{question_anchor(case.line.question_id)}"
@@ -123,6 +123,6 @@ def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str
             else f"The run was judged by {config.metric}, but has not kept its verdicts; words decide ({METRICS[0]})."
         )
     tuned = summary is not None and summary.settings
-    if prompts == "champion" and not tuned and folder.prompts("seed") == folder.prompts("champion"):
-        notes.append("The champion is the seed: no rewrite passed the gate.")
+    if prompts == "champion" and not tuned and folder.prompts("baseline") == folder.prompts("champion"):
+        notes.append("The champion is the baseline: no rewrite passed the gate.")
     return title, f"{folder.id} · model {config.models.task.model} · seed {config.seed}", notes

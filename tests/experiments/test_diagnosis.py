@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 @pytest.fixture
 def facts(folder: RunFolder) -> Diagnosis:
     return diagnosis_of(
-        str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda where, done, found: None
+        str(folder.path), folder.path, prompts="baseline", ladder=None, progress=lambda where, done, found: None
     )[0]
 
 
@@ -165,21 +165,23 @@ def test_without_failures_or_traces_there_is_still_a_page() -> None:
 def test_a_run_that_got_nothing_right_has_everything_to_gain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = traced_run(tmp_path / "home", questions=2)
-    all_wrong, _ = diagnosis_of(str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda *_: None)
+    all_wrong, _ = diagnosis_of(
+        str(folder.path), folder.path, prompts="baseline", ladder=None, progress=lambda *_: None
+    )
     assert (all_wrong.counts.judged, all_wrong.counts.failures) == (6, 6)
     assert sum(loss.loss or 0 for loss in all_wrong.operations) == pytest.approx(1.0)
     assert sum(prompt.loss for prompt in all_wrong.prompts) == pytest.approx(1.0)
     assert all(action.gain for action in all_wrong.actions)
 
 
-def test_a_champion_is_called_the_seed_only_where_its_settings_are_the_seeds_too(folder: RunFolder) -> None:
+def test_a_champion_is_called_the_baseline_only_where_its_settings_are_the_baselines_too(folder: RunFolder) -> None:
     told = []
     for changed in ({}, {"top_k": SettingChange(4, 8)}):
         folder.write_summary(summary(replace(loop_result(), settings=changed)))
         found, _ = diagnosis_of(
             str(folder.path), folder.path, prompts="champion", ladder=None, progress=lambda *_: None
         )
-        told.append(any(note.startswith("The champion is the seed") for note in found.notes))
+        told.append(any(note.startswith("The champion is the baseline") for note in found.notes))
     assert told == [True, False]
 
 
@@ -255,7 +257,7 @@ def test_the_commands_work_together(
     assert "3× extract_facts, ExtractionError" in Path("d.md").read_text()
 
     trace = folder.path / "traces" / "key-one" / "one.jsonl"
-    model = ("--model", "m", "--base-url", scripted_server.base_url, *home)
+    model = ("--helper-model", "m", "--base-url", scripted_server.base_url, *home)
     scripted_server.script = lambda body: json.dumps(
         {"tool": "conclude", "answer": "It was never extracted.", "evidence": ["extract_facts"]}
     )

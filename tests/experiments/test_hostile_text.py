@@ -98,7 +98,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, mlflow_home: Path) -> Iterat
 
 
 OUT = f"out {ARGUMENT.replace('/', ' ')}"
-ASK = ("--model", f"m {ARGUMENT}", "--base-url", "URL")
+ASK = ("--helper-model", f"m {ARGUMENT}", "--base-url", "URL")
 EVERYTHING = [shown(one) for one in PAYLOADS]
 GIVEN = [shown(ARGUMENT)]
 
@@ -113,9 +113,9 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("run", "config.yaml", "--rewrites", ARGUMENT), GIVEN),
     ],
     "eval": [
-        (("eval", "config.yaml", "--prompts", "seed"), []),
+        (("eval", "config.yaml", "--prompts", "baseline"), []),
         (("eval", "config.yaml", "--prompts", ARGUMENT), GIVEN),
-        (("eval", "config.yaml", "--prompts", "seed", "--against", ARGUMENT), GIVEN),
+        (("eval", "config.yaml", "--prompts", "baseline", "--against", ARGUMENT), GIVEN),
     ],
     "runs": [(("runs",), EVERYTHING)],
     "compare": [

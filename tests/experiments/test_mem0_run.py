@@ -44,7 +44,7 @@ def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(
     said = memtune("export", "run", "--to", "mem0@1.0", "--out", "tuned", "--verify")
     assert "verified: custom_fact_extraction_prompt" in said
     assert "verified: custom_update_memory_prompt" in said
-    assert "warning: These are the seed prompts" in said
+    assert "warning: These are the baseline prompts" in said
     assert set(json.loads(Path("tuned/mem0.json").read_text())) == {
         "custom_fact_extraction_prompt",
         "custom_update_memory_prompt",

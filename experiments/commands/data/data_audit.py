@@ -131,7 +131,7 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
         rungs = climb(
             evaluator,
             conversations,
-            progress=partial(view.progress, "seed pipeline"),
+            progress=partial(view.progress, "baseline pipeline"),
         )
     if out is not None:
         write_output(out, ladder_json(rungs), "--json")

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracing.llm.forwarding.forwarded_calls import error_read
-
 from experiments.systems.libraries import Library
 from experiments.systems.worker.environment import Environment
 from tracing.errors import ConfigError, ContractError, MemtuneError
+from tracing.llm.forwarding.forwarded_calls import error_read
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.recording.redaction import excerpt
 
