@@ -13,6 +13,7 @@ They need no network and no model, and import no test framework.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, cast, get_args
 
 from attribution.attributor import AttributorFactory, checked_attribution
@@ -26,7 +27,7 @@ from attribution.text.content import Vocabulary
 from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import settled
 from tracing.systems.suite.notebook import Notebook, notebook_conversations
 
@@ -162,16 +163,8 @@ class MetricConformance(Conformance):
     """
 
     REPLIES = (
-        "Zibbel",
-        "zibbel.",
-        "It is Zibbel.",
-        "no idea",
-        "unknown",
-        "",
-        "  ",
-        "齐贝尔",
-        "{x} \x1b[0m",
-        "word " * 500,
+        *("Zibbel", "zibbel.", "It is Zibbel.", "no idea", "unknown", "齐贝尔"),
+        *("", "  ", "{x} \x1b[0m", "word " * 500),
     )
     ANSWERS = (("Zibbel",), ("Zibbel", "the parrot Zibbel"), ("unknown",), ("齐贝尔",), ("3.5",))
 
@@ -182,19 +175,17 @@ class MetricConformance(Conformance):
     def test_every_reply_has_a_score_from_0_to_1(self) -> None:
         """Empty and odd replies too: models write them."""
         metric = self.metric()
-        for reply in self.REPLIES:
-            for answers in self.ANSWERS:
-                try:
-                    measured_by(metric, "metric", reply, answers)
-                except MemtuneError as error:
-                    raise AssertionError(str(error)) from None
+        for reply, answers in product(self.REPLIES, self.ANSWERS):
+            try:
+                measured_by(metric, "metric", reply, answers)
+            except MemtuneError as error:
+                raise AssertionError(str(error)) from None
 
     def test_the_same_reply_has_the_same_score(self) -> None:
         """Reports judge traces again."""
         metric = self.metric()
-        for reply in self.REPLIES:
-            for answers in self.ANSWERS:
-                require(metric(reply, answers) == metric(reply, answers), f"{reply!r} was scored in two ways")
+        for reply, answers in product(self.REPLIES, self.ANSWERS):
+            require(metric(reply, answers) == metric(reply, answers), f"{reply!r} was scored in two ways")
 
     def test_an_accepted_answer_is_right_and_an_empty_reply_wrong(self) -> None:
         """Otherwise nothing could be improved."""

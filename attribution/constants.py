@@ -2,10 +2,9 @@
 
 "Sensitivity" is what survival gets right on the 81 labelled cases of conv-26, by error type, if the number is a fifth
 smaller or greater and all else stays. It was measured before wrong gold answers were looked for, when as it is gave
-0.840. Where neither changes it, those cases do not tell which number is right. Not here: how much each kind of verdict
-is trusted (`survival.verdicts.strength`), what speaks against a gold answer (`gold_answers`), how evidence is ranked
-(`evidence_index`), what was fitted to labelled cases (`survival.calibration`), limits on what is shown, and the
-budgets of the methods that ask a model.
+0.840. Where neither changes that, it is "insensitive": those cases do not tell which number is right. Not here: what
+speaks against a gold answer (`gold_answers`), how evidence is ranked (`evidence_index`), what was fitted to labelled
+cases (`fitted.toml`), limits on what is shown, and the budgets of the methods that ask a model.
 """
 
 from __future__ import annotations
@@ -50,34 +49,22 @@ SHORTEST_ABBREVIATION = 3
 """Letters of a name that abbreviates another by being its beginning. A choice: Mel is Melanie, Al may be many."""
 
 WITHOUT_A_NUMBER = 0.4
-"""Most of an answer that a text can hold that lacks a number of it. A choice below STATED.
-
-Sensitivity: 0.840 and 0.840.
-"""
+"""Most of an answer that a text can hold that lacks a number of it. A choice below STATED, insensitive."""
 
 FEW_THINGS = 6
-"""Greatest number of things asked for that a text may give by naming them. A choice. Sensitivity: 0.840 and 0.840."""
+"""Greatest number of things asked for that a text may give by naming them. A choice, insensitive."""
 
 TWO_DIGIT_YEARS = 70
 """Years of two digits from here on are of the last century. POSIX has 69 (`strptime`, %y)."""
 
 SAME_TIME = 0.34
-"""Part of the longer of two spans of time that they must share to mean the same. A choice.
-
-Sensitivity: 0.840 and 0.840.
-"""
+"""Part of the longer of two spans of time that they must share to mean the same. A choice, insensitive."""
 
 VAGUER, VAGUER_DAYS = 1.5, 2
-"""How much longer a span may be than the one wanted, times and days, to be as good an answer. A choice.
-
-Sensitivity: 0.840 and 0.840.
-"""
+"""How much longer a span may be than the one wanted, times and days, to be as good an answer. A choice, insensitive."""
 
 MOST_OF_AN_UTTERANCE = 0.6
-"""Part of a turn's content words that a line must hold to repeat the turn. A choice, the same as STATED.
-
-Sensitivity: 0.840 and 0.840.
-"""
+"""Part of a turn's content words that a line must hold to repeat the turn. A choice, as STATED, insensitive."""
 
 BEGINNING_CHARACTERS = 12
 """Characters of a turn by which its place in a line is found, to read the speaker before it. A choice."""
@@ -91,7 +78,7 @@ Sensitivity: 0.840 and 0.852.
 """
 
 IMPLIED = 0.4
-"""The same of the words of a turn from which an answer is to be concluded. A choice. Sensitivity: 0.840 and 0.840."""
+"""The same of the words of a turn from which an answer is to be concluded. A choice, insensitive."""
 
 PARTLY_STATED = 0.3
 """Least part of an answer that a turn must state for that part to be followed. A choice.
@@ -100,16 +87,10 @@ Sensitivity: 0.840 and 0.864.
 """
 
 ON_TOPIC = 0.5
-"""Least part of the question's subject in a turn that states the answer but is not annotated as evidence. A choice.
-
-Sensitivity: 0.840 and 0.840.
-"""
+"""Least part of the question's subject in turns that state the answer but are not annotated. A choice, insensitive."""
 
 IMPLIED_WORDS = 6
-"""Words that stand for what a turn says where an answer is concluded from it. A choice.
-
-Sensitivity: 0.840 and 0.840.
-"""
+"""Words that stand for what a turn says where an answer is concluded from it. A choice, insensitive."""
 
 ITEM_WORDS = 3
 """Most words of an item of a list; what is longer is a clause. A choice. Sensitivity: 0.827 and 0.840."""
@@ -126,7 +107,7 @@ Sensitivity: 0.827 and 0.827.
 """
 
 CLEARLY_ABOUT = 0.5
-"""The same for a text that leaves out the person. A choice. Sensitivity: 0.840 and 0.840."""
+"""The same for a text that leaves out the person. A choice, insensitive."""
 
 PHRASE_WORDS = 3
 """Content words of a value that is hardly used for two things. A choice. Sensitivity: 0.827 and 0.827."""
@@ -138,16 +119,13 @@ PLAIN_WORDS = 5
 """
 
 LEFT_OF_A_DENIED_ANSWER = 0.3
-"""What a text carries of an answer that it denies. A choice: below every threshold, but not nothing.
-
-Sensitivity: 0.840 and 0.840.
-"""
+"""What a text carries of an answer that it denies. A choice: below every threshold, but not nothing, insensitive."""
 
 MOST_OF_A_TURN = 0.5
-"""Part of a turn's content in a stored chunk that was cut from it. A choice. Sensitivity: 0.840 and 0.840."""
+"""Part of a turn's content in a stored chunk that was cut from it. A choice, insensitive."""
 
 SAME_MATTER = 0.5
-"""Part of the question's subject in texts that are taken together. A choice. Sensitivity: 0.840 and 0.840."""
+"""Part of the question's subject in texts that are taken together. A choice, insensitive."""
 
 SAME_FACT = 0.6
 """Least part of an annotated fact's content, by weight, that a text must hold to state it. A choice, as STATED."""
@@ -173,13 +151,17 @@ Chosen once the held-out replies had shown that `MISJUDGED` alone lets a model t
 # --- Verdicts ---------------------------------------------------------------------------------------------------------
 
 SAME_REQUEST = 0.5
-"""Part of an update's content in what it was asked to write. A choice. Sensitivity: 0.840 and 0.840."""
+"""Part of an update's content in what it was asked to write. A choice, insensitive."""
 
 SAME_SUBJECT = 0.5
-"""Part of the question's subject in a fact that garbles the answer. A choice. Sensitivity: 0.840 and 0.840."""
+"""Part of the question's subject in a fact that garbles the answer. A choice, insensitive."""
 
 PART_OF_IT = 0.5
-"""Part of an answer in what was extracted, where the rest was lost. A choice. Sensitivity: 0.840 and 0.840."""
+"""Part of an answer in what was extracted, where the rest was lost. A choice, insensitive."""
+
+FAILED, FORMAT, NEVER_EXTRACTED, GARBLED, LOST = 0.95, 0.95, 0.9, 0.6, 0.9
+NOT_UPDATED, NOT_DELETED, NOT_RETRIEVED, IGNORED, INVENTED = 0.75, 0.85, 0.9, 0.85, 0.8
+"""How much each kind of verdict is trusted, before the individual case is considered."""
 
 MADE_UP = 0.4
 """Part of what a reply asserts below which its whole context says nothing of it. A choice."""

@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from attribution.text.content import words_of
 from attribution.text.dates import days_of, spans_of
@@ -22,7 +22,6 @@ from attribution.text.phrases import without_courtesies
 
 if TYPE_CHECKING:
     from attribution.cases import Case
-    from attribution.labelled_cases import Suite
     from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation
 
@@ -47,9 +46,7 @@ _MEANING = 0.5
 class EvidenceIndex:
     """The turns of one conversation, indexed once, to be searched for many cases.
 
-    Args:
-        conversation: whose turns are ranked.
-        embedding: the model for rankings by embeddings; its calls are made on the first such search.
+    The calls of the model for rankings by embeddings are made on the first such search.
     """
 
     def __init__(self, conversation: Conversation, embedding: EmbeddingModel | None = None) -> None:
@@ -165,31 +162,3 @@ def query_text(case: Case, query: Query) -> str:
         return question_text
     gold = " ".join(case.question.answers) if query == "gold" else ""
     return f"{question_text} {gold.strip() or case.reply}"
-
-
-def recall(ranked: Sequence[str], annotated: Sequence[str]) -> float:
-    """The part of the annotated evidence that was found."""
-    return len(set(ranked) & set(annotated)) / len(set(annotated))
-
-
-def recall_at(
-    suite: Suite,
-    tops: Sequence[int] = (1, 3, 5, 8),
-    ranking: Ranking = "words",
-    embedding: EmbeddingModel | None = None,
-) -> dict[Query, dict[int, float]]:
-    """Mean recall of the annotated evidence by query and number of turns, over the suite's cases that have any."""
-    annotated = [labelled for labelled in suite.cases if labelled.case.question.evidence]
-    indexes: dict[int, EvidenceIndex] = {}
-    table: dict[Query, dict[int, float]] = {}
-    for query in get_args(Query):
-        totals = dict.fromkeys(tops, 0.0)
-        for labelled in annotated:
-            key = id(labelled.recording)
-            if key not in indexes:
-                indexes[key] = EvidenceIndex(labelled.recording.conversation, embedding)
-            ranked = indexes[key].search(labelled.case, max(tops), query=query, ranking=ranking)
-            for top in tops:
-                totals[top] += recall(ranked[:top], labelled.case.question.evidence)
-        table[query] = {top: total / len(annotated) for top, total in totals.items()} if annotated else {}
-    return table

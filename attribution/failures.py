@@ -41,10 +41,7 @@ def _untold(problem: str) -> None:
 
 
 def failed_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
-    """The cases that a graph's own judge called wrong: judge operations whose score is below the pass mark.
-
-    Evidence is the key `evidence` of the query's metadata, a list of message names; what is not is told.
-    """
+    """The cases that a graph's own judge called wrong. Evidence in a query's metadata that names no message is told."""
     return [case for case in judged_cases(recording, tell) if not case.passed]
 
 
@@ -61,19 +58,15 @@ def judged_cases(recording: Recording, tell: Tell = _untold) -> list[Case]:
         if query is None or prediction is None or gold is None:
             continue
         about = f"query {query.name}: evidence"
-        evidence = _evidence(
-            metadata_of(query).get("evidence"), about, recording, tell if score < PASS_SCORE else _untold
-        )
+        teller = tell if score < PASS_SCORE else _untold
+        evidence = _evidence(metadata_of(query).get("evidence"), about, recording, teller)
         case = _case(recording, query.name, query, _answers(gold.value), evidence, prediction)
         cases.append(case if score < PASS_SCORE else replace(case, judgement=replace(case.judgement, score=score)))
     return cases
 
 
 def case_of(annotation: Mapping[str, Any], recording: Recording, tell: Tell = _untold) -> Case | None:
-    """The failed case that a MemTraceBench annotation describes; None if the graph has no such reply.
-
-    What its `source_evidence_ids` say and is no message of the graph is told.
-    """
+    """The failed case that a MemTraceBench annotation describes; None if the graph has no such reply."""
     variables = recording.graph.variables
     prediction = variables.get(str(annotation.get("prediction_id")))
     query = variables.get(str(annotation.get("query_id")))
@@ -103,7 +96,7 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
     Raises:
         TraceError: the graph has no such answer, or several; lists what it has, or says how to record one.
     """
-    recorded_replies = _replies_to(recording.graph, question)
+    recorded_replies = [pair for pair in answers_in(recording.graph) if _asks(pair[0], question)]
     candidates = {
         _plain(text_of(prediction.value)): (query, prediction)
         for query, prediction in recorded_replies
@@ -119,28 +112,18 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
             repr(text_of(variable.value)) for variable in recording.graph.find_variables(kind="query")
         )
         questions = "; ".join(list(recorded_questions)[:_MOST_SHOWN])
+        count = f"{len(candidates)} answers" if candidates else "no answer"
+        recorded = f"it was answered with: {replies}" if replies else f"questions in it are: {questions or 'none'}"
         raise TraceError(
-            f"conversation {recording.conversation.id}: "
-            + (f"{len(candidates)} answers" if candidates else "no answer")
-            + f" to {question!r} in the trace; give question and reply as they were recorded; "
-            + (
-                f"it was answered with: {replies}"
-                if recorded_replies
-                else f"questions in it are: {questions or 'none'}"
-            )
+            f"conversation {recording.conversation.id}: {count} to {question!r} in the trace; give question and reply "
+            f"as they were recorded; {recorded}"
         )
     ((query, prediction),) = candidates.values()
-    known_question = next(
-        (
-            annotated_question
-            for annotated_question in recording.conversation.questions
-            if _plain(annotated_question.question) == _plain(question)
-        ),
-        None,
-    )
-    if known_question is None:
+    annotated_questions = recording.conversation.questions
+    same = [annotated for annotated in annotated_questions if _plain(annotated.question) == _plain(question)]
+    if not same:
         return _case(recording, query.name, query, tuple(right) or (NOT_KNOWN,), (), prediction)
-    annotated = known_question.model_copy(update={"answers": tuple(right)}) if right else known_question
+    annotated = same[0].model_copy(update={"answers": tuple(right)}) if right else same[0]
     reply_text = text_of(prediction.value)
     judgement = replace(judge_reply(annotated, reply_text), score=0.0)
     return Case(recording.conversation.id, annotated, reply_text, judgement, prediction.id)
@@ -158,12 +141,7 @@ def answers_in(graph: ExecutionGraph) -> list[tuple[Variable, Variable]]:
 
 
 def answer_missing(graph: ExecutionGraph, question: str = "") -> str | None:
-    """What a graph lacks to have the answer to a question, and how to record it; None if other questions have answers.
-
-    Args:
-        graph: to look in.
-        question: as it was asked; empty for any.
-    """
+    """What a graph lacks to have the answer to a question, or to any, and how to record it; None if it has others."""
     queries = [query for query in graph.find_variables(kind="query") if not question or _asks(query, question)]
     if answers_in(graph) and not (question and queries):
         return None
@@ -188,11 +166,6 @@ def same_text(first: str, second: str) -> bool:
     return plain[0] == plain[1] or _NOTHING.issuperset(plain)
 
 
-def _replies_to(graph: ExecutionGraph, question: str) -> list[tuple[Variable, Variable]]:
-    """The replies to a question, each with its query."""
-    return [pair for pair in answers_in(graph) if _asks(pair[0], question)]
-
-
 def _plain(text: str) -> str:
     # What is copied by hand loses or gains the sign at its end.
     bare = text.strip(_QUOTES + _ENDS)
@@ -208,12 +181,7 @@ def _case(
     prediction: Variable,
 ) -> Case:
     text = query if isinstance(query, str) else text_of(query.value)
-    question = Question(
-        id=name,
-        question=text,
-        answers=tuple(answers) or (NOT_KNOWN,),
-        evidence=tuple(evidence),
-    )
+    question = Question(id=name, question=text, answers=tuple(answers) or (NOT_KNOWN,), evidence=tuple(evidence))
     reply = text_of(prediction.value)
     # The reply was already judged wrong; how near it comes is still worth knowing.
     judgement = replace(judge_reply(question, reply), score=0.0)

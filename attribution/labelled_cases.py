@@ -37,14 +37,7 @@ class LabelledCase:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Labelled cases.
-
-    Attributes:
-        name: of the suite.
-        cases: in the order of their files and labels.
-        skipped: labels that could not be read, one line each.
-        doubts: labels that were read, but not all of what they say, one line each.
-    """
+    """Labelled cases in the order of their files; and labels that were not read, or not wholly, one line each."""
 
     name: str
     cases: tuple[LabelledCase, ...]

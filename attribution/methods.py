@@ -3,60 +3,108 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
-from attribution.survival.matching.matcher import MatcherFactory
-from attribution.survival.survival_method import Survival
+from attribution.cases import Attribution, Case
+from attribution.explanations import Explained, explained
+from tracing.errors import OutOfTimeError
 
 if TYPE_CHECKING:
     from attribution.agent.agent_method import Agent
-    from attribution.agent.triage import Triage
+    from attribution.attributor import Attributor
     from attribution.recordings import Recording
+    from attribution.survival.matching.matcher import Matcher, MatcherFactory
+    from attribution.survival.survival_method import Survival
     from tracing.llm.access import ModelAccess
+
+UNSURE = 0.8
+"""Below it are about a tenth of survival's verdicts, sources of `python -m benchmarks calibration` counting alike."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Survival:
-    """Information survival; by words, no model is asked."""
+class Triage:
+    """An `Attributor` that asks `first`, and `second` if `first` abstains or its confidence is below `unsure`.
 
+    If both name something, the more confident one wins and the other is kept as an alternative.
+    """
+
+    first: Attributor
+    second: Attributor
+    unsure: float = UNSURE
+
+    def attribute(self, case: Case) -> Attribution:
+        """Whose fault the case is. If `second` runs out of time, what `first` says is kept, unless that abstains."""
+        return self.explain(case).attribution
+
+    def explain(self, case: Case) -> Explained:
+        """As `attribute`, with the steps of both."""
+        first = explained(self.first, case)
+        cheap = first.attribution
+        if case.passed or (cheap.main is not None and cheap.main.confidence >= self.unsure):
+            return first
+        try:
+            second = explained(self.second, case)
+        except OutOfTimeError:
+            if cheap.main is None:
+                raise
+            return first
+        return Explained(better(cheap, second.attribution), (*first.steps, *second.steps))
+
+
+def better(cheap: Attribution, costly: Attribution) -> Attribution:
+    """The more confident of two verdicts on a case, with the other as an alternative; an abstention does not count."""
+    if costly.main is None:
+        return cheap if cheap.main is not None else costly
+    if cheap.main is None:
+        return costly
+    surer, other = (costly, cheap) if costly.main.confidence > cheap.main.confidence else (cheap, costly)
+    return replace(surer, alternatives=(*other.decisive, *surer.alternatives))
+
+
+@dataclass(frozen=True)
+class _WithModel:
+    seconds: float | None = None
+
+    def within(self, seconds: float) -> Self:
+        return replace(self, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class _WithMatcher:
     matcher: MatcherFactory | None = None
 
-    def matching(self, matcher: MatcherFactory) -> _Survival:
-        return _Survival(matcher)
+    def matching(self, matcher: MatcherFactory) -> Self:
+        return replace(self, matcher=matcher)
+
+    def _matcher_of(self, recording: Recording, access: ModelAccess | None) -> Matcher | None:
+        return None if self.matcher is None else self.matcher(recording.conversation, cast("ModelAccess", access))
+
+
+@dataclass(frozen=True)
+class _Survival(_WithMatcher):
+    """Information survival; by words, no model is asked."""
 
     def __call__(self, recording: Recording, access: ModelAccess | None = None) -> Survival:
-        matcher = None if self.matcher is None else self.matcher(recording.conversation, cast("ModelAccess", access))
+        from attribution.survival.survival_method import Survival
+
+        matcher = self._matcher_of(recording, access)
         return Survival(recording.graph, recording.conversation, recording.operations, matcher=matcher)
 
 
-@dataclass(frozen=True, slots=True)
-class _Assisted:
+@dataclass(frozen=True)
+class _Assisted(_WithModel, _WithMatcher):
     """Survival that asks a model short questions where words leave it unsure."""
-
-    seconds: float | None = None
-    matcher: MatcherFactory | None = None
-
-    def within(self, seconds: float) -> _Assisted:
-        return replace(self, seconds=seconds)
-
-    def matching(self, matcher: MatcherFactory) -> _Assisted:
-        return replace(self, matcher=matcher)
 
     def __call__(self, recording: Recording, access: ModelAccess) -> Survival:
         from attribution.agent.assisted import assisted
 
-        matcher = None if self.matcher is None else self.matcher(recording.conversation, access)
+        matcher = self._matcher_of(recording, access)
         return assisted(recording, access.task, seconds=self.seconds, matcher=matcher)
 
 
-@dataclass(frozen=True, slots=True)
-class _Agent:
+@dataclass(frozen=True)
+class _Agent(_WithModel):
     """A model that explores the graph by tools."""
-
-    seconds: float | None = None
-
-    def within(self, seconds: float) -> _Agent:
-        return replace(self, seconds=seconds)
 
     def __call__(self, recording: Recording, access: ModelAccess) -> Agent:
         from attribution.agent.agent_method import Agent
@@ -64,23 +112,12 @@ class _Agent:
         return Agent(recording.graph, access.task, operations=recording.operations, seconds=self.seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Triage:
+@dataclass(frozen=True)
+class _Triage(_WithModel, _WithMatcher):
     """Survival, and the agent where that is unsure."""
 
-    second: _Agent = _Agent()
-    first: _Survival = _Survival()
-
-    def within(self, seconds: float) -> _Triage:
-        return replace(self, second=self.second.within(seconds))
-
-    def matching(self, matcher: MatcherFactory) -> _Triage:
-        return replace(self, first=self.first.matching(matcher))
-
     def __call__(self, recording: Recording, access: ModelAccess) -> Triage:
-        from attribution.agent.triage import Triage
-
-        return Triage(self.first(recording, access), self.second(recording, access))
+        return Triage(_Survival(self.matcher)(recording, access), _Agent(self.seconds)(recording, access))
 
 
 survival = _Survival()

@@ -170,7 +170,7 @@ def _run(
         result = optimize(
             evaluator=evaluator,
             splits=splits,
-            seed_candidate=seed_candidate(system.prompts),
+            baseline=seed_candidate(system.prompts),
             settings=LoopSettings(rounds, config.proposals, config.seed),
             access=access,
             failures=Failures(open_attributor(config.attribution, matcher=config.matcher), access, system.operations),

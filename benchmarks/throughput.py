@@ -20,7 +20,7 @@ from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec

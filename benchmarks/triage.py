@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from attribution.agent.triage import better
 from attribution.benchmark.attribution_scores import Prediction, score
 from attribution.benchmark.suites import run
 from attribution.labelled_cases import Suite
+from attribution.methods import better
 from experiments.bench.attribution import Announced, Make
 from experiments.bench.phases import Progress
 from tracing.llm.accounting.budget import Spending

@@ -289,8 +289,8 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
     with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
         try:
             with open_evaluator(config, Path(folder)) as evaluator:
-                seeds = seed_candidate(evaluator.system.prompts)
-                (outcome,) = evaluator.evaluate(seeds, [_TINY])
+                baseline = seed_candidate(evaluator.system.prompts)
+                (outcome,) = evaluator.evaluate(baseline, [_TINY])
                 if outcome.tainted is not None:
                     yield HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
                     return
@@ -298,7 +298,7 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
                 exchange = f"asked {case.question.question!r} it says {excerpt(case.reply, 80)!r}"
                 yield HealthCheck(subject, "ok", f"built of two turns; {exchange}")
                 yield from _check_recording(evaluator.system, outcome)
-                yield from _check_reruns(evaluator, seeds, outcome)
+                yield from _check_reruns(evaluator, baseline, outcome)
         except MemtuneError as error:
             yield HealthCheck(subject, "broken", *fault_and_remedy(error))
 
@@ -319,7 +319,7 @@ def _check_recording(system: MemorySystem, outcome: Outcome) -> Iterator[HealthC
         yield HealthCheck("recording", "ok", "operations, prompts, messages and prediction are recorded")
 
 
-def _check_reruns(evaluator: Evaluator, seeds: Candidate, outcome: Outcome) -> Iterator[HealthCheck]:
+def _check_reruns(evaluator: Evaluator, baseline: Candidate, outcome: Outcome) -> Iterator[HealthCheck]:
     system = evaluator.system
     if not isinstance(system, RerunsOperations):
         says = "the system has none, so rewrites are compared on whole conversations, which takes more calls"
@@ -328,7 +328,7 @@ def _check_reruns(evaluator: Evaluator, seeds: Candidate, outcome: Outcome) -> I
     executor = evaluator.executor or LocalExecutor(system)
     for name, spec in system.prompts.items():
         for recorded in recorded_inputs(spec, [outcome])[:1]:
-            graph = executor.rerun(evaluator.access, name, recorded.parts, seeds, recorded.key[:12])
+            graph = executor.rerun(evaluator.access, name, recorded.parts, baseline, recorded.key[:12])
             repeatable = evaluator.access.caches and sees_calls(spec, graph)
             difference = rerun_difference(spec, recorded.parts, recorded.outputs, graph, repeatable=repeatable)
             if difference is None:

@@ -152,7 +152,7 @@ def attribute(
         matcher: what decides whether a text carries what an answer needs: `words`, `meaning` (with the embedding model)
             or `llm`, or your own.
         model: the model to ask (see `run`).
-        traces_of: for a run, whose answers: `seed`, `champion` or `all`.
+        traces_of: for a run, whose answers: `baseline`, `champion` or `all`.
         data: for trace files, the conversations with the questions that were asked (JSONL).
         home: folder of runs and caches (see `run`).
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from attribution.signals import Signal
     from optimizer.tuning.tuning import Tuning
 
-SEED = {name: spec.text for name, spec in Notebook.prompts.items()}
+BASELINE = {name: spec.text for name, spec in Notebook.prompts.items()}
 
 
 class OptimizerConformance(Conformance):
@@ -71,10 +71,10 @@ class OptimizerConformance(Conformance):
         raise NotImplementedError
 
     def test_it_leaves_a_whole_result(self) -> None:
-        """Scores of seed and champion, a verdict on the test conversations, and why it ended."""
+        """Scores of baseline and champion, a verdict on the test conversations, and why it ended."""
         result, _, _ = self._run()
         require(bool(str(result.stopped)), "it does not say why it ended")
-        require(set(result.baseline) == {"train", "validation", "test"}, "the seed was not scored on every split")
+        require(set(result.baseline) == {"train", "validation", "test"}, "the baseline was not scored on every split")
         require({"validation", "test"} <= set(result.champion), "the champion was not scored on validation and test")
         require(result.verdict is not None, "there is no verdict")
         check_candidate(Notebook.prompts, result.champion_candidate)
@@ -84,7 +84,7 @@ class OptimizerConformance(Conformance):
         result, observer, _ = self._run()
         require([each.n for each in result.rounds] == sorted({each.n for each in result.rounds}), "out of order")
         require(list(result.rounds) == observer.records, "a round was not reported, or reported differently")
-        if result.champion_candidate != SEED:
+        if result.champion_candidate != BASELINE:
             require(any(each.accepted for each in result.rounds), "the champion changed outside of a round")
             last = result.rounds[-1].champion
             require(last == result.champion_candidate, "the last round does not hold the champion")
@@ -99,11 +99,11 @@ class OptimizerConformance(Conformance):
         )
         require(sorted(asked) == sorted(again), "other candidates met the conversations")
 
-    def test_test_conversations_are_met_at_the_end_by_seed_and_champion_alone(self) -> None:
+    def test_test_conversations_are_met_at_the_end_by_baseline_and_champion_alone(self) -> None:
         """Conversations that the champion was chosen on prove nothing."""
         result, _, asked = self._run()
         texts = [text for conversation, text in asked if conversation.startswith("test-")]
-        require(set(texts) <= {SEED["answer"], result.champion_candidate["answer"]}, "another candidate met them")
+        require(set(texts) <= {BASELINE["answer"], result.champion_candidate["answer"]}, "another candidate met them")
         first = next(place for place, (name, _) in enumerate(asked) if name.startswith("test-"))
         require(all(name.startswith("test-") for name, _ in asked[first:]), "it went on searching after them")
 
@@ -131,7 +131,7 @@ class OptimizerConformance(Conformance):
                     notebook_conversations("validation", 4),
                     notebook_conversations("test", 6),
                 ),
-                seed_candidate=SEED,
+                baseline=BASELINE,
                 settings=LoopSettings(rounds=2, proposals=2, seed=seed),
                 access=access,
                 failures=Failures(survival, access, system.operations),
@@ -227,7 +227,7 @@ class ObjectiveConformance(Conformance):
 
     def _asked(self) -> list[tuple[Objective, RecordedInput]]:
         with _evaluator(Notebook()) as (evaluator, _):
-            outcomes = evaluator.evaluate(SEED, notebook_conversations("train", 3))
+            outcomes = evaluator.evaluate(BASELINE, notebook_conversations("train", 3))
             objective = objectives_of(evaluator, {"answer": self.factory()})["answer"]
             recorded = recorded_inputs(Notebook.prompts["answer"], outcomes)
             return [(objective, given) for given in recorded]
@@ -275,16 +275,16 @@ def _evaluator(system: Notebook) -> Iterator[tuple[Evaluator, ModelAccess]]:
 
 @contextmanager
 def _asked() -> Iterator[tuple[Means, ProposalRequest]]:
-    """What a proposer is given after the seed met three train conversations."""
+    """What a proposer is given after the baseline met three train conversations."""
     train: tuple[Conversation, ...] = notebook_conversations("train", 3)
     spec = Notebook.prompts["answer"]
     with _evaluator(Notebook()) as (evaluator, access):
-        failed, passed = unattributed_examples(spec, Notebook.operations, evaluator.evaluate(SEED, train))
+        failed, passed = unattributed_examples(spec, Notebook.operations, evaluator.evaluate(BASELINE, train))
         request = ProposalRequest(
             prompt=spec,
             stage="answer",
             text=spec.text,
-            candidate=SEED,
+            candidate=BASELINE,
             signal=None,
             failed=failed,
             passed=passed,

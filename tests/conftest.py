@@ -88,7 +88,7 @@ def mlflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     home = tmp_path_factory.mktemp("home")
     folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 1), files={FINGERPRINT: "{}"})
-    MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", seed={}, params={})
+    MlflowRun.start(uri=None, experiment="empty", home=home, folder=folder, system="rag", baseline={}, params={})
     return home
 
 

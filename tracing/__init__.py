@@ -15,23 +15,12 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.graph_comparison import Comparison, OperationDifference, compare, version_diff
 from tracing.graph.operation_filter import Filter
 from tracing.graph.search import Match, search
-from tracing.recording.operations import change, link, traced
+from tracing.recording.operations import ActiveOperation, change, link, operation, traced
 from tracing.recording.processes import hand_over, take_over
-from tracing.recording.recorded_answer import answered
-from tracing.recording.recorder import (
-    ActiveOperation,
-    Recorder,
-    attributes,
-    bind,
-    current_operation,
-    current_recorder,
-    operation,
-    session,
-    trace,
-    variable,
-)
+from tracing.recording.recorder import Recorder, current_operation, current_recorder
 from tracing.recording.redaction import Redaction
-from tracing.recording.scope import paused
+from tracing.recording.scope import bind, paused
+from tracing.recording.trace_context import answered, attributes, session, trace, variable
 
 __all__ = [
     "ActiveOperation",

@@ -48,11 +48,7 @@ class PluginRegistry:
         return list(dict.fromkeys((*self.built_in, *sorted(self._entry_points()))))
 
     def check(self, name: str) -> None:
-        """Refuse an impossible name, without importing anything.
-
-        Raises:
-            ConfigError: it is neither a known name nor of the form `module:Object`.
-        """
+        """Raise a `ConfigError` for what is neither a known name nor `module:Object`; nothing is imported."""
         if not (name in self.built_in or name in _REGISTERED or is_object(name) or name in self._entry_points()):
             part, at, version = name.partition("@")
             versions = [
@@ -106,11 +102,7 @@ class PluginRegistry:
         return value
 
     def code(self, name: str) -> str | None:
-        """The hash of the source of the part of this name; None for what memtune ships (`code_of`).
-
-        Raises:
-            ConfigError: as `open`.
-        """
+        """The hash of the source of the part of this name; None for what memtune ships (`code_of`)."""
         return None if name in self.built_in else code_of(self.open(name))
 
     def open_callable(self, name: str, *parameters: str) -> Callable[..., Any]:

@@ -1,1 +1,1 @@
-"""Attribution with a model: single probes, an agent that explores the graph, and triage between methods."""
+"""Attribution with a model: single probes, and an agent that explores the graph."""

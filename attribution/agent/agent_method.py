@@ -19,14 +19,14 @@ from pydantic import BaseModel, ValidationError
 
 from attribution.agent import agent_prompts as prompts
 from attribution.agent.exploration import REPLY_CHARACTERS, Exploration
-from attribution.agent.notes import Note, remembered, tokens_at_most
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case
 from attribution.explanations import Explained, ExplainedStep
 from attribution.history import graph_at
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.http.strict_json import last_object
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import first_problem
 
 if TYPE_CHECKING:
@@ -52,15 +52,7 @@ _Reply = TypeVar("_Reply", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
-    """What an agent found out about a question.
-
-    Attributes:
-        answer: in prose; None if it found none.
-        evidence: ids of the variables and operations that support it, all of them in the graph.
-        abstained: why there is no answer; None if there is one.
-        steps: tools it used.
-        tokens: sent and received, those of cached replies included.
-    """
+    """What an agent found out about a question, with ids of the graph that support it, or why it abstained."""
 
     answer: str | None
     evidence: tuple[str, ...]
@@ -73,16 +65,13 @@ class AgentAnswer:
 class _Progress:
     """What one exploration is to do, and has done so far.
 
-    Attributes:
-        rules: the system message.
-        deadline: of the clock, after which it asks nothing more; None for none.
-        repeated: the tool that was used last, if that was in a way in which it had been used before.
+    `repeated` is the tool that was used last, if that was in a way in which it had been used before.
     """
 
     task: str
     rules: str = ""
     deadline: float | None = None
-    notes: list[Note] = field(default_factory=list)
+    notes: list[prompts.Note] = field(default_factory=list)
     times_used: dict[tuple[str, str, str], int] = field(default_factory=dict)
     tokens: int = 0
     steps: int = 0
@@ -123,8 +112,7 @@ class Agent:
         """Whose fault a wrong answer is; an abstention if the graph supports no conclusion.
 
         Raises:
-            BudgetExceededError: a budget does not allow the next call.
-            OutOfTimeError: it is not done in time; a longer limit may help.
+            BudgetExceededError, OutOfTimeError: a budget or the time does not allow the next call.
         """
         return self.explain(case).attribution
 
@@ -193,7 +181,7 @@ class Agent:
                 step = self._next_reply(progress, due, prompts.AgentStep, schema, STEP_TOKENS)
                 if isinstance(step, str):
                     garbage += 1
-                    progress.notes.append(Note("(your reply)", f"is no step: {step}"))
+                    progress.notes.append(prompts.Note("(your reply)", f"is no step: {step}"))
                     continue
                 garbage = 0
                 if step.tool == "conclude":
@@ -209,7 +197,7 @@ class Agent:
                 why = verdict if isinstance(verdict, str) else wrong_with(verdict) or ""
                 if not why and not isinstance(verdict, str):
                     return verdict
-                progress.notes.append(Note("(your conclusion)", f"is refused: {why}"))
+                progress.notes.append(prompts.Note("(your conclusion)", f"is refused: {why}"))
         return f"no usable conclusion in {CONCLUSIONS} attempts; the last: {why}"
 
     def _take(self, progress: _Progress, step: prompts.AgentStep) -> bool:
@@ -220,10 +208,10 @@ class Agent:
         progress.repeated = step.tool if times > 1 else None
         if times > 1:
             progress.notes.append(
-                Note(request, "You asked this before; its reply is above. Ask something else or conclude.")
+                prompts.Note(request, "You asked this before; its reply is above. Ask something else or conclude.")
             )
             return times <= MOST_REPEATS
-        progress.notes.append(Note(request, self._exploration.use(*key)))
+        progress.notes.append(prompts.Note(request, self._exploration.use(*key)))
         return True
 
     def _next_reply(
@@ -236,8 +224,10 @@ class Agent:
         """
         if progress.deadline is not None and self._clock() > progress.deadline:
             raise OutOfTimeError(f"not done after {self._seconds:g} seconds; raise --timeout, or use a faster model")
-        room = self._room - most - sum(map(tokens_at_most, (progress.rules, progress.task, due)))
-        request = f"{progress.task}\n\nYour steps so far:\n{remembered(progress.notes, room) or '(none)'}\n\n{due}"
+        room = self._room - most - sum(map(prompts.tokens_at_most, (progress.rules, progress.task, due)))
+        request = (
+            f"{progress.task}\n\nYour steps so far:\n{prompts.remembered(progress.notes, room) or '(none)'}\n\n{due}"
+        )
         reply = self._model.chat(
             [{"role": "system", "content": progress.rules}, {"role": "user", "content": request}],
             max_tokens=most,

@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from attribution.agent.notes import tokens_at_most
+from attribution.agent.agent_prompts import tokens_at_most
+from attribution.data_files import data_of
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
-from attribution.survival.need import PRIORS
+from attribution.survival.needs import PRIORS
 from attribution.survival.survival_method import Survival
 from attribution.text.content import text_of
 from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.http.strict_json import last_object
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 
 if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
@@ -40,23 +41,7 @@ MOST_TOKENS = 2000
 _LONGEST_TEXT = 900
 _REPLY_TOKENS = 160
 _PROBED = 0.9
-_TASK = """\
-Does the text tell someone who asks the question that the answer is the given one? Paraphrase counts; the right topic \
-without the answer does not.
-
-Question: {question}
-Answer: {answer}
-Text:
-{text}
-
-Reply with a JSON object: "quote", the words of the text that tell it, copied exactly (empty if it does not), and \
-"tells", true or false."""
-_SCHEMA = {
-    "type": "object",
-    "properties": {"quote": {"type": "string", "maxLength": 300}, "tells": {"type": "boolean"}},
-    "required": ["quote", "tells"],
-    "additionalProperties": False,
-}
+_PROBE = data_of("prompts.toml")["probe"]
 
 
 def assisted(
@@ -71,12 +56,8 @@ def assisted(
 class Probe:
     """Asks a model about single variables. What was asked about a case is not asked again, so its verdict stays.
 
-    Attributes:
-        model: the model, asked at temperature 0.
-        seconds: after which no further probe is made in a review; None for no limit.
-        probes: how many were made.
-        unusable: probes without an opinion: failed, empty, malformed or with an invented quote.
-        tokens: most that the probes about one case may cost.
+    `unusable` are probes without an opinion: failed, empty, malformed or with an invented quote; `tokens` is the most
+    that those about one case may cost.
     """
 
     model: ChatModel
@@ -120,7 +101,7 @@ class Probe:
 
     def _tells(self, view: CaseView, text: str, deadline: float | None) -> bool | None:
         question = view.case.question
-        prompt = _TASK.format(question=question.question, answer=question.answers[0], text=text)
+        prompt = _PROBE["task"].format(question=question.question, answer=question.answers[0], text=text)
         case = question.id, view.case.prediction
         if (case, prompt) not in self._opinions:
             try:
@@ -140,7 +121,10 @@ class Probe:
         self.probes += 1
         with operation("attribution_probe", kind="llm", inputs={"text": text}):
             reply = self.model.chat(
-                [{"role": "user", "content": prompt}], max_tokens=_REPLY_TOKENS, schema=_SCHEMA, temperature=0.0
+                [{"role": "user", "content": prompt}],
+                max_tokens=_REPLY_TOKENS,
+                schema=_PROBE["schema"],
+                temperature=0.0,
             )
         self._spent[case] = spent + reply.prompt_tokens + reply.completion_tokens
         opinion = opinion_of(reply.text, text)

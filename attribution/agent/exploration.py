@@ -1,4 +1,4 @@
-"""Exploring a graph: the tools an agent may use, each reply no longer than it has room for."""
+"""Exploring a graph: the tools an agent may use, short names for what they show, and replies that fit its room."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
-from attribution.agent.handles import Handles
+from attribution.data_files import data_of
 from attribution.text.content import text_of
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
@@ -20,29 +20,79 @@ LINE_CHARACTERS = 150
 _WINDOW = 120
 _MOST_LINES = 40
 
-TOOLS: Mapping[str, str] = {
-    "operations": "the operations and how often each ran; target: an operation's name, to list its executions",
-    "operation": "what one execution read and made; target: its id",
-    "search": "what says something; text: words or a regular expression; target: a kind, or empty",
-    "view": "a variable's value; target: its id; text: a regular expression to see only the places that match, or "
-    "a number of characters to start from",
-    "producers": "which operations made a variable; target: its id",
-    "consumers": "which operations read a variable; target: its id",
-    "backward": "everything a variable came from; target: its id; text: name of an operation to show only that one",
-    "forward": "everything that came of a variable; target: its id; text: name of an operation to show only that one",
-    "versions": "all versions of a variable; target: its id",
-    "diff": "what changed between two variables; target: the later; text: the earlier, or empty for the version before",
-}
+_LONGEST_ID = 12
+"""Characters up to which ids are short enough to be their own handles."""
+
+_HANDLE = re.compile(r"\b[vo]\d+\b")
+
+TOOLS: Mapping[str, str] = data_of("prompts.toml")["agent"]["tools"]
 """Name of a tool → what it shows and what it needs."""
 
 
-class Exploration:
-    """Answers an agent's questions about one graph.
+class Handles:
+    """A graph's ids, or `v1`, `v2`, … and `o1`, `o2`, … in the order recorded where its ids are long."""
 
-    Args:
-        graph: the graph to explore.
-        most: maximum characters of a reply.
-    """
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._graph = graph
+        ids = [*graph.variables, *graph.operations]
+        # A variable and an operation may share an id; then it is ambiguous.
+        plain = all(len(element_id) <= _LONGEST_ID for element_id in ids) and len(set(ids)) == len(ids)
+        self._short = {
+            **{("v", vid): vid if plain else f"v{place}" for place, vid in enumerate(graph.variables, start=1)},
+            **{("o", oid): oid if plain else f"o{place}" for place, oid in enumerate(graph.operations, start=1)},
+        }
+        self._ids: dict[str, dict[str, str]] = {"v": {}, "o": {}}
+        for (kind, element_id), handle in self._short.items():
+            self._ids[kind][handle] = element_id
+        self._plain = plain
+
+    def variable(self, vid: str) -> str:
+        """Handle of a variable."""
+        return self._short["v", vid]
+
+    def operation(self, oid: str) -> str:
+        """Handle of an operation."""
+        return self._short["o", oid]
+
+    def find_variable(self, name: str) -> str | None:
+        """Id of the variable with this handle, id or unique name; None if there is none."""
+        return self._find("v", name)
+
+    def find_operation(self, name: str) -> str | None:
+        """Id of the operation with this handle or id, or with this name if it ran once; None if there is none."""
+        return self._find("o", name)
+
+    def shown_in(self, text: str) -> list[str]:
+        """The handles that stand in a text, each once, in their order."""
+        words = (word.strip(",;:.[]()") for word in text.split())
+        return [word for word in dict.fromkeys(words) if word in self._ids["v"] or word in self._ids["o"]]
+
+    def unknown(self, text: str) -> list[str]:
+        """Unknown handles in a text; none where ids are their own handles, which no pattern matches."""
+        if self._plain:
+            return []
+        handles = self._ids["v"].keys() | self._ids["o"].keys()
+        return [handle for handle in dict.fromkeys(_HANDLE.findall(text)) if handle not in handles]
+
+    def spelled_out(self, text: str) -> str:
+        """A text with ids in place of handles."""
+        if self._plain:
+            return text
+        return _HANDLE.sub(lambda handle: self._ids[handle[0][0]].get(handle[0], handle[0]), text)
+
+    def _find(self, kind: str, name: str) -> str | None:
+        elements: Mapping[str, Variable] | Mapping[str, Operation]
+        elements = self._graph.variables if kind == "v" else self._graph.operations
+        handle = name.strip().strip("`'\"[]()")
+        element_id = self._ids[kind].get(handle) or (handle if handle in elements else None)
+        if element_id is not None:
+            return element_id
+        named = [element.id for element in elements.values() if element.name == name.strip()]
+        return named[0] if len(named) == 1 else None
+
+
+class Exploration:
+    """Answers an agent's questions about one graph, with `most` characters in a reply."""
 
     def __init__(self, graph: ExecutionGraph, *, most: int = REPLY_CHARACTERS) -> None:
         self.graph, self.handles = graph, Handles(graph)

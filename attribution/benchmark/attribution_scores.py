@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attribution.benchmark.confidence_curve import cross_fitted
 from attribution.cases import Attribution, Blame
 from attribution.confidence_intervals import clustered_interval
+from attribution.constants import CALIBRATION_GROUPS, CALIBRATION_SHRINKAGE
 
 if TYPE_CHECKING:
     from attribution.labelled_cases import LabelledCase, Suite
@@ -21,14 +22,7 @@ _FARTHEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A method's result for one case.
-
-    Attributes:
-        attribution: its verdict.
-        tokens: sent and received for it.
-        ms: milliseconds it took.
-        failed: whether the method raised an error, or a model call that it made failed.
-    """
+    """A method's result for one case: its verdict, tokens and milliseconds, and whether it or a model call failed."""
 
     attribution: Attribution
     tokens: int = 0
@@ -130,14 +124,8 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         "tokens_per_case": _mean(case.prediction.tokens for case in scored),
         "ms_per_case": _mean(case.prediction.ms for case in scored),
         "by_type": _by_type(scored),
-        "by_fault": _by(
-            [case for case in scored if case.labelled.fault],
-            lambda case: str(case.labelled.fault),
-        ),
-        "by_condition": _by(
-            [case for case in scored if case.labelled.condition],
-            lambda case: str(case.labelled.condition),
-        ),
+        "by_fault": _by(scored, lambda case: case.labelled.fault),
+        "by_condition": _by(scored, lambda case: case.labelled.condition),
         "confusion": _confusion(scored),
         "cases": [_row(case) for case in scored],
     }
@@ -172,10 +160,11 @@ def _row(case: _ScoredCase) -> dict[str, Any]:
     }
 
 
-def _by(scored: Iterable[_ScoredCase], key: Callable[[_ScoredCase], str]) -> dict[str, dict[str, Any]]:
+def _by(scored: Iterable[_ScoredCase], key: Callable[[_ScoredCase], str | None]) -> dict[str, dict[str, Any]]:
     groups: dict[str, list[_ScoredCase]] = defaultdict(list)
     for case in scored:
-        groups[key(case)].append(case)
+        if name := key(case):
+            groups[name].append(case)
     return {
         name: {
             "n": len(group),
@@ -250,3 +239,63 @@ def _distance(graph: ExecutionGraph, start: str, goals: frozenset[str]) -> int |
                         following[other.id] = None
         edge, steps = list(following), steps + 1
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceCurve:
+    """An increasing piecewise linear map from a method's stated confidence to how often it is then right.
+
+    Above the points it is constant; below them, where few cases were seen, it falls proportionally to 0.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    cases: int
+    source: str
+
+    def __call__(self, confidence: float) -> float:
+        """The calibrated confidence."""
+        at = bisect_right(self.points, (confidence, 2.0))
+        if at == len(self.points):
+            return self.points[-1][1]
+        (low, first), (high, last) = self.points[at - 1] if at else (0.0, 0.0), self.points[at]
+        return first + (last - first) * (confidence - low) / (high - low)
+
+
+def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
+    """Fit on (confidence, right): groups of similar size, shrunk towards the mean, pooled until increasing (isotonic).
+
+    Equal confidences stay in one group, since their cases cannot be distinguished.
+
+    Raises:
+        ValueError: no pairs.
+    """
+    if not pairs:
+        raise ValueError("calibration needs labelled cases")
+    mean = sum(right for _, right in pairs) / len(pairs)
+    ordered = sorted(pairs)
+    size = max(1, len(ordered) // CALIBRATION_GROUPS)
+    pools: list[tuple[float, float, int]] = []  # sum of confidences, sum of right ones, cases
+    start = 0
+    while start < len(ordered):
+        last = ordered[min(start + size, len(ordered)) - 1][0]
+        group = [pair for pair in ordered[start:] if pair[0] <= last]
+        start += len(group)
+        pools.append((sum(confidence for confidence, _ in group), float(sum(right for _, right in group)), len(group)))
+        while len(pools) > 1 and _rate(pools[-2], mean) >= _rate(pools[-1], mean):
+            (a, b, n), (c, d, m) = pools[-2], pools[-1]
+            pools[-2:] = [(a + c, b + d, n + m)]
+    points = tuple((round(pool[0] / pool[2], 3), round(_rate(pool, mean), 3)) for pool in pools)
+    return ConfidenceCurve(points, len(pairs), source)
+
+
+def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tuple[float, bool]]:
+    """The pairs with each confidence calibrated on the other folds, to measure how good calibration is."""
+    calibrated: list[tuple[float, bool]] = []
+    for at, (confidence, right) in enumerate(pairs):
+        others = [pair for other, pair in enumerate(pairs) if other % folds != at % folds]
+        calibrated.append((fit(others, "cross-fitting")(confidence) if others else confidence, right))
+    return calibrated
+
+
+def _rate(pool: tuple[float, float, int], mean: float) -> float:
+    return (pool[1] + CALIBRATION_SHRINKAGE * mean) / (pool[2] + CALIBRATION_SHRINKAGE)

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 
 from attribution.cases import Attribution, Blame, Case, ErrorType
 from attribution.recordings import Recording
-from attribution.survival.flow import ContentFlow
+from attribution.survival.flow import STAGES, ContentFlow
 from tracing.graph.elements import Operation
 from tracing.systems.protocol import Stage
-
-STAGES: Mapping[ErrorType, Stage] = {
-    "ExtractionError": "extract",
-    "UpdateError": "update",
-    "DeletionError": "update",
-    "RetrievalError": "retrieve",
-    "ResponseError": "answer",
-}
-"""The stage in which an error of this type is made."""
 
 
 class Constant:
@@ -52,9 +42,7 @@ class Random:
 
 def _blame(flow: ContentFlow, case: Case, error_type: ErrorType, confidence: float, why: str) -> Blame:
     passed = _operations(flow, case, STAGES[error_type])
-    operation = passed[-1] if passed else None
-    name = operation.name if operation else flow.named(STAGES[error_type])
-    return Blame(name, operation.id if operation else None, error_type, confidence, f"{error_type} is {why}")
+    return flow.blame(passed[-1] if passed else None, error_type, confidence, f"{error_type} is {why}")
 
 
 def _operations(flow: ContentFlow, case: Case, stage: Stage) -> list[Operation]:
@@ -64,8 +52,7 @@ def _operations(flow: ContentFlow, case: Case, stage: Stage) -> list[Operation]:
         return [answering.answer] if answering else []
     if stage == "retrieve":
         return list(answering.retrievals) if answering else []
-    readers = [reader for turn in case.question.evidence for reader in flow.readers(turn)]
     if stage == "extract":
-        return readers
+        return flow.readers(*case.question.evidence)
     facts = [fact for turn in case.question.evidence for fact, _ in flow.extracted(turn)]
     return list({operation.id: operation for fact in facts for operation in flow.written(fact).operations}.values())

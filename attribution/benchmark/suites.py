@@ -57,13 +57,7 @@ def load_suite(path: Path) -> Suite:
 
 
 def run(suite: Suite, make: Callable[[Recording], Attributor], access: ModelAccess | None = None) -> list[Prediction]:
-    """Attribute every case of a suite, in its order; a case that fails is an abstention, and the rest goes on.
-
-    Args:
-        suite: the cases.
-        make: sets the method up, once per recording.
-        access: the models whose tokens are counted.
-    """
+    """Attribute every case of a suite, in its order; a case that fails is an abstention, and the rest goes on."""
     methods: dict[int, Attributor | MemtuneError] = {}
     predictions: list[Prediction] = []
     for labelled in suite.cases:
@@ -97,13 +91,7 @@ def _predict(method: Attributor | MemtuneError, case: Case, access: ModelAccess 
 
 
 def labelled_cases(graph: ExecutionGraph, where: str, name: str) -> Suite:
-    """The labelled cases of an annotated graph.
-
-    Args:
-        graph: as it was read.
-        where: begins what is said of a label.
-        name: of the suite and its conversation.
-    """
+    """The labelled cases of an annotated graph; `where` begins what is said of a label."""
     recording = recording_of(graph, name)
     cases: list[LabelledCase] = []
     skipped: list[str] = []

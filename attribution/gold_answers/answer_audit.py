@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from attribution.gold_answers import suspicion
 from attribution.gold_answers.claim import claim_of
-from attribution.gold_answers.other_event import false_premise, other_event
-from attribution.gold_answers.other_speaker import other_speaker
+from attribution.gold_answers.other_event import false_premise, other_event, other_speaker
 from attribution.gold_answers.other_time import other_date
-from attribution.gold_answers.suspicion import (
-    IN_DATA,
-    IN_FAILURES,
-    NOT_CALIBRATED,
-    Finding,
-    Suspicion,
-    confidence_of,
-    is_calibrated,
-)
+from attribution.gold_answers.suspicion import Finding, Suspicion
 from attribution.gold_answers.transcript import Transcript
 from attribution.gold_answers.unsaid import unsaid
 from attribution.text.dates import days_of
@@ -42,25 +34,23 @@ class Audit:
     def suspicions(self) -> Iterator[Suspicion]:
         """The suspicious gold answers of all questions, in their order."""
         for question in self._conversation.questions:
-            suspicion = self.suspicion(question)
-            if suspicion is not None:
-                yield suspicion
+            suspected = self.suspicion(question)
+            if suspected is not None:
+                yield suspected
 
     def suspicion(self, question: Question, reply: str = "") -> Suspicion | None:
         """The strongest evidence that a gold answer is wrong; None if there is none that counts.
 
-        Args:
-            question: as annotated. Without evidence turns only what nobody says counts.
-            reply: an answer that was judged wrong; where it is what the conversation supports, that counts too.
+        A reply that was judged wrong counts too where it is what the conversation supports.
         """
-        prior = IN_FAILURES if reply else IN_DATA
+        prior = suspicion.IN_FAILURES if reply else suspicion.IN_DATA
         counting = [finding for finding in self.findings(question, reply) if finding.strong or finding.supported]
         if not counting:
             return None
-        main = max(counting, key=lambda finding: confidence_of(finding, prior=prior))
-        calibrated = is_calibrated(main) and len(self._conversation.speakers) == _SPEAKERS
-        reason = main.reason if calibrated else main.reason + NOT_CALIBRATED
-        sure = confidence_of(main, prior=prior)
+        main = max(counting, key=lambda finding: suspicion.confidence_of(finding, prior=prior))
+        calibrated = suspicion.is_calibrated(main) and len(self._conversation.speakers) == _SPEAKERS
+        reason = main.reason if calibrated else main.reason + suspicion.NOT_CALIBRATED
+        sure = suspicion.confidence_of(main, prior=prior)
         return Suspicion(question.id, main.doubt, sure, reason, main.turns, main.supported)
 
     @in_its_language

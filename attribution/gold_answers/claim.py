@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.content import content_of, time_words
+from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.phrases import clauses_of, says_unknown
 from attribution.text.question_kinds import is_inferred
 from tracing.systems.conversations import Question, Turn
@@ -22,28 +23,14 @@ NEARBY = 2
 
 _SHORT_NAME = 3
 _CAPITALISED = re.compile(r"\b[^\W\d_]\w*")
-_CONCLUDES = re.compile(
-    r"\b(?:(?-i:[Cc]an|may|[Ss]hould)|based on|describ\w+|attributes?|traits?|personality|characteri\w+)\b",
-    re.IGNORECASE,
-)
-_PRESUMES = re.compile(r"presum|apparent|seem", re.IGNORECASE)
-_ADDRESSES = re.compile(
-    r"\b(?:you\w*|ya|du|dich|dir|dein\w*|euch|euer|eure\w*|tú|usted\w*|vosotr\w+|toi|tes?|vous|votre|vos)\b|[你您]|あなた",
-    re.IGNORECASE,
-)
+_PATTERNS = compiled_of_language("common", "gold_answers")
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedClaim:
-    """The parts of an annotated question.
+    """The parts of an annotated question: the one speaker that it names, and its content words without names and times.
 
-    Attributes:
-        question: as annotated.
-        person: the one speaker that the question names; None if it names none or several.
-        topic: content words of the question, without speakers' names and times.
-        cited: places of the cited turns.
-        around: places of these and of the turns nearby.
-        concludes: whether the answer is a conclusion, which nobody has to say.
+    The cited turns, and these with the turns nearby, are given by their places. What `concludes` nobody has to say.
     """
 
     question: Question
@@ -65,8 +52,8 @@ def claim_of(question: Question, talk: Transcript) -> AnnotatedClaim:
     topic = content_of(text) - talk.names - time_words(text)
     concludes = (
         is_inferred(question)
-        or _CONCLUDES.search(text) is not None
-        or any(_PRESUMES.search(answer) for answer in question.answers)
+        or _PATTERNS["concludes"].search(text) is not None
+        or any(_PATTERNS["presumes"].search(answer) for answer in question.answers)
     )
     return AnnotatedClaim(
         question,
@@ -95,7 +82,7 @@ def clauses_with(turn: Turn, words: frozenset[str], talk: Transcript) -> list[st
 
 def addresses(text: str, person: str) -> bool:
     """Whether a text speaks to somebody, or names the person."""
-    return _ADDRESSES.search(text) is not None or names(text, person)
+    return _PATTERNS["addresses"].search(text) is not None or names(text, person)
 
 
 def names(text: str, name: str) -> bool:

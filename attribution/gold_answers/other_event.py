@@ -1,18 +1,29 @@
-"""Evidence that the cited turns are about another event than the question, or that it asks about what never was."""
+"""Evidence that the cited turns are about another event or speaker, or that a question asks about what never was."""
 
 from __future__ import annotations
 
 import re
 
 from attribution.explanations import quote
-from attribution.gold_answers.claim import NEARBY, ON_TOPIC, SUPPORTING, AnnotatedClaim, is_supported, names
+from attribution.gold_answers.claim import (
+    NEARBY,
+    ON_TOPIC,
+    SUPPORTING,
+    AnnotatedClaim,
+    addresses,
+    clauses_with,
+    is_supported,
+    names,
+)
 from attribution.gold_answers.other_time import Days, times_of
 from attribution.gold_answers.suspicion import Doubt, Finding
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import MONTH
 from attribution.text.content import content_of
 from attribution.text.dates import spans_of
+from attribution.text.languages.language_data import compiled_of_language, words_of_language
 from attribution.text.phrases import says_unknown
+from attribution.text.question_kinds import is_yes_or_no
 
 _SILENT, _QUIET = 0.15, 0.3
 _CLEARLY, _TELLS, _DIFFERS = 0.65, 0.55, 0.35
@@ -21,18 +32,12 @@ _FEWEST_TOPIC_WORDS = 2
 
 _MONTH = re.compile(MONTH)
 _WORD = re.compile(r"[\w'’-]+")
-_BEFORE_A_THING = frozenset(
-    word
-    for line in (
-        "a an the his her its my our their your",
-        "of to at for with in on from during after before about by over",
-    )
-    for word in line.split()
-)
-_LOOKED_BACK_FROM = re.compile(r"\bas of [^,?]*", re.IGNORECASE)
+_PATTERNS = compiled_of_language("common", "gold_answers")
+_BEFORE_A_THING = frozenset(words_of_language("common", "before_a_thing"))
 _FIRST_PLACE, _REACH = 3, 2
 _FITS, _FEWEST_WORDS = 0.75, 3
 _EARLY, _LATE = 7, 31
+_OWN = re.compile(r"\b(?:I|I['’]\w+|my|mine|we|we['’]\w+|our|us)\b")
 
 
 def other_event(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | None:
@@ -121,7 +126,7 @@ def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tup
     """
     question = claim.question
     # `As of` is when it is looked back from, not when it was.
-    question_times = spans_of(_LOOKED_BACK_FROM.sub("", question.question))
+    question_times = spans_of(_PATTERNS["looked_back_from"].sub("", question.question))
     spoken = {turn: day for turn in question.evidence if (day := days.get(turn))}
     if not question_times or not spoken:
         return None
@@ -137,3 +142,50 @@ def _at_another_time(claim: AnnotatedClaim, talk: Transcript, days: Days) -> tup
     when = " and ".join(f"{turn} was said on {day}" for turn, day in spoken.items())
     reason = f"{when} and tells of no time that the question names, for the gold answer {quote(question.answers[0])}"
     return "premise" if talk.share(claim.topic, claim.around) >= ON_TOPIC else "event", reason
+
+
+def other_speaker(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | None:
+    """What speaks against the answer because all cited turns are others', who don't speak to or of the person.
+
+    None where the person says it too, or tells of it right beside the cited turns. "No" is right just because it was
+    another one, so questions for yes or no are left out.
+    """
+    question, person = claim.question, claim.person
+    turns = [talk.turns[at] for at in sorted(claim.cited)]
+    if person is None or not turns or is_yes_or_no(question) or any(turn.speaker == person for turn in turns):
+        return None
+    forms = [claim.words_of(answer, talk) for answer in question.answers]
+    holds = max(talk.share(form, claim.cited) for form in forms) >= SUPPORTING
+    topic_share = talk.share(claim.topic, claim.cited)
+    if not holds and topic_share < ON_TOPIC:
+        return None
+    answer_words = frozenset[str]().union(*forms) if holds else claim.topic
+    clauses = [clause for turn in turns for clause in clauses_with(turn, answer_words, talk)]
+    own = any(map(_OWN.search, clauses))
+    if any(addresses(clause, person) for clause in clauses) or not (holds or own):
+        return None
+    own_places = [at for at, turn in enumerate(talk.turns) if turn.speaker == person]
+    if holds and any(_says_too(at, forms, claim, talk) for at in own_places):
+        return None
+    tells = any(
+        talk.share(claim.topic, [at]) >= topic_share and _OWN.search(talk.turns[at].text)
+        for at in claim.around.intersection(own_places)
+    )
+    if tells and not (own and holds):
+        return None
+    supported = says_unknown(reply)
+    ids = tuple(turn.id for turn in turns)
+    who = " and ".join(dict.fromkeys(turn.speaker for turn in turns))
+    reason = (
+        f"{', '.join(ids)}, cited for the gold answer {quote(question.answers[0])}, is what {who} says, "
+        f"{quote(turns[0].text)}, and the question is about {person}"
+    )
+    if supported:
+        reason += f"; the reply {quote(reply)} says that {person} does not"
+    return Finding("speaker", True, supported, reason, ids)
+
+
+def _says_too(at: int, forms: list[frozenset[str]], claim: AnnotatedClaim, talk: Transcript) -> bool:
+    """Whether a turn says the answer, where the question's matter is spoken of."""
+    near = talk.near([talk.turns[at].id], 1)
+    return any(talk.share(form, [at]) >= SUPPORTING for form in forms) and talk.share(claim.topic, near) >= ON_TOPIC

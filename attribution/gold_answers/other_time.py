@@ -134,9 +134,7 @@ def _days_of_span(span: Span) -> str:
 def other_length(claim: AnnotatedClaim, reply: str, talk: Transcript, times: Sequence[Span]) -> Finding | None:
     """What speaks against an answer that says how long; None if the turns tell no length, or may mean the same.
 
-    Args:
-        claim, reply, talk: as of the other kinds of evidence.
-        times: what the turns name or were said on; the time between any two of them may be meant.
+    The time between any two of `times`, which the turns name or were said on, may be meant.
     """
     question = claim.question
     gold = [length for answer in question.answers for length in _lengths(answer)]

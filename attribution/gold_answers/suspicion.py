@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from attribution.data_files import data_of
+
 Doubt = Literal["unsaid", "speaker", "date", "event", "premise"]
 """What can be wrong with an annotation: nobody says the answer; another speaker says it; the dated evidence gives
 another time; the cited turn is about another event; the question's premise is false."""
@@ -31,36 +33,17 @@ _UNSEEN = 4
 
 _FEWEST = 10
 _COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
-    ("unsaid", True, False): (56, 20),
-    ("unsaid", True, True): (91, 0),
-    ("unsaid", False, False): (30, 56),
-    ("unsaid", False, True): (28, 0),
-    ("speaker", True, False): (57, 0),
-    ("speaker", True, True): (111, 0),
-    ("date", True, False): (50, 0),
-    ("date", True, True): (102, 0),
-    ("date", False, False): (8, 0),
-    ("date", False, True): (4, 0),
-    ("event", True, False): (71, 0),
-    ("event", True, True): (52, 0),
-    ("event", False, False): (49, 15),
-    ("event", False, True): (35, 0),
-    ("premise", True, False): (8, 0),
-    ("premise", True, True): (4, 0),
+    (doubt, strong, supported): (spoiled, sound)
+    for doubt, strong, supported, spoiled, sound in data_of("fitted.toml")["suspicion"]["counted"]
 }
 """By kind, strength and whether the reply is supported: how many spoiled and how many sound gold answers have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Evidence of one kind against a gold answer.
+    """Evidence of one kind against a gold answer, in one plain sentence, from turns of which those cited come first.
 
-    Attributes:
-        doubt: its kind.
-        strong: whether it counts by itself; a weak one needs a reply that the conversation supports.
-        supported: whether the reply is what the conversation supports.
-        reason: one plain sentence that names turns and values.
-        turns: ids of the turns that speak against the answer, those cited first.
+    A strong one counts by itself; a weak one needs a reply that the conversation supports.
     """
 
     doubt: Doubt
@@ -72,15 +55,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A gold answer that is probably wrong.
+    """A gold answer that is probably wrong, how likely, and why, in one plain sentence.
 
-    Attributes:
-        question: id of its question.
-        doubt: what is wrong with it.
-        confidence: in (0, 1), how likely the annotation is wrong; `confidence_of` says from what.
-        reason: one plain sentence that names turns and values.
-        turns: ids of the turns that speak against it.
-        supported: whether the reply, where there is one, is what the conversation supports.
+    `supported` says whether the reply, where there is one, is what the conversation supports.
     """
 
     question: str
@@ -97,12 +74,7 @@ class Suspicion:
 
 
 def confidence_of(finding: Finding, *, prior: float) -> float:
-    """The probability that the annotation is wrong, by Bayes' rule.
-
-    Args:
-        finding: the evidence.
-        prior: the share of wrong gold answers among those that are looked at.
-    """
+    """The probability that the annotation is wrong, by Bayes' rule; `prior` is that of all that are looked at."""
     spoiled, sound = _COUNTED[_class(finding)]
     right = prior * spoiled / _SPOILED
     wrong = (1 - prior) * (sound + _UNSEEN) / _SOUND

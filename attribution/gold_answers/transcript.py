@@ -83,12 +83,7 @@ class Transcript:
         )
 
     def best(self, words: Collection[str], among: Collection[int] | None = None) -> tuple[float, int | None]:
-        """The greatest part of the words that one turn says together with the one before it, and its place.
-
-        Args:
-            words: content words.
-            among: places of the turns that count; all by default.
-        """
+        """The greatest part of the words that a turn of `among` says together with the one before it, and its place."""
         counted: dict[int, float] = defaultdict(float)
         for word in words:
             places = self.where(word)

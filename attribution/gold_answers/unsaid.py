@@ -11,32 +11,14 @@ from attribution.gold_answers.transcript import Transcript, same_word
 from attribution.text.calendar_names import MONTH, MONTHS
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
-from attribution.text.languages.phrase_patterns import SEPARATING_COMMA
+from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.question_kinds import is_count
 from attribution.text.tokens import normalise
 
 _MOST = 0.75
 _SHORTEST_NAME = 3
-_BETWEEN_ITEMS = re.compile(rf"(?:{SEPARATING_COMMA}|[;\n])\s*(?:(?:and|or)\b)?|\s(?:and|or|&)\s")
+_PATTERNS, _CLAUSES = compiled_of_language("common", "gold_answers"), compiled_of_language("common", "clauses")
 _MONTH = re.compile(MONTH, re.IGNORECASE)
-_WHERE = re.compile(r"where\b", re.IGNORECASE)
-_SHOWS = re.compile(
-    r"\b(?:here(?:['’]s| is| are)|look at|check (?:\w+ )?out|pics?|pictures?|photos?|images?|see (?:this|these))\b",
-    re.IGNORECASE,
-)
-_CAPTION = re.compile(r"\[[^\]]*\]")
-# Answered by feelings, reasons and judgements, which are told in many words.
-_ABSTRACT = re.compile(
-    r"^(?:how|why)\b|\b(?:feel\w*|felt|reacti\w+|react|think|thought|opinion|attitude|motivat\w+|inspir\w+|mean\w*|lesson\w*"
-    r"|impact|effect|goals?|purpose|reasons?|focus|value\w*|important|enjoy\w*|appreciat\w+|topic|discuss\w+)\b",
-    re.IGNORECASE,
-)
-# What follows from what is said without being said: Toronto is in Canada, The Hobbit is by Tolkien.
-_FOLLOWS = re.compile(
-    r"\b(?:countr(?:y|ies)|states?|continents?|nationalit\w+|holidays?|seasons?|months?|years?|how (?:old|far)"
-    r"|authors?|writers?|composers?)\b",
-    re.IGNORECASE,
-)
 
 
 def unsaid(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | None:
@@ -56,9 +38,11 @@ def unsaid(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | Non
     item, nowhere = missing[0]
     gold, cited = question.answers[0], ", ".join(question.evidence)
     # Of a place, what it is in need not be said: Toronto, Canada.
-    place = _WHERE.match(question.question) is not None and "," in gold
-    paraphrased = not _names_in(item, gold) and _ABSTRACT.search(question.question) is not None
-    strong = nowhere and not (place or paraphrased or _FOLLOWS.search(question.question) or _points(claim, talk))
+    place = _PATTERNS["where"].match(question.question) is not None and "," in gold
+    paraphrased = not _names_in(item, gold) and _PATTERNS["abstract"].search(question.question) is not None
+    strong = nowhere and not (
+        place or paraphrased or _PATTERNS["follows"].search(question.question) or _points(claim, talk)
+    )
     supported = is_supported(claim, reply, talk, claim.around)
     where = "nobody in the conversation says" if nowhere else f"neither {cited} nor the turns around say"
     reason = f"{where} {quote(item)}" + (", the gold answer" if item == gold else f", of the gold answer {quote(gold)}")
@@ -70,7 +54,7 @@ def unsaid(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Finding | Non
 def _unsaid_of(answer: str, claim: AnnotatedClaim, talk: Transcript) -> tuple[str, bool] | None:
     """The first item of an answer that is unsaid, and whether nobody says it at all."""
     claimed: str | None = None
-    for item in map(str.strip, _BETWEEN_ITEMS.split(answer)):
+    for item in map(str.strip, _PATTERNS["between_items"].split(answer)):
         words = claim.words_of(item, talk)
         if not words or is_date(item) or spans_of(item) or _is_misspelt_date(item):
             continue
@@ -99,7 +83,7 @@ def _names_in(item: str, answer: str) -> list[str]:
 
 def _points(claim: AnnotatedClaim, talk: Transcript) -> bool:
     """Whether a cited turn shows something, in which the answer may have been seen."""
-    return any(_SHOWS.search(_CAPTION.sub("", talk.turns[at].text)) for at in claim.cited)
+    return any(_PATTERNS["shows"].search(_CLAUSES["caption"].sub("", talk.turns[at].text)) for at in claim.cited)
 
 
 def _is_unheard(name: str, words: frozenset[str], talk: Transcript) -> bool:

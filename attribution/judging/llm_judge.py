@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from attribution.data_files import data_of
 from attribution.judging.words import Judgement, judge
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.single_flight import SingleFlight
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Question
 
 if TYPE_CHECKING:
@@ -37,42 +39,15 @@ LABEL_TOKENS = 160
 
 Mode = Literal["margin", "label"]
 
-_TASK = """You grade an answer that was given from memory about a long conversation.
-
-Question: {question}
-Correct answer: {answers}
-Answer to grade: {reply}
-
-The answer to grade is right if it says what the correct answer says. Be generous about how it says so: other words, a \
-synonym, a full sentence, more detail, a number as digits or words, a date in another format, and a relative date that \
-means the same day are all fine. It is wrong if it names something else, contradicts the correct answer, leaves out a \
-part that the question asks for, or says that it does not know although there is a correct answer. Where the correct \
-answer is that this is unknown, only an answer that says so is right.
-"""
-_ASK_MARGIN = _TASK + "\nIs the answer to grade right? Reply with one word, yes or no."
-_ASK_LABEL = (
-    _TASK + '\nReply with JSON: {{"reason": "one short sentence", "label": "right"}} or '
-    '{{"reason": "one short sentence", "label": "wrong"}}.'
-)
-_LABEL_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "reason": {"type": "string", "maxLength": 240},
-        "label": {"type": "string", "enum": ["right", "wrong"]},
-    },
-    "required": ["reason", "label"],
-    "additionalProperties": False,
-}
+_PROMPTS = data_of("prompts.toml")["judge"]
 _NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """The model's verdict on a reply.
+    """The model's verdict on a reply, and the judgement by words.
 
-    Attributes:
-        margin: log-odds of yes against no, above the threshold for right; 1 or -1 for a label. None if it abstains.
-        words: the judgement by words.
+    `margin` is the log-odds of yes against no, above the threshold for right; 1 or -1 for a label; None if it abstains.
     """
 
     margin: float | None
@@ -81,13 +56,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeThreshold:
-    """How a margin becomes a verdict.
-
-    Attributes:
-        mode: whether margins or labels are used.
-        threshold: the least margin that counts as right (0 for labels).
-        n: cases it was fitted on; 0 if there were too few, or none of one kind.
-    """
+    """The least margin that counts as right (0 for labels), and the cases it was fitted on; 0 if there were too few."""
 
     mode: Mode = "margin"
     threshold: float = 0.0
@@ -95,13 +64,9 @@ class JudgeThreshold:
 
 
 class LlmJudge:
-    """A judge that asks a model, once for each distinct reply to a question.
+    """A judge that asks a model at temperature 0, once for each distinct reply to a question.
 
-    Args:
-        model: the model, asked at temperature 0.
-
-    Attributes:
-        calibration: how margins are read, as `calibrate` found it.
+    `calibration` says how margins are read, as `calibrate` found it.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -123,11 +88,7 @@ class LlmJudge:
         return replace(opinion.words, score=float(opinion.margin > 0))
 
     def opinion(self, question: Question, reply: str) -> Opinion:
-        """The verdicts of the model and of the words on a reply.
-
-        Raises:
-            ModelError, BudgetExceededError: as `judge`.
-        """
+        """The verdicts of the model and of the words on a reply. Raises as `judge`."""
         words = judge(reply, question.answers)
         if not reply.strip():
             return Opinion(-math.inf, words)
@@ -138,9 +99,6 @@ class LlmJudge:
         """Find out whether the endpoint returns log-probabilities, and fit the threshold on replies that words decide.
 
         Words decide a reply that has the accepted answer and little else, and one that shares no word with it.
-
-        Raises:
-            ModelError, BudgetExceededError: as `judge`.
         """
         judged = [(question, reply, _decided(question, reply)) for question, reply in replies]
         decided = [(question, reply, right) for question, reply, right in judged if right is not None]
@@ -170,7 +128,7 @@ class LlmJudge:
     def _yes_or_no(self, question: Question, reply: str) -> float | None:
         try:
             completion = self._model.chat(
-                _messages(_ASK_MARGIN, question, reply),
+                _messages("margin", question, reply),
                 max_tokens=1,
                 temperature=0.0,
                 whole=False,
@@ -183,16 +141,14 @@ class LlmJudge:
         return _yes_minus_no(completion.first_token or {})
 
     def _label(self, question: Question, reply: str) -> float | None:
-        messages = _messages(_ASK_LABEL, question, reply)
-        label = replied_value(self._model, messages, _LABEL_SCHEMA, "label", max_tokens=LABEL_TOKENS)
+        messages = _messages("label", question, reply)
+        label = replied_value(self._model, messages, _PROMPTS["label_schema"], "label", max_tokens=LABEL_TOKENS)
         return {"right": 1.0, "wrong": -1.0}.get(label) if isinstance(label, str) else None
 
 
-def _messages(template: str, question: Question, reply: str) -> list[dict[str, str]]:
-    # As JSON strings, so that a reply cannot pass for a part of the task.
-    answers = " or ".join(json.dumps(answer, ensure_ascii=False) for answer in question.answers)
-    question_json, reply_json = (json.dumps(text, ensure_ascii=False) for text in (question.question, reply))
-    return [{"role": "user", "content": template.format(question=question_json, answers=answers, reply=reply_json)}]
+def _messages(form: str, question: Question, reply: str) -> list[dict[str, str]]:
+    template = _PROMPTS["task"] + _PROMPTS[form]
+    return request(template, question=question.question, answers=question.answers, reply=reply)
 
 
 def _decided(question: Question, reply: str) -> bool | None:
@@ -248,13 +204,22 @@ def _threshold(margins: Sequence[tuple[float, bool]]) -> float | None:
 def replied_value(
     model: ChatModel, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any], key: str, *, max_tokens: int
 ) -> Any:
-    """The value of a key in a model's reply at temperature 0; None if the reply is no JSON object with it.
-
-    Raises:
-        BudgetExceededError, ModelError: the call was refused or failed.
-    """
+    """The value of a key in a model's reply at temperature 0; None if the reply is no JSON object with it."""
     completion = model.chat(messages, max_tokens=max_tokens, schema=schema, temperature=0.0, whole=False)
     try:
         return strict_json(completion.text)[key]
     except (MalformedReplyError, KeyError, TypeError):
         return None
+
+
+def request(template: str, **texts: str | tuple[str, ...]) -> list[dict[str, str]]:
+    """Messages with texts in a template, several in one place as alternatives.
+
+    They are JSON strings, so that none of them can pass for a part of the task.
+    """
+    alternatives = {name: (text,) if isinstance(text, str) else text for name, text in texts.items()}
+    filled = {
+        name: " or ".join(json.dumps(text, ensure_ascii=False) for text in listed)
+        for name, listed in alternatives.items()
+    }
+    return [{"role": "user", "content": template.format_map(filled)}]

@@ -61,11 +61,7 @@ def open_metric(name: str) -> Metric:
 
 
 def measured(name: str, reply: str, answers: Sequence[str]) -> float:
-    """A reply's score by the metric of this name.
-
-    Raises:
-        ConfigError: as `open_metric`, or it fails, or returns something other than a number from 0 to 1.
-    """
+    """A reply's score by the metric of this name. Raises as `open_metric` and `measured_by`."""
     return measured_by(open_metric(name), name, reply, answers)
 
 

@@ -12,40 +12,17 @@ from datetime import date
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
 from attribution.text.digits import currencies_in
-from attribution.text.languages.phrase_patterns import SEPARATING_COMMA
+from attribution.text.languages.language_data import compiled_of_language, language_data
 from attribution.text.languages.reading_language import language
 from attribution.text.numbers import in_digits
 from attribution.text.phrases import denies, says_unknown
 from attribution.text.stems import is_number
 from attribution.text.tokens import normalise
 
-_UNITS: tuple[tuple[str, str, int], ...] = (
-    # A month has no fixed number of days, so years and months are counted apart from weeks, days and hours.
-    (r"years?|yrs?|jahre?n?|años?|ans?|années?", "months", 12),
-    (r"months?|monate?n?|mes(?:es)?|mois", "months", 1),
-    (r"weeks?|wks?|wochen?|semanas?|semaines?", "hours", 168),
-    (r"fortnights?", "hours", 336),
-    (r"days?|tage?n?|días?|jours?|journées?", "hours", 24),
-    (r"hours?|hrs?|stunden?|horas?|heures?", "hours", 1),
-)
-_LENGTH = re.compile(
-    # A rate is no length: twice a day, 3 hours a week.
-    r"(?<!\bonce )(?<!\btwice )(?<!\btimes )(?<!\bdays )(?<!\bhours )"
-    r"\b(?P<n>\d+(?:\.\d+)?|an?|one|ein(?:e[mnrs]?)?|una?|une?|half an?)(?P<half>\s+and\s+a\s+half)?[\s-]+"
-    rf"(?P<unit>{'|'.join(unit for unit, _, _ in _UNITS)})\b(?P<more>\s+and\s+a\s+half\b)?",
-    re.IGNORECASE,
-)
+_PATTERNS = compiled_of_language("common", "values")
+# A month has no fixed number of days, so years and months are counted apart from weeks, days and hours.
+_UNITS: Sequence[tuple[str, str, int]] = language_data("common")["lengths"]
 _AROUND = content_of("for about around nearly almost roughly over more than exactly approximately after ago")
-_ITEMS = re.compile(
-    rf"\s*(?:{SEPARATING_COMMA}|[;&/])\s*"
-    r"(?:(?:and|or|und|oder|y|e|et|ou)\b)?|\s+(?:and|or|und|oder|y|e|et|ou)\s+(?:also\s+)?",
-    re.I,
-)
-_GUARDED = re.compile(
-    r"(?:(?:most|very|quite)\s+)?(?P<guard>likely|probably|presumably|perhaps|maybe|possibly|i think)?[\s,]*"
-    r"(?P<said>yes|yeah|no|not|nope|ja|nein|sí|si|oui|non)?\b",
-    re.IGNORECASE,
-)
 _NO = frozenset(("no", "not", "nope", "nein", "non"))
 _SHORT = 5
 _ITEM_WORDS = 4
@@ -66,10 +43,7 @@ def same_form_as_any(question: str, answers: Sequence[str], reply: str) -> bool 
 def same_value(answer: str, text: str, spoken_on: date | None = None) -> bool | None:
     """Whether a text gives the value of an answer; None if one of them is not a value of a kind that is compared.
 
-    Args:
-        answer: an accepted answer.
-        text: a reply, or any text that may hold the value.
-        spoken_on: the day to which relative times in the text refer.
+    Relative times in the text refer to the day `spoken_on`.
     """
     for compare in (_same_decision, _same_length, _same_date, _same_number):
         verdict = compare(answer, text, spoken_on)
@@ -81,7 +55,7 @@ def same_value(answer: str, text: str, spoken_on: date | None = None) -> bool | 
 def same_items(question: str, answer: str, reply: str) -> bool | None:
     """Whether a reply lists the items of an answer in any order, and no others; None if the answer is no list."""
     items = items_of(answer)
-    clauses = any(len(part.split()) > _ITEM_WORDS for part in _ITEMS.split(answer))
+    clauses = any(len(part.split()) > _ITEM_WORDS for part in _PATTERNS["between_items"].split(answer))
     if len(items) < 2 or clauses or is_date(answer) or decision_of(answer) is not None:
         return None
     if denies(reply) and not denies(answer):
@@ -97,7 +71,7 @@ def same_items(question: str, answer: str, reply: str) -> bool | None:
 
 def items_of(text: str) -> Sequence[frozenset[str]]:
     """The content words of each item that a text lists."""
-    return [content for part in _ITEMS.split(text) if (content := content_of(part))]
+    return [content for part in _PATTERNS["between_items"].split(text) if (content := content_of(part))]
 
 
 def _same_decision(answer: str, text: str, spoken_on: date | None) -> bool | None:
@@ -112,12 +86,12 @@ def _same_decision(answer: str, text: str, spoken_on: date | None) -> bool | Non
 
 
 def _beside_decision(text: str) -> frozenset[str]:
-    return content_of(_GUARDED.sub("", text.strip(), count=1))
+    return content_of(_PATTERNS["guarded"].sub("", text.strip(), count=1))
 
 
 def decision_of(text: str) -> bool | None:
     """Yes or no, however sure, as a text of few words or its first words say it; None if they say neither."""
-    match = _GUARDED.match(text.strip())
+    match = _PATTERNS["guarded"].match(text.strip())
     decision, guard = (match["said"], match["guard"]) if match is not None else (None, None)
     if decision:
         return decision.casefold() not in _NO
@@ -127,7 +101,7 @@ def decision_of(text: str) -> bool | None:
 def lengths_of(text: str) -> frozenset[tuple[str, float]]:
     """The lengths of time that a text names, as ("months", number) or ("hours", number)."""
     lengths: set[tuple[str, float]] = set()
-    for match in _LENGTH.finditer(in_digits(text.casefold(), language())):
+    for match in _PATTERNS["length"].finditer(in_digits(text.casefold(), language())):
         base, factor = next((base, size) for unit, base, size in _UNITS if re.fullmatch(unit, match["unit"], re.I))
         number = float(match["n"]) if match["n"][0].isdigit() else 0.5 if match["n"].startswith("half") else 1.0
         lengths.add((base, (number + 0.5 * bool(match["half"] or match["more"])) * factor))
@@ -153,7 +127,7 @@ def _far_apart(answer_lengths: frozenset[tuple[str, float]], text_lengths: froze
 
 
 def _is_only_a_length(answer: str) -> bool:
-    rest = content_of(_LENGTH.sub(" ", in_digits(answer.casefold(), language())))
+    rest = content_of(_PATTERNS["length"].sub(" ", in_digits(answer.casefold(), language())))
     return rest <= _AROUND
 
 

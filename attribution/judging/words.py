@@ -90,9 +90,7 @@ def judge_reply(question: Question, reply: str, metric: str = METRICS[0]) -> Jud
 def refused_for_form(metric: str, score: float, contains: float) -> str | None:
     """What to tell of replies that hold an accepted answer and count as wrong for their form; None if they are few.
 
-    Args:
-        metric: by which `score` is the mean over replies.
-        contains: share of the replies that contain an accepted answer.
+    `score` and `contains` are means over replies, by the metric, and of those that contain an accepted answer.
     """
     share = contains - score
     if metric not in _FORMS or share <= 0 or (share < FORM_SHARE and score > share):

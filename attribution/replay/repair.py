@@ -30,13 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Which execution of an operation, identified the same way in every run of the same system.
-
-    Attributes:
-        operation: its name.
-        about: what it works on: turn ids, the new fact as a trace has it, or the question's id.
-        number: which one of that operation's executions about the same thing.
-    """
+    """Which execution of an operation about some turns, a fact or a question: the same in every run of a system."""
 
     operation: str
     about: tuple[str, ...]
@@ -45,14 +39,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class WrongOutput:
-    """An output that a correct operation would not have emitted from the same inputs.
-
-    Attributes:
-        place: where.
-        operation_id: the execution's id in the trace of the examined run.
-        error_type: what kind of error the output is.
-        reason: one plain sentence: what it emitted, and what it should have.
-    """
+    """An output that a correct operation would not have emitted from the same inputs, and which it should have."""
 
     place: Execution
     operation_id: str
@@ -61,11 +48,7 @@ class WrongOutput:
 
 
 class Repairs(Intervention):
-    """Finds the outputs of one run that are wrong for one question, and corrects those of chosen places.
-
-    Attributes:
-        wrong_outputs: the wrong outputs, including corrected ones, in the order in which they were emitted.
-    """
+    """Finds the outputs of one run that are wrong for one question, and corrects those of chosen places."""
 
     def __init__(self, gold: Gold, chosen: Collection[Execution] | None = ()) -> None:
         """`chosen` are the places to correct; None corrects whatever is wrong."""

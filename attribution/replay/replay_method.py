@@ -11,7 +11,7 @@ response cache answers, so only what is downstream costs calls. An access withou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ from attribution.survival.matching.matcher import MatcherFactory
 from attribution.text.content import Vocabulary
 from tracing.errors import ModelError
 from tracing.graph.elements import Operation
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Heard, intervene
@@ -57,14 +57,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What replay found about one case.
-
-    Attributes:
-        attribution: the decisive operations, or an abstention.
-        checks: the repairs tried alone, earliest first.
-        runs: how often the system was run again, in whole or in part.
-        calls: model calls that this cost, without those answered from the cache.
-    """
+    """What replay found about one case, the repairs tried alone, and the runs and model calls that it cost."""
 
     attribution: Attribution
     checks: tuple[Check, ...] = ()
@@ -178,17 +171,18 @@ class Replay:
         # What an operation does wrong may show only once those before it are repaired.
         wrong = self.run(case.question, None).wrong_outputs
         placed = {at: self._places(wrong, blame, case) for at, blame in enumerate(blames)}
-        needed = {at: places for at, places in placed.items() if places}
-        if len(needed) < 2 or not self._rescue(case, needed):
-            return ()
-        for at in reversed(list(needed)):
-            rest = {other: places for other, places in needed.items() if other != at}
-            if len(rest) > 1 and self._rescue(case, rest):
-                needed = rest
-        return needed.keys()
+        needed = [at for at, places in placed.items() if places]
 
-    def _rescue(self, case: Case, placed: Mapping[int, Sequence[Execution]]) -> bool:
-        return self.run(case.question, [place for places in placed.values() for place in places]).rescued
+        def rescue(blamed: Sequence[int]) -> bool:
+            return self.run(case.question, [place for at in blamed for place in placed[at]]).rescued
+
+        if len(needed) < 2 or not rescue(needed):
+            return ()
+        for at in reversed(needed):
+            rest = [other for other in needed if other != at]
+            if len(rest) > 1 and rescue(rest):
+                needed = rest
+        return needed
 
     def _places(self, wrong_outputs: Sequence[WrongOutput], blame: Blame, case: Case) -> Sequence[Execution]:
         return [
@@ -199,11 +193,7 @@ class Replay:
         ]
 
     def run(self, question: Question, chosen: Collection[Execution] | None) -> Run:
-        """Ask a question again, with the outputs of the chosen places corrected (None: all that are wrong).
-
-        Raises:
-            ModelError, BudgetExceededError: a call failed.
-        """
+        """Ask a question again, with the outputs of the chosen places corrected (None: all that are wrong)."""
         gold = Gold(question, self._conversation, self._vocabulary, verbatim=self._verbatim, matcher=self._matcher)
         repairs = Repairs(gold, chosen)
         memory, heard = self._base()

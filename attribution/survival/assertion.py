@@ -21,10 +21,8 @@ what the memory says and nobody said; what somebody said; or a time, which someb
 class Assertion:
     """What the reply to one question asserts beside the question's own words.
 
-    Attributes:
-        words: the content words of it; empty where it asserts nothing, or that it does not know.
-        standing: who says it.
-        carriers: what the memory holds that says it, the nearest first.
+    There are no `words` where it asserts nothing, or that it does not know. `standing` says who says it, and
+    `carriers` are what the memory holds that does, the nearest first.
     """
 
     def __init__(

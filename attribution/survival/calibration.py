@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Blame, ErrorType
 from attribution.constants import LEAST_CONFIDENT, MOST_CONFIDENT, UNREAD
+from attribution.data_files import data_of
 from attribution.survival.assertion import Standing
 from attribution.survival.case_view import CaseView, Trail
 from attribution.text.content import content_of, text_of
@@ -68,13 +69,7 @@ class GroundedBlame(NamedTuple):
 
 
 def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
-    """What a blame rests on.
-
-    Args:
-        blame: with its product of factors as confidence.
-        trail: where the content is; None for a verdict that does not follow any.
-        view: the case.
-    """
+    """What a blame, with its product of factors as confidence, rests on; no trail where it follows no content."""
     # A model that reviewed the trail has read whose the content is.
     carriers = trail.last if trail is not None and not trail.reviewed else ()
     words = [content_of(text_of(variable.value)) for variable in carriers]
@@ -102,13 +97,7 @@ def _is_disputed(blame: Blame, trail: Trail, view: CaseView) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A fitted regression.
-
-    Attributes:
-        constant: of the sum.
-        weights: of each sign.
-        cases: by source, the number of verdicts it was fitted on.
-    """
+    """A fitted regression: the constant and the weight of each sign, and on how many verdicts of each source."""
 
     constant: float
     weights: Mapping[str, float]
@@ -147,44 +136,9 @@ def stated_of(grounds: Grounds) -> float:
     return min(MOST_CONFIDENT, max(LEAST_CONFIDENT, grounds.stated))
 
 
-SURVIVAL = Calibration(
-    2.511,
-    {
-        "said": 0.68,
-        "UpdateError": -0.658,
-        "DeletionError": 0.039,
-        "RetrievalError": -0.989,
-        "ResponseError": -0.212,
-        "not traced": -0.886,
-        "not named": -0.266,
-        "off the subject, extracted": -0.449,
-        "off the subject, later": -1.208,
-        "answered unknown": -1.052,
-        "not followed": -0.883,
-        "not run": -0.164,
-        "context in one text": -0.8,
-    },
-    {"labelled": 79, "spoiled": 1151, "injected": 1440},
-)
-"""Of verdicts by survival that blame an operation, as `python -m benchmarks calibration` printed it.
+SURVIVAL = Calibration(**data_of("fitted.toml")["survival"])
+UNANSWERED: Mapping[Standing, Mapping[ErrorType, float]] = data_of("fitted.toml")["unanswered"]
 
-Labelled: a Mem0 run on LoCoMo's conv-26. Spoiled: development halves of the sample and LoCoMo. Injected: seed 3.
-On these its figures are in-sample.
-"""
-
-
-UNANSWERED: Mapping[Standing, Mapping[ErrorType, float]] = {
-    "garbled": {"ExtractionError": 0.9, "UpdateError": 0.6},
-    "made up": {"ResponseError": 0.75},
-    "unknown": {"ExtractionError": 0.7, "RetrievalError": 0.75},
-    "told": {"ExtractionError": 0.6, "ResponseError": 0.6, "RetrievalError": 0.6},
-    "dated": {"ExtractionError": 0.65, "ResponseError": 0.35},
-    "nothing": {"ExtractionError": 0.5, "ResponseError": 0.4},
-}
-"""Share of right verdicts where only question and reply are known, by what the reply asserts and whom they blame.
-
-Of 81 labelled and 400 injected cases, both counting alike, nearer to one half where there are few.
-"""
 
 FEW = 0.45
 """The same of the kinds of verdict that there were none of. A choice."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from attribution.cases import Case
 from attribution.constants import MOST_OF_A_TURN, SAME_MATTER, STATED
-from attribution.survival.assertion import Assertion
-from attribution.survival.flow import Answering, ContentFlow
+from attribution.explanations import ExplainedStep, quote, quoted
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.need import Need
+from attribution.survival.needs import Need
 from attribution.text.content import Vocabulary, content_of, text_of
 from attribution.text.phrases import says_retracted, without_courtesies
 from attribution.text.utterances import is_most_of, repeated
-from tracing.graph.elements import Variable
-from tracing.systems.conversations import Conversation
 
+if TYPE_CHECKING:
+    from attribution.cases import Case
+    from attribution.survival.assertion import Assertion
+    from attribution.survival.flow import Answering, ContentFlow
+    from tracing.graph.elements import Variable
+    from tracing.systems.conversations import Conversation
+
+_MOST_QUOTED = 3
 _NOTHING = Grade(0.0, "absent", 0.0, False, False)
 
 
@@ -47,6 +52,17 @@ class Trail:
     def last(self) -> tuple[Variable, ...]:
         """What carries the need at the last stage that still has it."""
         return self.context or self.stored or self.extracted
+
+    def steps(self) -> Iterator[ExplainedStep]:
+        """What it follows, and what carries that at every stage, for people."""
+        need = self.need
+        where = f" from {', '.join(need.turns)}" if need.turns else ""
+        yield ExplainedStep("What the answer needs", f"{quote(need.label)}{where} ({need.basis})")
+        yield _stage("Extracted", self.extracted, "nothing that was extracted carries it")
+        yield _stage("In memory at the end", self.stored, "no stored entry carries it")
+        yield _stage("Given to the answer", self.context, "nothing that the answer was given carries it")
+        if self.reviewed:
+            yield ExplainedStep("Reviewed", "a model has looked at these texts too")
 
 
 class CaseView:
@@ -134,11 +150,10 @@ class CaseView:
         return self._trails[need]
 
     def _followed(self, need: Need) -> Trail:
-        """Follow a need through the stages.
+        """Follow a need through the stages. What reaches the context well enough has survived.
 
-        What reaches the context well enough has survived. Otherwise the threshold is set in the middle of the greatest
-        loss at any stage, so that a paraphrase that fades a little at each stage is not blamed on
-        the one where it happens to cross a fixed line.
+        Otherwise the threshold is set in the middle of the greatest loss at any stage, so that a paraphrase that fades
+        a little at each stage is not blamed on the one where it happens to cross a fixed line.
         """
         read = self.read(need)
         sources = [fact for fact, grade in read if grade.relevant and grade.coverage > 0]
@@ -224,11 +239,7 @@ class CaseView:
     ) -> list[Variable]:
         """Those made from a need's turns, which may paraphrase it, or that the matcher holds worth grading.
 
-        Args:
-            need: what is looked for.
-            variables: entries or pieces of context.
-            descendants: ids of the entries made from its turns.
-            texts: what these say.
+        Made from its turns are the entries with ids among `descendants`, which say `texts`.
         """
         pairs = [(variable, text_of(variable.value)) for variable in variables]
         worth = self.matcher.may_carry(self._claim(need), [text for _, text in pairs])
@@ -250,11 +261,8 @@ class CaseView:
     ) -> list[list[Grade]]:
         """For each variable the grades of its text; of each of its lines where it is a context of several entries.
 
-        Args:
-            variables: each with whether the graph traces it to the need's turns.
-            need: what they may carry.
-            texts: those of entries that the graph traces to the need's turns.
-            possible: ids of those that may have been made from these turns.
+        The graph traces to the need's turns the variables marked so, and the entries that say `texts`; those with ids
+        among `possible` may have been made from these turns.
         """
         passages = [
             self._passages(variable, need, texts, traced=traced, possible=variable.id in possible)
@@ -328,3 +336,10 @@ def _carrying(
     relevant = [(variable, grade.coverage) for variable, grade in graded if grade.relevant and grade.coverage > 0]
     most = max((coverage for _, coverage in relevant), default=0.0)
     return tuple(variable for variable, coverage in relevant if coverage >= min(threshold, most))
+
+
+def _stage(title: str, carriers: Sequence[Variable], nothing: str) -> ExplainedStep:
+    quotes = "; ".join(quoted(carrier) for carrier in carriers[:_MOST_QUOTED])
+    more = f" and {len(carriers) - _MOST_QUOTED} more" if len(carriers) > _MOST_QUOTED else ""
+    text = f"carried by {quotes}{more}" if carriers else nothing
+    return ExplainedStep(title, text, tuple(carrier.id for carrier in carriers))

@@ -5,27 +5,34 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from attribution.cases import Blame, ErrorType
 from attribution.constants import FEW_MESSAGES
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.systems.protocol import OperationSpec, Stage
+
+if TYPE_CHECKING:
+    from tracing.systems.protocol import OperationSpec, Stage
 
 _NOT_CONTENT = frozenset(("prompt", "query"))
 _MADE_OF_MESSAGES = frozenset(("fact", "memory_entry"))
 _DECIDED_TEXTS = ("text", "memory", "new_memory", "content", "data")
 
+STAGES: Mapping[ErrorType, Stage] = {
+    "ExtractionError": "extract",
+    "UpdateError": "update",
+    "DeletionError": "update",
+    "RetrievalError": "retrieve",
+    "ResponseError": "answer",
+}
+"""The stage in which an error of this type is made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the update stage did with one extracted fact, other than change it later.
-
-    Attributes:
-        operations: the update operations that the fact went through, in order.
-        results: the entries and delete markers they made.
-    """
+    """The update operations that a fact went through, in order, and the entries and delete markers they made."""
 
     operations: tuple[Operation, ...]
     results: tuple[Variable, ...]
@@ -41,12 +48,7 @@ class Answering:
 
 
 class ContentFlow:
-    """Questions to one graph about where content went. Built once a graph; operations are known by their specs' stages.
-
-    Args:
-        graph: the memory's build and its answers in one graph.
-        operations: the system's operations in pipeline order; others in the graph are ignored.
-    """
+    """Questions to one graph about where content went; operations are known by their specs' stages."""
 
     def __init__(self, graph: ExecutionGraph, operations: Sequence[OperationSpec]) -> None:
         self.graph = graph
@@ -74,8 +76,7 @@ class ContentFlow:
 
     def stage(self, operation: Operation) -> Stage | None:
         """What an operation does with information; None for one that no spec names."""
-        spec = self.specs.get(operation.name)
-        return spec.stage if spec else None
+        return self.specs[operation.name].stage if operation.name in self.specs else None
 
     def has(self, stage: Stage) -> bool:
         """Whether the system has a stage at all."""
@@ -101,20 +102,29 @@ class ContentFlow:
 
     def has_prompt(self, operation: Operation) -> bool:
         """Whether a prompt steers the operation."""
-        spec = self.specs.get(operation.name)
-        return spec is not None and spec.prompt is not None
+        return operation.name in self.specs and self.specs[operation.name].prompt is not None
 
     def named(self, stage: Stage) -> str:
         """Name of the first operation of a stage, preferably one that a prompt steers."""
         specs = [spec for spec in self.specs.values() if spec.stage == stage]
         return next((spec.name for spec in specs if spec.prompt), specs[0].name if specs else stage)
 
-    def messages(self, turn: str) -> list[Variable]:
-        """The variables of a turn."""
-        return self._messages.get(turn, [])
+    def blame(
+        self, fault: Operation | None, kind: ErrorType, confidence: float, reason: str, evidence: Sequence[str] = ()
+    ) -> Blame:
+        """Blame for an execution; where the step that was due never ran, for the operation of that stage."""
+        name, oid = (fault.name, fault.id) if fault is not None else (self.named(STAGES[kind]), None)
+        return Blame(name, oid, kind, confidence, reason, tuple(evidence))
 
-    def readers(self, turn: str) -> list[Operation]:
-        """The extract operations that read a turn, directly or after another of them, in the order recorded."""
+    def messages(self, *turns: str) -> list[Variable]:
+        """The variables of some turns."""
+        return [message for turn in turns for message in self._messages.get(turn, ())]
+
+    def readers(self, *turns: str) -> list[Operation]:
+        """The extract operations that read each turn, directly or after another of them, in the order recorded."""
+        return [reader for turn in turns for reader in self._readers(turn)]
+
+    def _readers(self, turn: str) -> list[Operation]:
         readers: dict[str, Operation] = {}
         queue = [message.id for message in self.messages(turn)]
         for vid in queue:
@@ -127,17 +137,14 @@ class ContentFlow:
     def extracted(self, turn: str) -> list[tuple[Variable, bool]]:
         """What was extracted when a turn was read, each with whether it can come from few other turns.
 
-        Outputs that a further extract operation reads are on the way and left out. A system without an extract
-        stage keeps the messages themselves.
+        What a further extract operation reads is on the way and left out. Without such a stage it is the messages.
         """
         if not self.has("extract"):
             return [(message, True) for message in self.messages(turn)]
         memories: dict[str, tuple[Variable, bool]] = {}
         for operation in self.readers(turn):
             few = len(turns_read(self.graph, operation)) <= FEW_MESSAGES
-            for vid in operation.output_ids():
-                if self._is_final(vid):
-                    memories[vid] = (self.graph.variables[vid], few)
+            memories |= {vid: (self.graph.variables[vid], few) for vid in operation.output_ids() if self._is_final(vid)}
         return list(memories.values())
 
     def written(self, fact: Variable) -> Writing:
@@ -278,9 +285,8 @@ class ContentFlow:
             return any(text <= stored_words for text in decided for stored_words in result_words)
         inputs = self.inputs_of(operation)
         if event != "ADD" or all(variable.kind != "fact" for variable in inputs):
-            inputs += self.inputs_of(
-                decider
-            )  # an update may merge what the decision was shown; what is new is the fact
+            # An update may merge what the decision was shown; what is new is the fact.
+            inputs += self.inputs_of(decider)
         words = frozenset[str]().union(*(content_of(text_of(variable.value)) for variable in inputs))
         return all(stored_words <= words for stored_words in result_words)
 

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from attribution.constants import GARBLED_FACT, SAME_FACT
 from attribution.survival.matching.matcher import Claim, Matcher, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.need import Need
-from attribution.survival.needs import fact_of, is_unknowable, needs_of, outdated_value
+from attribution.survival.needs import Need, fact_of, is_unknowable, needs_of, outdated_value
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import says_retracted
@@ -18,12 +17,7 @@ from tracing.systems.conversations import Conversation, Fact, Question
 class Gold:
     """The gold content of one question, and which texts carry it.
 
-    Args:
-        question: with its gold answers and evidence turns.
-        conversation: the one it is about, with its gold facts if annotated.
-        vocabulary: of that conversation.
-        verbatim: the system stores what was said word for word, so that a text carries it only in those words.
-        matcher: decides what other texts carry; by default their words.
+    Where a system is `verbatim`, a text carries only what was said word for word; else as `matcher` decides.
     """
 
     def __init__(

@@ -5,9 +5,9 @@ holds in the end, and in what the answer was given. The deepest stage that still
 it: the one whose inputs carry it and whose outputs don't.
 
 What a verdict states is the product of three factors, kept within 0.05 to 0.97:
-    - how strong the kind of verdict is (`strength`): a right reply that breaks the format is hardly ever anything
+    - how strong the kind of verdict is (`constants`): a right reply that breaks the format is hardly ever anything
       else; a garbled fact could still have been understood;
-    - how the need is known (`need.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
+    - how the need is known (`needs.PRIORS`): 1 if the evidence states the answer, down to 0.5 if it must be inferred;
     - how clear-cut the survival is (`Trail.clarity`): 1 if all is there up to one stage and nothing after it.
 Its confidence is how often verdicts with such `grounds` are right (`calibration`): what they state, and beside it
 whether the text that carried the content last names whom the question is about, whether the graph shows where it comes
@@ -24,9 +24,9 @@ from functools import cached_property
 from typing import get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, MOST_BLAMES, NEXT_BEST, STATED
+from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, FAILED, FORMAT, MOST_BLAMES, NEXT_BEST, STATED
 from attribution.evidence_index import EvidenceIndex, Ranking
-from attribution.explanations import Explained, quote
+from attribution.explanations import Explained, ExplainedStep, quote
 from attribution.gold_answers.answer_audit import Audit
 from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
 from attribution.history import History, as_known_in
@@ -37,17 +37,14 @@ from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.need import Need
-from attribution.survival.needs import is_unknowable, needs_of, outdated_value, stating
-from attribution.survival.trail_steps import steps_of
+from attribution.survival.needs import Need, is_unknowable, needs_of, outdated_value, stating
 from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
-from attribution.survival.verdicts.strength import FAILED, FORMAT
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.language_data import Language
-from attribution.text.languages.reading_language import in_its_language
+from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import says_unknown
 from attribution.text.question_kinds import is_count, is_inferred
 from attribution.text.stems import is_number
@@ -68,14 +65,7 @@ _EARLIEST_FIRST = tuple(kind for kind in get_args(ErrorType) if kind not in OUTS
 def attribute(
     case: Case, graph: ExecutionGraph, conversation: Conversation, operations: Sequence[OperationSpec]
 ) -> Attribution:
-    """Attribute one wrong answer. For several of one graph, make one `Survival` and reuse it.
-
-    Args:
-        case: the wrong answer.
-        graph: the build of the conversation's memory and the answers, in one graph.
-        conversation: what the memory was built from, with turns named as in the graph.
-        operations: the system's operations with their stages, in pipeline order.
-    """
+    """Attribute one wrong answer of a graph. For several of one graph, make one `Survival` and reuse it."""
     return Survival(graph, conversation, operations).attribute(case)
 
 
@@ -131,18 +121,27 @@ class Survival:
     def attribute(self, case: Case) -> Attribution:
         """Whose fault the case is. It abstains from a passed case, and from one with too little in the trace."""
         past, case_then = self._as_of(case)
-        return replace(past._attributed(case_then), case=case)
+        with reading(past.language):
+            return replace(past._judged(case_then, past._view(case_then)), case=case)
 
     def verdicts(self, case: Case) -> list[GroundedBlame] | str:
         """The blames of a case before they are calibrated, each with what it rests on; or why there are none."""
         past, case_then = self._as_of(case)
-        return past._grounded(case_then)
+        with reading(past.language):
+            view = past._view(case_then)
+            return view if isinstance(view, str) else past._verdicts(view, case_then)
 
     def explain(self, case: Case) -> Explained:
         """As `attribute`, with what carries each need at every stage."""
         past, case_then = self._as_of(case)
-        explained = past._explained(case_then)
-        return replace(explained, attribution=replace(explained.attribution, case=case))
+        with reading(past.language):
+            view = past._view(case_then)
+            attribution = replace(past._judged(case_then, view), case=case)
+            trails = [] if isinstance(view, str) else past._trails(view, past._known_needs(view))
+            right = " or ".join(quote(answer) for answer in case_then.question.answers if answer.strip()) or "not known"
+            evidence = (case.prediction,) if case.prediction else ()
+            reply = ExplainedStep("Reply", f"{quote(case.reply)}; right would be {right}", evidence)
+            return Explained(attribution, (*(step for trail in trails for step in trail.steps()), reply))
 
     def _as_of(self, case: Case) -> tuple[Survival, Case]:
         """The same for what there was when the case was answered, and the case as far as it was known then."""
@@ -173,22 +172,6 @@ class Survival:
             return None
         return f"{quote(question.answers[0])} was said only in {', '.join(telling)}, after the question was answered"
 
-    @in_its_language
-    def _grounded(self, case: Case) -> list[GroundedBlame] | str:
-        view = self._view(case)
-        return view if isinstance(view, str) else self._verdicts(view, case)
-
-    @in_its_language
-    def _explained(self, case: Case) -> Explained:
-        view = self._view(case)
-        attribution = self._judged(case, view)
-        trails = [] if isinstance(view, str) else self._trails(view, self._known_needs(view))
-        return Explained(attribution, steps_of(trails, case))
-
-    @in_its_language
-    def _attributed(self, case: Case) -> Attribution:
-        return self._judged(case, self._view(case))
-
     def _judged(self, case: Case, view: CaseView | str) -> Attribution:
         if isinstance(view, str):
             return Attribution(case, abstained=view)
@@ -206,28 +189,18 @@ class Survival:
             return f"the trace has no answer operation for {case.question.id}"
         flow, talk = self._flow, self._talk
         assertion = None if case.knows_answer else Assertion(case, answering, flow, talk.conversation, talk.vocabulary)
-        case_with_evidence = self._with_evidence(case, assertion)
-        return CaseView(
-            case_with_evidence,
-            answering,
-            flow,
-            talk.conversation,
-            talk.vocabulary,
-            talk.matcher,
-            self._review,
-            assertion,
-        )
+        shared = talk.conversation, talk.vocabulary, talk.matcher, self._review
+        return CaseView(self._with_evidence(case, assertion), answering, flow, *shared, assertion)
 
     def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:
         alone = misjudged(view) or _answer_alone(view)
-        verdicts = [(blame, None) for blame in alone] if alone else self._unsurvived(view, self._suspicion(case))
+        if alone is not None:
+            return [GroundedBlame(alone, grounds_of(alone, None, view))]
+        # Evidence that was only assumed says nothing against the gold answer.
+        verdicts = self._unsurvived(view, self._talk.audit.suspicion(case.question, case.reply))
         if isinstance(verdicts, str):
             return verdicts
         return [GroundedBlame(blame, grounds_of(blame, trail, view)) for blame, trail in verdicts]
-
-    def _suspicion(self, case: Case) -> Suspicion | None:
-        """What speaks against the gold answer as annotated: evidence that was only assumed says nothing against it."""
-        return self._talk.audit.suspicion(case.question, case.reply)
 
     def _alternatives(self, view: CaseView, main: Blame) -> tuple[Blame, ...]:
         """What else it may be: lost where the evidence was read or, if that is the verdict, there and not used."""
@@ -235,12 +208,10 @@ class Survival:
         if main.error_type == "ExtractionError":
             answer = view.answering.answer
             reason = "the context may have said it in words that were not recognised"
-            return (Blame(answer.name, answer.id, "ResponseError", remainder, reason),)
-        readers = [reader for turn in view.case.question.evidence for reader in self._flow.readers(turn)]
-        fault = readers[-1] if readers else None
-        name = fault.name if fault is not None else self._flow.named("extract")
+            return (self._flow.blame(answer, "ResponseError", remainder, reason),)
+        readers = self._flow.readers(*view.case.question.evidence)
         reason = "what was extracted may not be what the answer needed"
-        return (Blame(name, fault.id if fault is not None else None, "ExtractionError", remainder, reason),)
+        return (self._flow.blame(readers[-1] if readers else None, "ExtractionError", remainder, reason),)
 
     def _with_evidence(self, case: Case, assertion: Assertion | None) -> Case:
         """The case with evidence turns: those annotated, or the likeliest ones, preferably some that say the answer.
@@ -256,13 +227,10 @@ class Survival:
             spoken = {turn.id: turn.spoken for turn in self._talk.conversation.turns()}
             likeliest = assertion.without_it((turn, spoken[turn]) for turn in likely_turns)[:COMPLAINT_EVIDENCE]
             return replace(case, question=question.model_copy(update={"evidence": tuple(likeliest)}))
-        turns = {turn.id: content_of(turn.text) for turn in self._talk.conversation.turns()}
+        turns, coverage = {turn.id: turn for turn in self._talk.conversation.turns()}, self._talk.vocabulary.coverage
         forms = list(map(content_of, question.answers))
-        saying = [
-            turn
-            for turn in likely_turns
-            if any(self._talk.vocabulary.coverage(form, turns[turn]) >= STATED for form in forms)
-        ]
+        words = {turn: content_of(turns[turn].text) for turn in likely_turns}
+        saying = [turn for turn in likely_turns if any(coverage(form, words[turn]) >= STATED for form in forms)]
         assumed = tuple((saying or likely_turns)[:ASSUMED_EVIDENCE])
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
@@ -297,14 +265,12 @@ class Survival:
         if not needs and question.evidence:
             return [(misannotated(suspicion, view) if suspicion is not None else unsupported(view), None)]
         if not needs:
-            return (
-                f"{question.id} has no evidence turns, and no turn holds the gold answer {quote(question.answers[0])}"
-            )
+            gold = quote(question.answers[0])
+            return f"{question.id} has no evidence turns, and no turn holds the gold answer {gold}"
         needs_in_trace = self._known_needs(view)
         if not needs_in_trace:
-            return (
-                f"the trace has none of the evidence turns {', '.join(turn for need in needs for turn in need.turns)}"
-            )
+            turns = ", ".join(turn for need in needs for turn in need.turns)
+            return f"the trace has none of the evidence turns {turns}"
         outdated = outdated_value(question, self._talk.conversation, self._talk.vocabulary)
         trails = self._trails(view, needs_in_trace)
         if not self._flow.shows_memory() and not any(trail.context for trail in trails):
@@ -328,7 +294,7 @@ class Survival:
 
     def _known_needs(self, view: CaseView) -> list[Need]:
         """Those of which the trace has a turn."""
-        return [need for need in self._needs(view) if any(self._flow.messages(turn) for turn in need.turns)]
+        return [need for need in self._needs(view) if self._flow.messages(*need.turns)]
 
     def _trails(self, view: CaseView, needs: Sequence[Need]) -> list[Trail]:
         """Where what the answer needs and the reply lacks has survived."""
@@ -337,22 +303,20 @@ class Survival:
         return [view.trail(need) for need in missing]
 
 
-def _answer_alone(view: CaseView) -> list[Blame] | None:
+def _answer_alone(view: CaseView) -> Blame | None:
     """Blame for what the reply alone shows: the operation failed, or its reply is right but not as asked for."""
-    case, answer = view.case, view.answering.answer
+    case, flow, answer = view.case, view.flow, view.answering.answer
     trouble = trouble_of(answer)
     if trouble:
-        return [
-            Blame(answer.name, answer.id, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))
-        ]
+        return flow.blame(answer, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))
     evidence = (case.prediction,) if case.prediction else ()
     unknown = says_unknown(case.reply)
     if case.judgement.contains and (not unknown or is_unknowable(case.question)) and not _hedged(case):
         reason = f"format: the reply {quote(case.reply)} holds the right answer, but not in the form asked for"
-        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+        return flow.blame(answer, "ResponseError", FORMAT, reason, evidence)
     if is_unknowable(case.question) and unknown:
         reason = f"format: the reply {quote(case.reply)} says that it does not know, but not in an accepted form"
-        return [Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)]
+        return flow.blame(answer, "ResponseError", FORMAT, reason, evidence)
     return None
 
 
@@ -373,9 +337,5 @@ def _decisive(verdicts: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trai
 
 
 def _calibrated(blame: Blame, grounds: Grounds) -> Blame:
-    reason = blame.reason
-    if not grounds.read:
-        reason += NOT_READ
-    elif not is_calibrated(grounds):
-        reason += NOT_CALIBRATED
-    return replace(blame, confidence=confidence_of(grounds), reason=reason)
+    doubt = NOT_READ if not grounds.read else "" if is_calibrated(grounds) else NOT_CALIBRATED
+    return replace(blame, confidence=confidence_of(grounds), reason=blame.reason + doubt)

@@ -6,16 +6,21 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from attribution.constants import ENOUGH_WORDS, WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.date_rules import spelt_out
 from attribution.text.digits import without_figures
-from attribution.text.languages.language_data import Language, function_words
-from attribution.text.languages.reading_language import is_read, language, language_of, reading
-from attribution.text.numbers import CJK_NUMERAL, cjk_in_digits, cjk_number
+from attribution.text.languages.language_data import Language, compiled_of_language, function_words
+from attribution.text.languages.reading_language import (
+    cached_in_language,
+    is_read,
+    language,
+    language_of,
+    reading,
+)
+from attribution.text.numbers import cjk_in_digits, cjk_number
 from attribution.text.stems import is_number, stem
 from attribution.text.tokens import CJK_CHARACTER, cased_words
 
@@ -27,25 +32,8 @@ _DATE_WORDS = """
 """
 _RELATIVE_WORDS = "last next since recent few day morning night"
 
-_COUNTERS = "个個只隻匹条條本张張枚位名人口岁歳才次回遍天件杯瓶台辆輛块塊元家间間层層套双雙把头頭棵朵部場场冊册种種分"
-_COUNTED = re.compile(
-    rf"(?P<digits>\d+)\s*[{_COUNTERS}]|(?P<numeral>{CJK_NUMERAL})(?P<counter>[{_COUNTERS}年月日号時时点])"
-)
+_CJK = compiled_of_language("common", "cjk")
 _DATED = "年月日号時时点"
-# Words with a sign that is a function word by itself.
-_COMPOUNDS = (
-    "成都|首都|京都|都市|都会|都柏林|都江堰|都灵|现在|現在|存在|实在|实际|还是|可是|总是|于是|了解|为了|除了|着急|着陆|着装|沉着|目的|的士|的确"
-    "|你好|吉他|其他|其它|也门|也许|成就|就业|就职|不同|不过|不错|差不多|没收|沉没|几何|几乎|几内亚|酒吧|网吧|咖啡吧|吧台|自我|呢绒"
-)
-# The longest first: a pattern takes the first match.
-_GRAMMAR = re.compile(
-    f"(?P<word>{_COMPOUNDS})"
-    "|因为|因為|由于|所以|因此|没有|沒有|什么时候|何时|何時|为什么|為什麼|什么|什麼|哪里|哪儿|哪裡|哪个|哪些|怎么|怎樣|怎样|多少|如何|是否"
-    "|[的了吗嗎呢吧啊是在着我你您他她它们們谁誰几幾很也都就不没沒]"
-    "|から|ので|ない|どうして|なぜ|いつ|どこ|だれ|どの|どんな|なに|何"
-    "|ませんでした|ていました|ています|でしょう|ました|ません|でした|ている|ていた|ます|です|した|する|った|って"
-    "|[はがをにでとのもへか]"
-)
 
 
 def text_of(value: Any) -> str:
@@ -59,14 +47,31 @@ def text_of(value: Any) -> str:
     return "" if value is None or isinstance(value, bool) else str(value)
 
 
+@cached_in_language(16384)
 def words_of(text: str) -> tuple[str, ...]:
     """Content words of `text` in order: lemmas, numbers in digits, dates as day month year, CJK in pairs."""
-    return _words_of(text, language())
+    text = spelt_out(text, language())
+    if language() == "en":
+        text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
+    text = without_function_words(text) if CJK_CHARACTER.search(text) else text
+    content: list[str] = []
+    run = ""
+    for word in (*cased_words(text), ""):
+        if CJK_CHARACTER.fullmatch(word):
+            run += word
+            continue
+        content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
+        run = ""
+        # May is a month.
+        if word == "May" or (word and word.casefold() not in function_words(language())):
+            content.append("may" if word == "May" else stem(word))
+    return tuple(content)
 
 
+@cached_in_language(16384)
 def content_of(text: str) -> frozenset[str]:
     """The content words of `text` as a set."""
-    return _content_of(text, language())
+    return frozenset(words_of(text))
 
 
 def time_words(text: str) -> frozenset[str]:
@@ -105,7 +110,8 @@ class Vocabulary:
 
     def content_of(self, text: str) -> frozenset[str]:
         """The content words of a text in the language of these."""
-        return _content_of(text, self.language)
+        with reading(self.language):
+            return content_of(text)
 
     def reads(self, question: str, answers: Sequence[str]) -> bool:
         """Whether these texts and a question are in a language for which reading was measured.
@@ -134,38 +140,13 @@ class Vocabulary:
         return min(share, WITHOUT_A_NUMBER) if lacks_number else share
 
 
-@lru_cache(maxsize=16384)
-def _words_of(text: str, language: Language) -> tuple[str, ...]:
-    text = spelt_out(text, language)
-    if language == "en":
-        text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
-    text = without_function_words(text) if CJK_CHARACTER.search(text) else text
-    content: list[str] = []
-    run = ""
-    for word in (*cased_words(text), ""):
-        if CJK_CHARACTER.fullmatch(word):
-            run += word
-            continue
-        content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
-        run = ""
-        # May is a month.
-        if word == "May" or (word and word.casefold() not in function_words(language)):
-            content.append("may" if word == "May" else stem(word))
-    return tuple(content)
-
-
-@lru_cache(maxsize=16384)
-def _content_of(text: str, language: Language) -> frozenset[str]:
-    return frozenset(_words_of(text, language))
-
-
 _DATE_STEMS = frozenset(stem(word.lower()) for word in (*MONTHS, *WEEKDAYS, *_DATE_WORDS.split()))
 _CUE_STEMS = _DATE_STEMS | frozenset(map(stem, _RELATIVE_WORDS.split()))
 
 
 def without_function_words(text: str) -> str:
     """A text with numbers in digits before what they count, and spaces in place of function words."""
-    return _GRAMMAR.sub(lambda match: match["word"] or " ", _COUNTED.sub(_in_digits, cjk_in_digits(text)))
+    return _CJK["grammar"].sub(lambda match: match["word"] or " ", _CJK["counted"].sub(_in_digits, cjk_in_digits(text)))
 
 
 def _in_digits(match: re.Match[str]) -> str:

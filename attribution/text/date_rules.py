@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
 from attribution.constants import TWO_DIGIT_YEARS
+from attribution.data_files import data_of
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
-from attribution.text.languages.language_data import Language
+from attribution.text.languages.language_data import Language, filled, joined
 from attribution.text.numbers import CJK_NUMERAL, QUANTITY, cjk_number, quantity_of
 
 Span = tuple[int, int]
@@ -66,8 +67,7 @@ def english_moment(text: str) -> date | None:
 def numeric_days(text: str, language: Language) -> tuple[tuple[Span, ...], str]:
     """The days that a text names as in 5/8/2024, and the text with them crossed out.
 
-    The day comes first, except that English with slashes or dashes has two orders: there it is both 5 August and
-    8 May, unless only one of them exists.
+    English with slashes or dashes has two orders: there it is both 5 August and 8 May, unless only one of them exists.
     """
     days = [day for date in _NUMERIC.finditer(text) for day in _numeric(date, language)]
     return tuple(days), _NUMERIC.sub(lambda date: "¦" * len(date[0]), text) if days else text
@@ -120,10 +120,6 @@ def _century(year: int) -> int:
     return year + (2000 if year < TWO_DIGIT_YEARS else 1900)
 
 
-def _rule(pattern: str, resolve: Callable[[re.Match[str], date], Span | None]) -> Rule:
-    return Rule(re.compile(pattern, re.IGNORECASE), resolve)
-
-
 def _day(day: date) -> Span:
     return day.toordinal(), day.toordinal()
 
@@ -154,6 +150,16 @@ def _weekday(name: str, day: date, step: int) -> date:
     while day.weekday() != number:
         day += timedelta(step)
     return day
+
+
+def _month(name: str) -> int:
+    return int(name) if name.isdecimal() else month_number(name)
+
+
+def _group(match: re.Match[str], name: str) -> str:
+    """A named group of a match, or the second one of that name."""
+    groups = match.groupdict()
+    return groups[name] or groups[f"{name}2"]
 
 
 def _shifted(unit: str, day: date, count: int) -> Span:
@@ -207,8 +213,8 @@ def _named_month(match: re.Match[str], spoken_on: date) -> Span:
 
 
 def _day_of_month(match: re.Match[str], spoken_on: date) -> Span:
-    month = month_number(match["month"] or match["month2"])
-    return _day(date(_year_nearest(month, spoken_on), month, int(match["day"] or match["day2"])))
+    month = _month(_group(match, "month"))
+    return _day(date(_year_nearest(month, spoken_on), month, int(_group(match, "day"))))
 
 
 def _numbered_day(match: re.Match[str], spoken_on: date) -> Span:
@@ -219,11 +225,6 @@ def _numbered_day(match: re.Match[str], spoken_on: date) -> Span:
         if day <= spoken_on
         else date(spoken_on.year - (spoken_on.month == 1), (spoken_on.month - 2) % 12 + 1, day.day)
     )
-
-
-def _numbered_month(match: re.Match[str], spoken_on: date) -> Span:
-    month = int(match["month"])
-    return _day(date(_year_nearest(month, spoken_on), month, int(match["day"])))
 
 
 def _before(match: re.Match[str], _: date) -> Span | None:
@@ -265,128 +266,56 @@ def _part_of_month(match: re.Match[str], _: date) -> Span:
     return first + 10 * at, first + 10 * at + 9
 
 
-ANCHORED = (
-    _rule(
-        rf"\b(?:the )?(?:(?P<count>{QUANTITY}) )?(?P<unit>{WEEKDAY}|{_UNIT}(?=s?\b))s? "
-        rf"(?P<way>before|prior to|preceding|after|following) (?P<anchor>{FULL_DATE})",
-        _before,
+_RESOLVERS: Mapping[str, Callable[..., Span | None]] = {
+    "before": _before,
+    "part_of_month": _part_of_month,
+    "week_of": lambda m, _: _shifted(m["unit"], day, 0) if (day := english_moment(m["anchor"])) else None,
+    "day_of": lambda m, _: _day(date(int(m["y"]), _month(m["m"]), int(m["d"]))),
+    "month_of": lambda m, _: _whole_month(int(m["y"]), _month(m["m"])),
+    "season_of": lambda m, _: _season(m["s"], int(m["y"])),
+    "year_of": lambda m, _: _whole_year(int(m["y"])),
+    "shifted": lambda m, day, unit, count: _shifted(unit or m["u"], day, count),
+    "last_unit": lambda m, day: (
+        (day.toordinal() - 7, day.toordinal() - 1) if m["u"].lower() == "week" else _shifted(m["u"], day, -1)
     ),
-    _rule(
-        rf"\b(?P<which>early|mid|late|beginning|middle|end|first|second|3rd|4th|last)[- ]"
-        rf"(?:(?P<unit>week|weekend) )?(?:of |in )?(?P<month>{MONTH}),? (?P<year>\d{{4}})",
-        _part_of_month,
-    ),
-    _rule(
-        rf"\b(?P<unit>week|weekend) of (?P<anchor>{FULL_DATE})",
-        lambda m, _: _shifted(m["unit"], day, 0) if (day := english_moment(m["anchor"])) else None,
-    ),
-)
-ABSOLUTE = (
-    _rule(
-        r"\b(?P<y>\d{4})[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})\b",
-        lambda m, _: _day(date(int(m["y"]), int(m["m"]), int(m["d"]))),
-    ),
-    _rule(
-        r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]",
-        lambda m, _: _day(date(int(m["y"]), int(m["m"]), int(m["d"]))),
-    ),
-    _rule(
-        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m>{MONTH}),? (?P<y>\d{{4}})\b",
-        lambda m, _: _day(date(int(m["y"]), month_number(m["m"]), int(m["d"]))),
-    ),
-    _rule(
-        rf"\b(?P<m>{MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})\b",
-        lambda m, _: _day(date(int(m["y"]), month_number(m["m"]), int(m["d"]))),
-    ),
-    _rule(r"(?P<y>\d{4})年(?P<m>\d{1,2})月", lambda m, _: _whole_month(int(m["y"]), int(m["m"]))),
-    _rule(
-        rf"\b(?P<m>{MONTH}),? (?:of )?(?P<y>\d{{4}})\b", lambda m, _: _whole_month(int(m["y"]), month_number(m["m"]))
-    ),
-    _rule(rf"\b(?P<s>{SEASON}),? (?:of )?(?P<y>\d{{4}})\b", lambda m, _: _season(m["s"], int(m["y"]))),
-    _rule(r"(?P<y>(?:19|20)\d{2})年", lambda m, _: _whole_year(int(m["y"]))),
-    _rule(r"\b(?P<y>(?:19|20)\d{2})\b(?! (?:day|week|month|year)s?\b)", lambda m, _: _whole_year(int(m["y"]))),
-)
-RELATIVE: tuple[Rule, ...] = (
-    _rule(r"\bthe day after tomorrow\b|后天|明後日", lambda _, day: _day(day + timedelta(2))),
-    _rule(r"\bthe day before yesterday\b|前天|一昨日", lambda _, day: _day(day - timedelta(2))),
-    _rule(
-        r"\b(?:yesterday|(?:day|night) before|prior day|previous (?:day|night|evening)|last (?:night|evening))\b"
-        r"|昨[天日晚]",
-        lambda _, day: _day(day - timedelta(1)),
-    ),
-    _rule(
-        r"\b(?:tomorrow|(?:the )?(?:day after|next day|following day))\b|明[天日]",
-        lambda _, day: _day(day + timedelta(1)),
-    ),
-    _rule(
-        r"\b(?:today|tonight|earlier today|this (?:morning|afternoon|evening)|just now)\b|今[天日]",
-        lambda _, day: _day(day),
-    ),
-    _rule(
-        rf"\b(?P<n>{QUANTITY}) (?P<u>{_UNIT})s? (?:ago|back|before|earlier|prior)\b",
-        lambda m, day: _ago(m["n"], m["u"], day, -1),
-    ),
-    _rule(
-        rf"\b(?:in|after) (?P<n>{QUANTITY}) (?P<u>{_UNIT})s?\b"
-        rf"|\b(?P<n2>{QUANTITY}) (?P<u2>{_UNIT})s? (?:from now|later)\b",
-        lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, 1),
-    ),
-    _rule(
-        rf"\b(?P<n>\d) (?P<d>{WEEKDAY})s ago\b",
-        lambda m, day: _day(_weekday(m["d"], day, -1) - timedelta(7 * (quantity_of(m["n"]) - 1))),
-    ),
-    _rule(
-        rf"\b(?:for|over|past|last) (?:about |around |almost |over |nearly )?"
-        rf"(?:the (?:past|last) )?(?P<n>{QUANTITY}) years?\b",
-        lambda m, day: _whole_year(day.year - quantity_of(m["n"])),
-    ),
-    _rule(
-        rf"\b(?P<n>{QUANTITY}) (?P<u>year|month)s? now\b"
-        rf"|\bfor (?:about |over |nearly )?(?P<n2>{QUANTITY}) (?P<u2>month)s?\b",
-        lambda m, day: _ago(m["n"] or m["n2"], m["u"] or m["u2"], day, -1),
-    ),
-    _rule(rf"\b(?:{_LAST}|recent) (?P<d>{WEEKDAY})", lambda m, day: _day(_weekday(m["d"], day, -1))),
-    _rule(rf"\bon (?P<d>{WEEKDAY})(?!s)", lambda m, day: _day(_weekday(m["d"], day + timedelta(1), -1))),
-    _rule(rf"\bnext (?P<d>{WEEKDAY})", lambda m, day: _day(_weekday(m["d"], day, 1))),
-    _rule(rf"\bthis (?P<d>{WEEKDAY})", lambda m, day: _day(_weekday(m["d"], day - timedelta(1), 1))),
-    _rule(
-        rf"\b{_LAST} (?P<u>{_UNIT})\b",
-        lambda m, day: (
-            (day.toordinal() - 7, day.toordinal() - 1) if m["u"].lower() == "week" else _shifted(m["u"], day, -1)
-        ),
-    ),
-    _rule(r"\bthis past weekend\b", lambda _, day: _shifted("weekend", day, -1)),
-    _rule(rf"\bnext (?P<u>{_UNIT})\b", lambda m, day: _shifted(m["u"], day, 1)),
-    _rule(r"\bthis (?P<u>weekend|week|month|year)\b", lambda m, day: _shifted(m["u"], day, 0)),
-    _rule(
-        rf"\b(?P<w>last|this|next) (?P<s>{SEASON})\b",
-        lambda m, day: _season(m["s"], day.year + {"last": -1, "next": 1}.get(m["w"].lower(), 0)),
-    ),
-    _rule(r"去年", lambda _, day: _whole_year(day.year - 1)),
-    _rule(r"[明来]年", lambda _, day: _whole_year(day.year + 1)),
-    _rule(r"今年", lambda _, day: _whole_year(day.year)),
-    _rule(r"上周|上星期|先週", lambda _, day: _shifted("week", day, -1)),
-    _rule(r"下周|下星期|来週", lambda _, day: _shifted("week", day, 1)),
-    _rule(r"上个?月|先月", lambda _, day: _shifted("month", day, -1)),
-    _rule(r"下个?月|来月", lambda _, day: _shifted("month", day, 1)),
-    _rule(
-        rf"(?P<n>\d+|{CJK_NUMERAL})天前|(?P<n2>\d+)日前",
-        lambda m, day: _day(day - timedelta(_cjk_quantity(m["n"] or m["n2"]))),
-    ),
-    _rule(rf"(?P<n>\d+|{CJK_NUMERAL})年前", lambda m, day: _whole_year(day.year - _cjk_quantity(m["n"]))),
-    _rule(
-        rf"\b(?P<month>{MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b"
-        rf"|\b(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of |(?!{_VERB}))(?P<month2>{MONTH})",
-        _day_of_month,
-    ),
-    _rule(
-        rf"\b(?P<way>in|since|until|during|by|last|this(?!.{_VERB})|next|early|late|mid)[- ](?P<month>{MONTH})",
-        _named_month,
-    ),
-    _rule(r"\b(?:on|until|by|since) the (?P<d>\d{1,2})(?:st|nd|rd|th)\b", _numbered_day),
-    _rule(r"(?P<month>1[0-2]|[1-9])月(?P<day>\d{1,2})[日号]", _numbered_month),
-)
+    "ago": lambda m, day, sign: _ago(_group(m, "n"), _group(m, "u"), day, sign),
+    "years_ago": lambda m, day: _whole_year(day.year - quantity_of(m["n"])),
+    "weekday": lambda m, day, offset, step: _day(_weekday(m["d"], day + timedelta(offset), step)),
+    "weekdays_ago": lambda m, day: _day(_weekday(m["d"], day, -1) - timedelta(7 * (quantity_of(m["n"]) - 1))),
+    "near_season": lambda m, day: _season(m["s"], day.year + {"last": -1, "next": 1}.get(m["w"].lower(), 0)),
+    "cjk_days_ago": lambda m, day: _day(day - timedelta(_cjk_quantity(_group(m, "n")))),
+    "cjk_years_ago": lambda m, day: _whole_year(day.year - _cjk_quantity(m["n"])),
+    "day_of_month": _day_of_month,
+    "named_month": _named_month,
+    "numbered_day": _numbered_day,
+}
+_PARTS = {
+    "full_date": FULL_DATE,
+    "quantity": QUANTITY,
+    "cjk_numeral": CJK_NUMERAL,
+    "month": MONTH,
+    "weekday": WEEKDAY,
+    "season": SEASON,
+    "unit": _UNIT,
+    "last": _LAST,
+    "verb": _VERB,
+}
+
+
+def _rules(table: str) -> tuple[Rule, ...]:
+    """The rules of a table of `dates.toml`: the pattern, by what it resolves, and the arguments of that."""
+    return tuple(
+        Rule(re.compile(filled(joined(pattern), _PARTS), re.IGNORECASE), _resolving(*resolver))
+        for pattern, *resolver in data_of("text/languages/dates.toml")[table]
+    )
+
+
+def _resolving(name: str, *args: str | int) -> Callable[[re.Match[str], date], Span | None]:
+    return lambda match, spoken_on: _RESOLVERS[name](match, spoken_on, *args)
 
 
 def _cjk_quantity(text: str) -> int:
     return int(text) if text.isdecimal() else cjk_number(text)
+
+
+ANCHORED, ABSOLUTE, RELATIVE = map(_rules, ("anchored", "absolute", "relative"))

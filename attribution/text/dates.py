@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attribution.constants import SAME_TIME, VAGUER, VAGUER_DAYS
@@ -27,8 +26,7 @@ from attribution.text.date_rules import (
     numeric_days,
 )
 from attribution.text.digits import without_figures
-from attribution.text.languages.language_data import Language
-from attribution.text.languages.reading_language import language
+from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.languages.times import in_english
 from attribution.text.numbers import in_digits
 
@@ -68,9 +66,19 @@ def days_of(conversation: Conversation) -> dict[str, date | None]:
     return {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
 
 
+@cached_in_language(16384)
 def spans_of(text: str, spoken_on: date | None = None) -> tuple[Span, ...]:
     """The spans of time that a text names; relative ones only if the day it was said on is known."""
-    return _spans_of(text, spoken_on, language())
+    read = language()
+    if read == "en" and not _CUE.search(text):
+        return ()
+    # 2,004 is no year, and neither is $2004.
+    text = in_digits(without_figures(_GLUED.sub(" ", text), read), read)
+    numeric, remaining = numeric_days(text, read)
+    phrases, remaining = in_english(remaining, read)
+    remaining = months_spelt_out(remaining)
+    spans = (span for phrase in (*phrases, remaining) for span in _english_spans(phrase, spoken_on))
+    return tuple(dict.fromkeys((*numeric, *spans)))
 
 
 def same_time(first: Span, second: Span) -> bool:
@@ -93,19 +101,6 @@ def as_precise_as(span: Span, needed: Span) -> bool:
     common = min(span[1], needed[1]) - max(span[0], needed[0]) + 1
     length, enough = span[1] - span[0] + 1, needed[1] - needed[0] + 1
     return length <= max(enough + VAGUER_DAYS, VAGUER * enough) and common >= SAME_TIME * length
-
-
-@lru_cache(maxsize=16384)
-def _spans_of(text: str, spoken_on: date | None, language: Language) -> tuple[Span, ...]:
-    if language == "en" and not _CUE.search(text):
-        return ()
-    # 2,004 is no year, and neither is $2004.
-    text = in_digits(without_figures(_GLUED.sub(" ", text), language), language)
-    numeric, remaining = numeric_days(text, language)
-    phrases, remaining = in_english(remaining, language)
-    remaining = months_spelt_out(remaining)
-    spans = (span for phrase in (*phrases, remaining) for span in _english_spans(phrase, spoken_on))
-    return tuple(dict.fromkeys((*numeric, *spans)))
 
 
 def _english_spans(text: str, spoken_on: date | None) -> Iterator[Span]:

@@ -9,39 +9,23 @@ as they are (20h is an hour of the day in French), and pounds are money too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
 from attribution.text.calendar_names import MONTH
-from attribution.text.languages.language_data import Language, language_data
+from attribution.text.languages.language_data import Language, language_data, patterns_of_language
 
-_CURRENCIES: Mapping[str, str] = {
-    "dollar": r"(?:us|a|au|c|ca|nz|hk|s)?\$|usd|dollars?|dólar(?:es)?|bucks",
-    "euro": "€|eur|euros?",
-    "pound": r"£|gbp|pounds?(?: sterling)?|pfund|libras?(?: esterlinas)?|livres? sterling",
-    "yen": "¥|jpy|yen|円",
-    "yuan": "¥|cny|rmb|yuan|元",
-    "franc": "chf|francs?|franken|francos",
-    "peso": "mxn|ars|pesos?",
-    "rupee": "₹|inr|rs|rupees?|rupien|rupias?|roupies?",
-    "rouble": "₽|rub|rou?bles?|rubel|rublos?",
-    "crown": "sek|nok|dkk|czk|kron(?:er|or|en)|crowns|coronas|couronnes",
-    "zloty": "pln|złotych|zł|zlotys?",
-    "won": "₩|krw",
-    "lira": "₺|liras?",
-}
-# Words of weight too; what holds one is not read as money by its word alone.
-_WEIGHT = frozenset(("pound",))
+_COMMON = language_data("common")
+_CURRENCIES, _UNITS = patterns_of_language("common", "currencies"), patterns_of_language("common", "units")
+_EXPONENTS: Mapping[str, int] = _COMMON["exponents"]
+_MONEY_EXPONENTS: Mapping[str, int] = _COMMON["money_exponents"]
 _CURRENCY_PATTERNS = {
     name: re.compile(rf"(?<![^\W\d_])(?:{words})(?![^\W\d_])", re.IGNORECASE) for name, words in _CURRENCIES.items()
 }
-_SIGNS = r"(?:(?<!\w)(?:us|a|au|c|ca|nz|hk|s))?\$|[€£¥₹₽₩₺]"
-_CODES = "usd|eur|gbp|jpy|cny|rmb|chf|mxn|ars|inr|rs\\.?|rub|sek|nok|dkk|czk|pln|krw"
+# Words of weight too; what holds one is not read as money by its word alone.
+_WEIGHT = frozenset(("pound",))
 
-_EXPONENTS: Mapping[str, int] = {"k": 3, "mio": 6, "mln": 6, "bn": 9, "mrd": 9, "万": 4, "萬": 4, "億": 8, "亿": 8}
-_MONEY_EXPONENTS: Mapping[str, int] = {"m": 6, "mn": 6, "b": 9}
-"""Of letters that mean something else, metres or minutes, where no currency is beside the number."""
 _SPACES = " \u00a0\u2007\u2009\u202f"
 _AFTER_A_MONTH = re.compile(rf"\b{MONTH}\s*$", re.IGNORECASE)
 _LONGEST_MONTH = 12
@@ -60,29 +44,6 @@ _GERMAN_NUMBERS = {
     word: number for number, word in enumerate(("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht"), 1)
 }
 
-# What is part of another comes after it.
-_UNITS = {
-    "kmh": r"km/h|kmh|kph|(?:kilomet(?:er|re)s?|km) (?:per|an|pro) (?:hour|stunde)|stundenkilometern?"
-    r"|(?:kilómetros|km) por hora|(?:kilomètres?|km) (?:à l['’]|par )heure",
-    "mph": r"mph|miles (?:per|an) hour",
-    "km": r"kms?|kilomet(?:er|re)s?|kilometern|kilómetros?|kilomètres?",
-    "m": r"(?-i:m)|met(?:er|re)s?|metern|metros?|mètres?",
-    "cm": r"cms?|centimet(?:er|re)s?|zentimetern?|centímetros?|centimètres?",
-    "mm": r"mms?|millimet(?:er|re)s?|millimetern|milímetros?|millimètres?",
-    "kg": r"kgs?|kilos?|kilogram(?:me)?s?|kilogramm|kilogramos?",
-    "gram": r"(?-i:g)|gram(?:me)?s?|gramm|gramos?",
-    "mg": r"mgs?|milligram(?:me)?s?|milligramm|miligramos?",
-    "litre": r"l(?!['’])|lit(?:er|re)s?|litern|litros?",
-    "ml": r"mls?|millilit(?:er|re)s?|millilitern|mililitros?",
-    "mile": r"miles?|meilen?|millas?",
-    "pounds": r"lbs?",
-    "ounce": r"oz|ounces?",
-    "foot": r"ft|feet|foot",
-    "minute": r"mins?|minut(?:es?|en|os?)",
-    "degree celsius": r"° ?c|(?:degrees?|grad|grados?|degrés?) (?:c|celsius|centígrados)",
-    "degree fahrenheit": r"° ?f|(?:degrees?|grad|grados?|degrés?) (?:f|fahrenheit)",
-    "degree": r"°",
-}
 _NAMES = tuple(_UNITS)
 _WITH_UNIT = re.compile(
     rf"(?<=\d)[ -]?(?:{'|'.join(f'({words})' for words in _UNITS.values())})(?![^\W\d_])", re.IGNORECASE
@@ -97,7 +58,7 @@ _NEGATIVE = re.compile(r"(?<![^\s(])(?<!\d )(?:[-\u2212]|minus )(?=\d)", re.IGNO
 
 def plain_figures(text: str, language: Language) -> str:
     """A text with its numbers in plain digits, as 20000, 1.5 and 1500000; a currency stays beside its number."""
-    return _figures(language).sub(lambda figure: _plain(figure, language), text) if _has_digits(text) else text
+    return _replaced(text, language, lambda figure: _plain(figure, language))
 
 
 def whole_halves(text: str) -> str:
@@ -120,9 +81,7 @@ def german_halves(text: str) -> str:
 
 def without_figures(text: str, language: Language) -> str:
     """A text with ¦ in place of money, grouped digits, thousands and millions, none of which is a year."""
-    if not _has_digits(text):
-        return text
-    return _figures(language).sub(lambda figure: "¦" if _is_no_year(figure) else figure[0], text)
+    return _replaced(text, language, lambda figure: "¦" if _is_no_year(figure) else figure[0])
 
 
 def currencies_in(text: str, language: Language) -> frozenset[str]:
@@ -140,7 +99,7 @@ def with_currencies_named(text: str, language: Language, names: frozenset[str]) 
         return f"{figure['number']}{figure['many'] or ''} {name}" if name else figure[0]
 
     # Of a range it is named once, at its end.
-    return _RANGE.sub(r"\g<range> \g<name>", _figures(language).sub(named, text)) if _has_digits(text) else text
+    return _RANGE.sub(r"\g<range> \g<name>", _replaced(text, language, named))
 
 
 def without_currencies(text: str, language: Language) -> str:
@@ -150,7 +109,7 @@ def without_currencies(text: str, language: Language) -> str:
         after = figure["after"] if _currencies_of(figure) <= _WEIGHT and figure["after"] else ""
         return f" {figure['number']}{figure['many'] or ''}{after} " if _is_money(figure) else figure[0]
 
-    return _figures(language).sub(bare, text) if _has_digits(text) else text
+    return _replaced(text, language, bare)
 
 
 def _plain(figure: re.Match[str], language: Language) -> str:
@@ -230,6 +189,10 @@ def _of_halves(match: re.Match[str], unit: int | None = None) -> str:
     return _written(number * (unit or int(match["unit"])))
 
 
+def _replaced(text: str, language: Language, replace: Callable[[re.Match[str]], str]) -> str:
+    return _figures(language).sub(replace, text) if _has_digits(text) else text
+
+
 def _has_digits(text: str) -> bool:
     return any(map(str.isdigit, text))
 
@@ -238,10 +201,11 @@ def _has_digits(text: str) -> bool:
 def _figures(language: Language) -> re.Pattern[str]:
     many = "|".join(sorted((*_EXPONENTS, *_MONEY_EXPONENTS, *_exponents(language)), key=len, reverse=True))
     words = "|".join(_CURRENCIES.values())
+    signs, codes = patterns_of_language("common", "figures").values()
     # A 401k is a pension plan.
     grouped = rf"[1-9]\d{{0,2}}(?:[{_SPACES}'’]\d{{3}})+(?![{_SPACES}]?\d)(?:[.,]\d{{1,2}}(?!\d))?"
     return re.compile(
-        rf"(?:(?P<before>(?:{_SIGNS}|(?<!\w)(?:{_CODES}))\s?)|(?<![\w.,:/])(?<!\d[{_SPACES}]))"
+        rf"(?:(?P<before>(?:{signs}|(?<!\w)(?:{codes}))\s?)|(?<![\w.,:/])(?<!\d[{_SPACES}]))"
         rf"(?!401\s?k\b)(?P<number>{grouped}|\d+(?:[.,]\d+)*)(?:[.,][-–—](?!\d))?"
         rf"(?P<many>(?:[k万萬億亿]|\s?(?:{many}))(?![^\W\d_])\.?|[万萬億亿])?"
         rf"(?P<after>\s?(?:de |d['’])?(?:(?:{words})(?!\w)|[円元]))?",

@@ -12,26 +12,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from attribution.text.languages.language_data import LANGUAGES, Language, dictionary_form, function_words, is_known
-from attribution.text.languages.reading_language import language
+from attribution.text.languages.language_data import (
+    LANGUAGES,
+    Language,
+    dictionary_form,
+    function_words,
+    is_known,
+    words_of_language,
+)
+from attribution.text.languages.reading_language import cached_in_language, language
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""
 
 _MARKS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200c-\u200f]")
-_LETTERS = str.maketrans(
-    {
-        # Hamza and the like are often left out; Persian keyboards have other letters for two Arabic ones.
-        **dict.fromkeys("أإآٱ", "ا"),
-        **dict.fromkeys("ىی", "ي"),
-        "ة": "ه",
-        "ک": "ك",
-        "ё": "е",
-        # Without its dot only Turkish and its kin write it.
-        "ı": "i",
-        **dict(zip("άέήίόύώΐΰ", "αεηιουωϊϋ", strict=True)),
-    }
-)
+_LETTERS = str.maketrans({letter: pair[0] for pair in words_of_language("common", "letters") for letter in pair[1:]})
 _SEPARATORS = str.maketrans("٬٫", ",.")
 _DOTTED_I = "i\u0307"
 _ARABIC = re.compile("[\u0620-\u06ff]")
@@ -39,12 +34,9 @@ _ARABIC_ARTICLE = re.compile("^(?:[وف]?[بك]?ال|[وف]?لل)(?=..)")
 _HEBREW = re.compile("[\u05d0-\u05ea]")
 _HEBREW_PREFIX = re.compile("[ושכ]?[הבלמ]|[וש]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
-_KOREAN_ENDINGS = """
-    은 는 이 가 을 를 에 에서 에게 에게서 한테 께 께서 의 로 으로 와 과 랑 이랑 도 만
-    부터 까지 처럼 보다 라고 이라고 요 이요
-    예요 에요 이에요 입니다 이다 였어요 이었어요 였습니다 이었습니다 에는 에서는 에도 으로는 로는
-"""
-_KOREAN_ENDING = re.compile(f"(?:{'|'.join(sorted(_KOREAN_ENDINGS.split(), key=len, reverse=True))})요?$")
+_KOREAN_ENDING = re.compile(
+    f"(?:{'|'.join(sorted(words_of_language('common', 'korean_endings'), key=len, reverse=True))})요?$"
+)
 # Turkish cuts the endings of names off: Ankara'da, Ayşe'nin.
 _TURKISH_CASE = re.compile(
     r"(\w{2,})['’]([dt][ae](?:n|ki)?|y?[aeıiuü]|n?[ıiuü]n|y?l[ae]|[lsdt][ıiuü]r?|nd[ae]n?)(?!\w)", re.I
@@ -78,10 +70,7 @@ def without_turkish_case(text: str) -> dict[str, str]:
 def as_in(reply_words: Sequence[str], accepted: Sequence[str], bare: Mapping[str, str]) -> tuple[str, ...]:
     """The words of a reply, each in the form in which an accepted answer has it if it is surely the same word.
 
-    Args:
-        reply_words: of the reply.
-        accepted: of the answer.
-        bare: words of either → the same without an ending (`without_turkish_case`).
+    `bare` has words of either without an ending (`without_turkish_case`).
     """
     accepted_words = set(accepted)
 
@@ -117,11 +106,11 @@ def _small_words(text: str) -> Counter[Language]:
 def _is_same(word: str, other: str) -> bool:
     # Most pairs of words are not worth a look.
     foreign = not (word.isascii() and other.isascii())
-    return (foreign or word[:_SAME_START] == other[:_SAME_START]) and _is_form(word, other, language())
+    return (foreign or word[:_SAME_START] == other[:_SAME_START]) and _is_form(word, other)
 
 
-@lru_cache(maxsize=16384)
-def _is_form(word: str, other: str, language_read: Language) -> bool:
+@cached_in_language(16384)
+def _is_form(word: str, other: str) -> bool:
     """Whether two different words are forms of one."""
     if _HANGUL.search(word) and _HANGUL.search(other):
         return not _korean(word).isdisjoint(_korean(other))
@@ -137,7 +126,7 @@ def _is_form(word: str, other: str, language_read: Language) -> bool:
     determiners = _DETERMINER.fullmatch(word), _DETERMINER.fullmatch(other)
     if determiners[0] and determiners[1]:
         return determiners[0][1] == determiners[1][1]
-    return word.translate(_UMLAUTS) == other.translate(_UMLAUTS) or _are_german_adjectives(word, other, language_read)
+    return word.translate(_UMLAUTS) == other.translate(_UMLAUTS) or _are_german_adjectives(word, other)
 
 
 def _korean(word: str) -> set[str]:
@@ -152,7 +141,7 @@ def _lemma(word: str, language: str) -> str:
     return (form if form != word else dictionary_form(word.capitalize(), language)).casefold()
 
 
-def _are_german_adjectives(word: str, other: str, language_read: Language) -> bool:
+def _are_german_adjectives(word: str, other: str) -> bool:
     """Whether two words are one German adjective with other endings; the dictionary has nouns with a capital letter.
 
     Words that are English, too, are German where German is read.
@@ -165,5 +154,5 @@ def _are_german_adjectives(word: str, other: str, language_read: Language) -> bo
     return (
         lemma.islower()
         and lemma == dictionary_form(other, "de")
-        and (language_read == "de" or not (is_known(word, "en") and is_known(other, "en")))
+        and (language() == "de" or not (is_known(word, "en") and is_known(other, "en")))
     )

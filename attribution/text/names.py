@@ -15,52 +15,46 @@ from attribution.text.languages.language_data import (
     LANGUAGES,
     Language,
     all_function_words,
+    compiled_of_language,
     dictionary_form,
     function_words,
     is_known,
     words_of_language,
 )
-from attribution.text.languages.reading_language import language, reading
+from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.languages.times import english_name
 from attribution.text.tokens import cased_words
 
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-zß-öø-ÿ]\w+")
-_TITLE_WORDS = """
-    mr mrs ms miss dr prof sir madam herr herrn frau don doña señor señora sr sra monsieur madame mme mlle m
-"""
-_TITLES = frozenset(_TITLE_WORDS.split())
+_PATTERNS = compiled_of_language("common", "names")
+_TITLES = frozenset(words_of_language("common", "titles"))
 _FEMININE = re.compile("[ae]?|n[ae]|l?l[ae]|elle|ett[ae]|in[ae]")
-_BEFORE_A_NOUN = re.compile(
-    r"(?:\b(?:der|die|das|den|dem|des|eine?[nmrs]?|kein\w*|mein\w*|dein\w*|sein\w*|ihr\w*|unser\w*|eu(?:er|re)\w*"
-    r"|diese\w*|jede\w*|welche\w*|alle\w*|viele|wie viele|zu[mr]|ims?|ins|am|beim|vom|ans|aufs|fürs"
-    r"|(?-i:[a-zäöüß]{3,}e[nmrs]?|[A-ZÄÖÜ]\w+s))\s)$",
-    re.I,
-)
-# Adjectives of nationality and languages are spelt with a capital letter in English, and name nobody.
-_OF_A_COUNTRY = re.compile(r"\w+(?:ish|ese|ean|ian|ican|utch|erman|rench|wiss|reek|hai)s?$", re.I)
 
 _MONTH_NAMES = frozenset(map(str.casefold, MONTHS))
-_IN_A_MONTH = re.compile(
-    r"(?:\b(?:in|since|until|till|by|of|last|next|this|early|mid|late|every|each)|\d(?:st|nd|rd|th)?)[ -]$", re.I
-)
-_BEGINS = re.compile(r"(?:^|[.!?:;…\n])[\s>*#\"'“”‘’«»()\[\]•–—-]*(?:\d+[.)]\s*)?$")
-_OF_A_PERSON = re.compile(
-    r"['’]s?\b|:\s|\s(?:is|was|has|had|does|did|will|would|can|could|says?|said|tells|told|likes|loves|lives|wants|works"
-    r"|went|got|asks|asked|and (?-i:[A-Z])\w)\b"
-)
 
 
+@cached_in_language(4096)
 def names_in(text: str) -> frozenset[str]:
     """The content words that a text uses as names, other than its first word: spelt with a capital letter.
 
     In English these are not the names of days, months and nationalities, in German not its nouns.
     """
-    return _names_in(text, language())
+    names: set[str] = set()
+    for word in _CAPITALISED.finditer(text):
+        before = text[: word.start()]
+        begins = not before.strip(" ¿¡\"'«“(") or re.search(r"[.?!]\s+[¿¡]?$", before)
+        titled = before.rstrip(" .").rpartition(" ")[2].lower() in _TITLES
+        if begins and not titled:
+            continue
+        noun = language() == "de" and _PATTERNS["before_a_noun"].search(before) is not None and not titled
+        if _may_name(word[0], after_article=noun):
+            names |= content_of(word[0])
+    return frozenset(names)
 
 
 def is_name(word: str) -> bool:
     """Whether a word of an answer may be a name, by itself: capitalised, and no German noun."""
-    return word[:1].isupper() and _may_name(word, language())
+    return word[:1].isupper() and _may_name(word)
 
 
 def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
@@ -75,9 +69,17 @@ def short_for(text: str, names: Iterable[str]) -> frozenset[str]:
     )
 
 
+@cached_in_language(4096)
 def is_short_for(short: str, name: str) -> bool:
     """Whether one given name is the other's nickname, or its beginning but not the other sex's form: Eric, Erica."""
-    return _is_short_for(short.casefold(), name.casefold(), language())
+    short, name = short.casefold(), name.casefold()
+    if short == name:
+        return False
+    formal = _english().canonicals_of(short) if language() == "en" else _formal_names(language()).get(short, ())
+    if name in formal:
+        return True
+    ending = name[len(short) :]
+    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(ending) is None
 
 
 def is_word(name: str) -> bool:
@@ -97,38 +99,25 @@ def written_as_name(text: str, name: str) -> bool:
     """
     for match in re.finditer(rf"(?<!\w){re.escape(name[:1].upper() + name[1:])}(?!\w)", text):
         before, after = text[: match.start()], text[match.end() :]
-        if _OF_A_PERSON.match(after):
+        if _PATTERNS["of_a_person"].match(after):
             return True
-        begins = _BEGINS.search(before) is not None
-        month = name.casefold() in _MONTH_NAMES and (_IN_A_MONTH.search(before) or re.match(r",? \d", after))
+        begins = _PATTERNS["begins"].search(before) is not None
+        month = name.casefold() in _MONTH_NAMES and (
+            _PATTERNS["in_a_month"].search(before) or re.match(r",? \d", after)
+        )
         if not begins and not month:
             return True
     return False
 
 
-@lru_cache(maxsize=4096)
-def _names_in(text: str, language: Language) -> frozenset[str]:
-    names: set[str] = set()
-    with reading(language):
-        for word in _CAPITALISED.finditer(text):
-            begins = not text[: word.start()].strip(" ¿¡\"'«“(") or re.search(r"[.?!]\s+[¿¡]?$", text[: word.start()])
-            titled = text[: word.start()].rstrip(" .").rpartition(" ")[2].lower() in _TITLES
-            if begins and not titled:
-                continue
-            noun = language == "de" and _BEFORE_A_NOUN.search(text[: word.start()]) is not None and not titled
-            if _may_name(word[0], language, after_article=noun):
-                names |= content_of(word[0])
-    return frozenset(names)
-
-
-def _may_name(word: str, language: Language, *, after_article: bool = False) -> bool:
+def _may_name(word: str, *, after_article: bool = False) -> bool:
     lower = word.casefold()
-    if lower in _TITLES or lower in function_words(language) or english_name(lower, language) is not None:
+    if lower in _TITLES or lower in function_words(language()) or english_name(lower, language()) is not None:
         return False
-    if language == "en":
-        with reading("en"):
-            return not (content_of(word) <= _calendar() or (_OF_A_COUNTRY.fullmatch(word) and is_known(lower, "en")))
-    return language != "de" or not (after_article or _is_german_noun(word))
+    if language() == "en":
+        of_a_country = _PATTERNS["of_a_country"].fullmatch(word) and is_known(lower, "en")
+        return not (content_of(word) <= _calendar() or of_a_country)
+    return language() != "de" or not (after_article or _is_german_noun(word))
 
 
 def _is_german_noun(word: str) -> bool:
@@ -139,20 +128,6 @@ def _is_german_noun(word: str) -> bool:
 @lru_cache
 def _calendar() -> frozenset[str]:
     return frozenset().union(*map(content_of, (*MONTHS, *WEEKDAYS)))
-
-
-@lru_cache(maxsize=4096)
-def _is_short_for(short: str, name: str, language: Language) -> bool:
-    if short == name:
-        return False
-    if language == "en":
-        formal = frozenset(_english().canonicals_of(short))
-    else:
-        formal = _formal_names(language).get(short, frozenset())
-    if name in formal:
-        return True
-    ending = name[len(short) :]
-    return len(short) >= SHORTEST_ABBREVIATION and name.startswith(short) and _FEMININE.fullmatch(ending) is None
 
 
 @lru_cache(maxsize=1)

@@ -4,49 +4,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
-from functools import cache, lru_cache
 
 from attribution.constants import FEW_THINGS
 from attribution.text.content import content_of, is_date
 from attribution.text.languages.language_data import Language, compiled_of_language, dictionary_form, words_of_language
-from attribution.text.languages.reading_language import language
+from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.names import is_name
 from attribution.text.stems import is_number
 from tracing.systems.conversations import Question
 
-_CJK_NUMBER = re.compile(".*(?:多少|几|幾|いくつ|何[人匹個つ回冊本年日歳枚])")
-_CJK_YES_OR_NO = re.compile("是|不是|对|はい|いいえ")
+_CJK = compiled_of_language("common", "cjk")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionPatterns:
-    """Patterns of one language.
-
-    Attributes:
-        polite: how a question begins that only asks politely: could you tell me.
-        concludes: moods and adverbs of what is supposed; the conditional is found by `is_conditional`.
-        reported: verbs after which a mood belongs to what somebody said: Where did Ana say she would live?
-        inferential: words of an answer that is a yes or no, however sure.
-        counts: how a number or duration is asked for; it begins the question.
-        how_many: how a number of things is asked for.
-        asks_a_name: what asks for a name.
-    """
-
-    polite: re.Pattern[str]
-    concludes: re.Pattern[str]
-    reported: re.Pattern[str]
-    inferential: re.Pattern[str]
-    counts: re.Pattern[str]
-    how_many: re.Pattern[str]
-    asks_a_name: re.Pattern[str]
-
-
-@cache
-def question_patterns(language: Language) -> QuestionPatterns:
-    """The patterns of a language."""
-    return QuestionPatterns(**compiled_of_language(language, "questions"))
+def _patterns() -> dict[str, re.Pattern[str]]:
+    return compiled_of_language(language(), "questions")
 
 
 def is_conditional(word: str, language: Language) -> bool:
@@ -70,23 +42,23 @@ def _unaccented(word: str) -> str:
 
 def is_inferred(question: Question) -> bool:
     """Whether the answer is a conclusion, which no text need contain, so that any of its grounds is enough."""
-    return is_yes_or_no(question) or _concludes(question.question, language())
+    return is_yes_or_no(question) or _concludes(question.question)
 
 
 def is_yes_or_no(question: Question) -> bool:
     """Whether the accepted answer is yes or no, however sure."""
     gold = question.answers[0].strip()
-    return question_patterns(language()).inferential.search(gold) is not None or _CJK_YES_OR_NO.match(gold) is not None
+    return _patterns()["inferential"].search(gold) is not None or _CJK["yes_or_no"].match(gold) is not None
 
 
-@lru_cache(maxsize=4096)
-def _concludes(question: str, language: Language) -> bool:
+@cached_in_language(4096)
+def _concludes(question: str) -> bool:
     """Whether a question asks what is to be supposed, rather than what somebody said of it."""
-    patterns = question_patterns(language)
-    question = patterns.polite.sub(" ", question.strip())
-    places = [match.start() for match in patterns.concludes.finditer(question)]
-    places += [match.start() for match in _WORD.finditer(question) if is_conditional(match[0].lower(), language)]
-    return bool(places) and patterns.reported.search(question[: min(places)]) is None
+    patterns = _patterns()
+    question = patterns["polite"].sub(" ", question.strip())
+    places = [match.start() for match in patterns["concludes"].finditer(question)]
+    places += [match.start() for match in _WORD.finditer(question) if is_conditional(match[0].lower(), language())]
+    return bool(places) and patterns["reported"].search(question[: min(places)]) is None
 
 
 def expected_count(question: Question) -> int:
@@ -106,17 +78,16 @@ def is_literal(question: Question) -> bool:
 
 def asks_a_name(question: Question) -> bool:
     """Whether the name of a person or a place is asked for."""
-    return question_patterns(language()).asks_a_name.search(question.question) is not None
+    return _patterns()["asks_a_name"].search(question.question) is not None
 
 
 def is_count(question: Question) -> bool:
     """Whether a number is asked for, which may have to be counted."""
     text = question.question.strip()
-    return question_patterns(language()).counts.match(text) is not None or _CJK_NUMBER.match(text) is not None
+    return _patterns()["counts"].match(text) is not None or _CJK["asks_a_number"].match(text) is not None
 
 
 def _how_many(question: str) -> bool:
     return (
-        question_patterns(language()).how_many.match(question.strip()) is not None
-        or _CJK_NUMBER.match(question) is not None
+        _patterns()["how_many"].match(question.strip()) is not None or _CJK["asks_a_number"].match(question) is not None
     )

@@ -8,25 +8,16 @@ and appliances as their usual word.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from attribution.constants import SHORTEST_VERB
-from attribution.text.languages.language_data import Language, dictionary_form, is_known
-from attribution.text.languages.reading_language import language
+from attribution.text.languages.language_data import Language, dictionary_form, is_known, words_of_language
+from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.languages.times import english_name
 
-_SAME = """
-    go:gone,going think:thought feel:felt leave:left,leaves,leaf live:life,lives win:won
-    break:broke drink:drunk shoot:shot bite:bit rise:risen
-    wife:wives half:halves shelf:shelves thief:thieves knife:knives bad:worse,worst person:people
-    die:dying lie:lying tie:tying
-    child:kid,kids person:individual,individuals,folk,folks
-    mother:mom,moms,mum,mums,mommy,mama father:dad,dads,daddy,papa grandmother:grandma,granny,nana
-    grandfather:grandpa,granddad brother:bro sister:sis photo:photograph,photographs,pic,pics,picture,pictures
-    bicycle:bike,bikes television:tv,telly telephone:phone,phones movie:film,films vacation:holiday,holidays
-"""
 _ALSO = {
-    form: lemma for lemma, _, forms in (entry.partition(":") for entry in _SAME.split()) for form in forms.split(",")
+    form: lemma
+    for lemma, _, forms in (entry.partition(":") for entry in words_of_language("en", "lemmas"))
+    for form in forms.split(",")
 }
 _SCRIPTS: dict[str, re.Pattern[str]] = {
     "uk": re.compile("[іїєґ]"),
@@ -35,45 +26,41 @@ _SCRIPTS: dict[str, re.Pattern[str]] = {
     "hy": re.compile("[\u0561-\u0587]"),
 }
 """Languages that are known by the letters of a single word, whatever the language of the conversation."""
-_NOT_FROM_A_VERB = frozenset(["evening", "morning", "wedding", "ceiling", "question", "during"])
+_NOT_FROM_A_VERB = frozenset(words_of_language("en", "no_nouns_of_action"))
 
 
+@cached_in_language(32768)
 def stem(word: str) -> str:
     """The lemma of a word in the language that is read, in lower case; a number loses leading zeros.
 
     The case of a German word tells a noun (`Reis`) from a verb (`reis`). A word of time is given in English.
     """
-    return _stem(word, language())
+    if is_number(word):
+        return word.lstrip("0") or "0"
+    lower, read = word.lower(), language()
+    script = next((code for code, letter in _SCRIPTS.items() if letter.search(lower)), None)
+    if script is not None:
+        return dictionary_form(word, script).lower()
+    if read == "en":
+        return _english(lower)
+    english = english_name(lower, read)
+    if english is not None:
+        return _english(english)
+    if read == "de" and word.endswith("s") and not is_known(word, "de"):
+        # Mostly the genitive of a name; what only looks like one loses its last letter everywhere.
+        word = word[:-1]
+    form = dictionary_form(word, read)
+    if read == "fr":
+        form = _of_participle(form.lower(), ("é", "ée", "és", "ées"), ("er",), read)
+    elif read == "es":
+        form = _of_participle(form.lower(), ("ado", "ada", "ados", "adas"), ("ar",), read)
+        form = _of_participle(form, ("ido", "ida", "idos", "idas"), ("er", "ir"), read)
+    return form.lower()
 
 
 def is_number(word: str) -> bool:
     """Whether a content word is a number: it has no paraphrase."""
     return word.removeprefix("\u2212")[:1].isdigit()
-
-
-@lru_cache(maxsize=32768)
-def _stem(word: str, language: Language) -> str:
-    if is_number(word):
-        return word.lstrip("0") or "0"
-    lower = word.lower()
-    script = next((code for code, letter in _SCRIPTS.items() if letter.search(lower)), None)
-    if script is not None:
-        return dictionary_form(word, script).lower()
-    if language == "en":
-        return _english(lower)
-    english = english_name(lower, language)
-    if english is not None:
-        return _english(english)
-    if language == "de" and word.endswith("s") and not is_known(word, "de"):
-        # Mostly the genitive of a name; what only looks like one loses its last letter everywhere.
-        word = word[:-1]
-    form = dictionary_form(word, language)
-    if language == "fr":
-        form = _of_participle(form.lower(), ("é", "ée", "és", "ées"), ("er",), language)
-    elif language == "es":
-        form = _of_participle(form.lower(), ("ado", "ada", "ados", "adas"), ("ar",), language)
-        form = _of_participle(form, ("ido", "ida", "idos", "idas"), ("er", "ir"), language)
-    return form.lower()
 
 
 def _english(word: str) -> str:

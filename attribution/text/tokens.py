@@ -11,49 +11,32 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
-from attribution.text.digits import (
-    currencies_in,
-    with_currencies_named,
-    with_ranges,
-    with_shares,
-    with_units,
-    without_currencies,
-)
-from attribution.text.folding import (
-    UNSPACED,
-    as_in,
-    plain_letters,
-    shared_language,
-    western_digits,
-    without_turkish_case,
-)
-from attribution.text.languages.language_data import Language
-from attribution.text.languages.reading_language import language, reading
+from attribution.text import digits, folding
+from attribution.text.languages.language_data import LANGUAGES, words_of_language
+from attribution.text.languages.reading_language import cached_in_language, language, reading
 from attribution.text.numbers import in_digits, without_ordinals
 
 CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
-_ARTICLES: dict[Language, frozenset[str]] = {
-    "en": frozenset(("a", "an", "the")),
-    "de": frozenset(["der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines"]),
-    "es": frozenset(["el", "la", "los", "las", "un", "una", "unos", "unas"]),
-    "fr": frozenset(["le", "la", "les", "l", "un", "une", "des"]),
-}
+_ARTICLES = {language: frozenset(words_of_language(language, "articles")) for language in LANGUAGES}
 _DASHES = re.compile(r"[-\u2010-\u2015/_]")
 # In the scripts of India and South East Asia vowels are marks, which `\w` leaves out.
 _VOWELS = "".join(filter(lambda sign: unicodedata.category(sign) in ("Mn", "Mc"), map(chr, range(0x900, 0x1800))))
 _PUNCTUATION = re.compile(rf"(?!(?<=\d)\.(?=\d)|\u2212\d)[^\w\s{_VOWELS}]")
-_UNSPACED_RUN = re.compile(rf"(?:{UNSPACED.pattern})+")
+_UNSPACED_RUN = re.compile(rf"(?:{folding.UNSPACED.pattern})+")
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 # French cuts off the end of small words: l'école, qu'elle, aujourd'hui is one word.
 _ELISION = re.compile(r"(?<![^\W\d_]{3})\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
 
 
+@cached_in_language(16384)
 def normalise(text: str) -> tuple[str, ...]:
     """The tokens of `text` that are compared. A text of nothing but articles keeps them."""
-    return _normalise(text, language())
+    read = language()
+    text = folding.plain_letters(digits.with_ranges(digits.with_units(in_digits(_plain(text), read)), read).casefold())
+    words = _split(folding.UNSPACED.sub(lambda letter: f" {letter[0]}", text))
+    return tuple([word for word in words if word not in _ARTICLES[read]] or words)
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -64,8 +47,8 @@ def words(text: str) -> tuple[str, ...]:
 def cased_words(text: str) -> list[str]:
     """The words of `text` as they are spelt, without possessives, punctuation, currencies; ordinals in digits too."""
     read = language()
-    text = with_units(in_digits(_POSSESSIVE.sub("", _plain(text)), read))
-    return _split(without_ordinals(without_currencies(text, read), read), read)
+    text = digits.with_units(in_digits(_POSSESSIVE.sub("", _plain(text)), read))
+    return _split(without_ordinals(digits.without_currencies(text, read), read))
 
 
 def contains(text: str, value: str) -> bool:
@@ -84,42 +67,36 @@ def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The tokens of a text and of a value, alike where they are surely the same: forms of a word, and of a currency."""
     text, value = money_alike(text, value)
     read = language()
-    with reading((shared_language(text, value) if read == "en" else None) or read):
+    with reading((folding.shared_language(text, value) if read == "en" else None) or read):
         text_tokens, value_tokens = normalise(text), normalise(value)
-        return as_in(text_tokens, value_tokens, without_turkish_case(text) | without_turkish_case(value)), value_tokens
+        return folding.as_in(
+            text_tokens, value_tokens, folding.without_turkish_case(text) | folding.without_turkish_case(value)
+        ), value_tokens
 
 
 def money_alike(text: str, value: str) -> tuple[str, str]:
     """Both texts, with a word in place of the sign or code of a currency where both name currencies."""
     read = language()
-    mine, theirs = currencies_in(text, read), currencies_in(value, read)
+    mine, theirs = digits.currencies_in(text, read), digits.currencies_in(value, read)
     if not mine or not theirs:
         return text, value
-    return with_currencies_named(text, read, theirs), with_currencies_named(value, read, mine)
+    return digits.with_currencies_named(text, read, theirs), digits.with_currencies_named(value, read, mine)
 
 
 def word_count(text: str) -> int:
     """Length of a text in words; two Chinese or Japanese characters count as one word, and four letters of Thai."""
-    characters, letters = len(CJK_CHARACTER.findall(text)), len(UNSPACED.findall(text))
+    characters, letters = len(CJK_CHARACTER.findall(text)), len(folding.UNSPACED.findall(text))
     spaced = _UNSPACED_RUN.sub(" ", CJK_CHARACTER.sub(" ", text)).split()
     return len(spaced) + (characters + 1) // 2 + (letters + 3) // 4
 
 
-@lru_cache(maxsize=16384)
-def _normalise(text: str, language: Language) -> tuple[str, ...]:
-    text = with_ranges(with_units(in_digits(_plain(text), language)), language)
-    text = plain_letters(text.casefold())
-    words = _split(UNSPACED.sub(lambda letter: f" {letter[0]}", text), language)
-    return tuple([word for word in words if word not in _ARTICLES[language]] or words)
-
-
 def _plain(text: str) -> str:
     # NFKC would make 11/2 of 1½.
-    return western_digits(unicodedata.normalize("NFKC", with_shares(text)))
+    return folding.western_digits(unicodedata.normalize("NFKC", digits.with_shares(text)))
 
 
-def _split(text: str, language: Language) -> list[str]:
-    if language == "fr":
+def _split(text: str) -> list[str]:
+    if language() == "fr":
         text = _ELISION.sub(r"\1 ", text)
     text = _PUNCTUATION.sub("", _DASHES.sub(" ", text))
     return CJK_CHARACTER.sub(lambda character: f" {character[0]} ", text).split()

@@ -14,13 +14,7 @@ from tracing.systems.conversations import Turn
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A turn as a text repeats it.
-
-    Attributes:
-        line: the line that holds it.
-        share: share of the turn's content words in that line, 0.6 to 1.
-        misascribed: whether the line names another speaker.
-    """
+    """The line that repeats a turn, the share of the turn's content words in it, and if it names another speaker."""
 
     line: str
     share: float

@@ -35,7 +35,7 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
     import json
     from contextlib import nullcontext
 
-    from attribution.evidence_index import recall_at
+    from benchmarks.evidence_recall import recall_at
     from experiments.bench.attribution import read_suite
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Examples:
   python -m benchmarks matcher --json matcher.json
   python -m benchmarks matcher --matcher words --matcher mine:Matcher
-  python -m benchmarks matcher --model gpt-4.1-mini --base-url https://api.openai.com/v1
+  python -m benchmarks matcher --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
 """
 )
 @click.option(
@@ -35,7 +35,7 @@ Examples:
     multiple=True,
     metavar="NAME",
     help="What to measure, several times: words, meaning, llm or your own as module:Object [default: words and "
-    "meaning; llm too with --model].",
+    "meaning; llm too with --helper-model].",
 )
 @click.option(
     "--part",
@@ -73,7 +73,7 @@ def matcher(
 
     chosen = matchers or (WORDS, MEANING, *((LLM,) if model else ()))
     if LLM in chosen and model is None:
-        raise ConfigError("--matcher llm: asks a model; name it with --model, and its --base-url")
+        raise ConfigError("--matcher llm: asks a model; name it with --helper-model, and its --base-url")
     factories = {name: open_matcher(name) for name in chosen}
     surely = model is not None
     models = (

@@ -15,7 +15,7 @@ from benchmarks.exploring.planted import Planted, ToolUse, planted
 from experiments.bench.phases import Progress
 from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.registry import open_system

@@ -22,10 +22,11 @@ from benchmarks.gold_answers.spoiling import (
     spoiled,
 )
 from experiments.data.data_check import dataset_name_of
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import LOCOMO, SAMPLE, conversations_of
 from experiments.data.published.locomo import CATEGORIES, read_locomo
-from experiments.data.reading import Reading
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec
 

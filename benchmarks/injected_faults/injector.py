@@ -18,7 +18,7 @@ from benchmarks.injected_faults.wordings import STYLES, Reworded, Style, Wording
 from tracing.errors import BudgetExceededError, ConfigError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import describe

@@ -9,7 +9,7 @@ from typing import Any
 
 from attribution.judging.words import judge
 from attribution.survival.matching.matcher import Claim, JudgesReplies, Matcher, Passage
-from attribution.survival.need import Need
+from attribution.survival.needs import Need
 from attribution.survival.verdicts.mistakes import said_right
 from attribution.text.content import content_of
 from benchmarks.matching.pairs import LANGUAGES, conversation_of, pairs_of

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, astuple
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,15 @@ from attribution.cases import OUTSIDE_THE_SYSTEM
 from experiments.annotating.annotator_agreement import agreement_of
 from experiments.annotating.attribution_methods import Methods
 from experiments.annotating.label_export import export
-from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import ERROR_TYPES, CaseId, LabelError, annotator_from, assessment_from
+from experiments.annotating.labels import (
+    ERROR_TYPES,
+    CaseId,
+    Label,
+    LabelError,
+    LabelStore,
+    annotator_from,
+    assessment_from,
+)
 from experiments.annotating.page_content import (
     element,
     safe,
@@ -64,16 +73,10 @@ class AnnotationServer:
         key: str | None = None,
         annotator: str = "",
     ) -> None:
-        """Bind the port without serving yet.
+        """Bind the port without serving yet: by default 5100, or any free one if that is taken.
 
-        Args:
-            workspace: the traces.
-            store: the labels.
-            methods: those that the page may run.
-            exports: folder that an export from the page is written to.
-            port: to listen on; by default 5100, or any free one if that is taken.
-            key: the token; random unless given.
-            annotator: the name that the page begins with.
+        `exports` is the folder that an export from the page is written to, `key` the token, `annotator` the name that
+        the page begins with.
 
         Raises:
             ConfigError: the port is taken.
@@ -131,18 +134,14 @@ class AnnotationServer:
         """Who has labelled how much, and the asker's own labels."""
         name = annotator_from(body)
         labels = [label for label in self._store.in_force() if label.case in self._workspace.entries]
-        counts: dict[str, int] = {}
-        by_case: dict[str, int] = {}
-        for label in labels:
-            counts[label.annotator] = counts.get(label.annotator, 0) + 1
-            if label.annotator != name:
-                key = f"{label.case.trace}/{label.case.case}"
-                by_case[key] = by_case.get(key, 0) + 1
-        mine = {
-            f"{label.case.trace}/{label.case.case}": shown_label(label) for label in labels if label.annotator == name
+        own = [label for label in labels if label.annotator == name]
+        return {
+            "state": self._store.state(),
+            "mine": {_case_key(label): shown_label(label) for label in own},
+            "others": Counter(_case_key(label) for label in labels if label.annotator != name),
+            "counts": Counter(label.annotator for label in labels),
+            "wrong": sum(entry.state == "wrong" for entry in list(self._workspace.entries.values())),
         }
-        wrong = sum(entry.state == "wrong" for entry in list(self._workspace.entries.values()))
-        return {"state": self._store.state(), "mine": mine, "others": by_case, "counts": counts, "wrong": wrong}
 
     def _case(self, body: Any) -> Mapping[str, Any]:
         case, name = _case_id(body), annotator_from(body)
@@ -187,13 +186,8 @@ class AnnotationServer:
         report = agreement_of(self._store.in_force(), self._workspace.traces)
         entries = self._workspace.entries
         return {
-            "labelled": dict(report.labelled),
-            "shared": report.shared,
-            "error_type": report.error_type,
-            "operations": report.operations,
-            "pairs": [[pair.first, pair.second, pair.cases, pair.error_type, pair.operations] for pair in report.pairs],
-            "accepted": {method: list(counts) for method, counts in report.accepted.items()},
-            "elsewhere": report.elsewhere,
+            **asdict(report),
+            "pairs": list(map(astuple, report.pairs)),
             "disputed": [
                 {"graph": case.trace, "case": case.case, "question": safe(entries[case].question)}
                 for case in report.disputed
@@ -248,6 +242,10 @@ def _route(handler: Callable[[Any], Mapping[str, Any]]) -> Callable[[Request], M
 
 def _case_id(body: Any) -> CaseId:
     return CaseId(str(body["graph"]), str(body["case"]))
+
+
+def _case_key(label: Label) -> str:
+    return f"{label.case.trace}/{label.case.case}"
 
 
 def _request_id(body: Any) -> str:

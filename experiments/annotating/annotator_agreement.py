@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from attribution.cases import ErrorType
-from experiments.annotating.label_store import Label
-from experiments.annotating.labels import CaseId
+from experiments.annotating.labels import CaseId, Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +24,11 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class AgreementReport:
-    """Agreement of all annotators.
+    """Agreement of all annotators: Krippendorff's alpha on error type and operations; None where it is not defined.
 
-    Attributes:
-        labelled: annotator → cases labelled.
-        shared: cases that at least two labelled.
-        error_type, operations: Krippendorff's alpha; None where it is not defined.
-        pairs: each two annotators with a case in common.
-        disputed: cases on which annotators differ in error type or operations.
-        accepted: method → its verdicts accepted, and those that were accepted, corrected or rejected.
-        elsewhere: labels of traces that are not open, which do not count.
+    `labelled` counts cases by annotator, `shared` those that at least two labelled, `accepted` by method its verdicts
+    accepted and all that were judged, `elsewhere` labels of traces that are not open, which do not count. On `disputed`
+    cases annotators differ in error type or operations.
     """
 
     labelled: Mapping[str, int]
@@ -54,10 +48,7 @@ def agreement_of(labels: Iterable[Label], traces: Container[str]) -> AgreementRe
     """
     in_force = list(labels)
     open_labels = [label for label in in_force if label.case.trace in traces]
-    by_case: dict[CaseId, dict[str, Label]] = defaultdict(dict)
-    for label in open_labels:
-        if label.assessment.error_type is not None:
-            by_case[label.case][label.annotator] = label
+    by_case = {case: {label.annotator: label for label in of_case} for case, of_case in _by_case(open_labels).items()}
     shared = {case: by for case, by in by_case.items() if len(by) > 1}
     annotators = sorted({name for by in by_case.values() for name in by})
     pairs = [_pair(first, second, shared.values()) for first, second in combinations(annotators, 2)]
@@ -65,7 +56,7 @@ def agreement_of(labels: Iterable[Label], traces: Container[str]) -> AgreementRe
         case for case, by in shared.items() if len({(_type(label), _operations(label)) for label in by.values()}) > 1
     ]
     return AgreementReport(
-        Counter(name for by in by_case.values() for name in by),
+        dict(Counter(name for by in by_case.values() for name in by)),
         len(shared),
         krippendorff_alpha([[_type(label) for label in by.values()] for by in shared.values()]),
         krippendorff_alpha([[_operations(label) for label in by.values()] for by in shared.values()]),
@@ -88,11 +79,7 @@ def _pair(first: str, second: str, shared: Iterable[Mapping[str, Label]]) -> Pai
 
 
 def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
-    """Agreement of two annotators beyond chance (Cohen 1960); None if chance alone explains everything.
-
-    Args:
-        pairs: for each case, what the one and the other said.
-    """
+    """Agreement of two annotators of each case beyond chance (Cohen 1960); None if chance explains everything."""
     if not pairs:
         return None
     n = len(pairs)
@@ -103,29 +90,19 @@ def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
 
 
 def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
-    """Krippendorff's alpha for nominal values of any number of annotators, some of which may be missing.
+    """Krippendorff's alpha of each case's nominal values, by any number of annotators, some of whom may be absent.
 
     Computed from coincidences as in Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section C; None
     where all values are the same or no case has two.
-
-    Args:
-        units: for each case, the values that it was given, in any order.
     """
-    coincidences: Counter[tuple[Hashable, Hashable]] = Counter()
-    for values in units:
-        counts, value_count = Counter(values), len(values)
-        for first_value, second_value in ((a, b) for a in counts for b in counts if value_count > 1):
-            pairs = counts[first_value] * (counts[second_value] - (first_value == second_value))
-            coincidences[first_value, second_value] += pairs / (value_count - 1)  # type: ignore[assignment]
-    totals: Counter[Hashable] = Counter()
-    for (first_value, _), weight in coincidences.items():
-        totals[first_value] += weight
-    n = sum(totals.values())
+    pairable = [Counter(values) for values in units if len(values) > 1]
+    totals = sum(pairable, Counter[Hashable]())
+    n = totals.total()
     expected = n**2 - sum(total**2 for total in totals.values())
     if not expected:
         return None
     observed = sum(
-        weight for (first_value, second_value), weight in coincidences.items() if first_value != second_value
+        (counts.total() ** 2 - sum(count**2 for count in counts.values())) / (counts.total() - 1) for counts in pairable
     )
     return 1 - (n - 1) * observed / expected
 
@@ -138,29 +115,27 @@ def _operations(label: Label) -> Hashable:
     return frozenset(label.assessment.operations)
 
 
+def _by_case(labels: Iterable[Label]) -> Mapping[CaseId, list[Label]]:
+    """The labels with an error type."""
+    by_case: dict[CaseId, list[Label]] = defaultdict(list)
+    for label in labels:
+        if label.assessment.error_type is not None:
+            by_case[label.case].append(label)
+    return by_case
+
+
 def _acceptance_counts(labels: Iterable[Label]) -> dict[str, tuple[int, int]]:
-    assessments = [
-        label.assessment for label in labels if label.assessment.method and label.assessment.action != "labelled"
-    ]
-    return {
-        method: (
-            sum(assessment.action == "accepted" for assessment in assessments if assessment.method == method),
-            sum(assessment.method == method for assessment in assessments),
-        )
-        for method in sorted({assessment.method for assessment in assessments})
-    }
+    verdicts = [(label.assessment.method, label.assessment.action) for label in labels]
+    judged = Counter(method for method, action in verdicts if method and action != "labelled")
+    accepted = Counter(method for method, action in verdicts if action == "accepted")
+    return {method: (accepted[method], judged[method]) for method in sorted(judged)}
 
 
 @dataclass(frozen=True, slots=True)
 class ConsensusLabel:
-    """What the annotators say about a case.
+    """What most annotators of a case say: the error type, and what those name who gave it.
 
-    Attributes:
-        error_type: of most of them.
-        operations: the decisive ones that at least half of these name; one or more, or none.
-        acceptable: those that fewer of these name.
-        evidence: variables that any of these name.
-        labels: everyone's, for the record.
+    Operations are decisive if at least half of them name them, otherwise acceptable; evidence is what any names.
     """
 
     error_type: ErrorType
@@ -172,23 +147,19 @@ class ConsensusLabel:
 
 def consensus_of(labels: Iterable[Label]) -> tuple[Mapping[CaseId, ConsensusLabel], tuple[CaseId, ...]]:
     """The cases with one most frequent error type, and those on which the annotators are divided."""
-    by_case: dict[CaseId, list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.assessment.error_type is not None:
-            by_case[label.case].append(label)
     consensus: dict[CaseId, ConsensusLabel] = {}
     divided: list[CaseId] = []
-    for case, case_labels in by_case.items():
-        types = Counter(label.assessment.error_type for label in case_labels).most_common(2)
-        if len(types) > 1 and types[0][1] == types[1][1]:
+    for case, case_labels in _by_case(labels).items():
+        types = Counter(error_type for label in case_labels if (error_type := label.assessment.error_type))
+        (error_type, count), *others = types.most_common(2)
+        if others and others[0][1] == count:
             divided.append(case)
         else:
-            consensus[case] = _of_most(types[0][0], case_labels)
+            consensus[case] = _of_most(error_type, case_labels)
     return consensus, tuple(divided)
 
 
-def _of_most(error_type: ErrorType | None, labels: list[Label]) -> ConsensusLabel:
-    assert error_type is not None  # noqa: S101 (those without were left out)
+def _of_most(error_type: ErrorType, labels: list[Label]) -> ConsensusLabel:
     most = [label for label in labels if label.assessment.error_type == error_type]
     named = Counter(oid for label in most for oid in label.assessment.operations)
     decisive = tuple(oid for oid, count in named.items() if 2 * count >= len(most))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from attribution.attributor import ATTRIBUTORS, SURVIVAL, bound, checked_attribution, open_attributor
 from attribution.explanations import Explained, explained
 from experiments.annotating.labels import CaseId
-from experiments.annotating.workspace import GraphInUse, Workspace
 from experiments.runs.folder import CONFIG, TRACES
 from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
     from attribution.attributor import Attributor
+    from experiments.annotating.workspace import GraphInUse, Workspace
     from experiments.attributing.batch import Make
     from tracing.llm.access import ModelAccess
 
@@ -37,16 +37,10 @@ class Methods:
         calls: int | None,
         seconds: float,
     ) -> None:
-        """Nothing is opened yet.
+        """Nothing is opened yet; `stack` closes what will be, and `access` opens the model that methods ask.
 
-        Args:
-            workspace: whose cases are attributed.
-            stack: closes what was opened.
-            home: where runs and caches are.
-            prompts: of a run, those whose traces are open.
-            access: opens the model that methods ask.
-            calls: most calls that replay may make.
-            seconds: limit on a model's time per case.
+        `prompts` are those of a run whose traces are open, `calls` the most that replay may make, `seconds` limit a
+        model's time per case.
         """
         self._workspace, self._stack, self._home, self._prompts = workspace, stack, home, prompts
         self._open, self._calls, self._seconds = access, calls, seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import get_args
 
@@ -27,13 +27,10 @@ _MOST_SOURCES = 40
 
 @dataclass(frozen=True, slots=True)
 class CaseGraph:
-    """Columns from the messages on the left to the reply on the right.
+    """Columns of ids from the messages on the left to the reply on the right, with edges between neighbours.
 
-    Attributes:
-        titles: of the columns.
-        columns: ids of variables and operations, in turn messages, extractions, facts, updates, entries and so on.
-        edges: (from, to) between neighbours.
-        left_out: how many each column has beyond those listed.
+    Variables and operations take turns: messages, extractions, facts, updates, entries and so on. `left_out` is how
+    many each column has beyond those listed.
     """
 
     titles: tuple[str, ...]
@@ -44,13 +41,7 @@ class CaseGraph:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A message that bears on a case.
-
-    Attributes:
-        id: of its variable.
-        gold: whether it is annotated as evidence.
-        used: whether what the answer was given comes from it.
-    """
+    """A message that bears on a case: annotated as evidence (gold), or a source of what the answer was given (used)."""
 
     id: str
     gold: bool
@@ -64,27 +55,21 @@ class CaseGraphs:
         self._case = case
         self._graph = graph_at(recording.graph, recording.operations, case)
         self._flow = ContentFlow(self._graph, recording.operations)
+        self._gold = dict.fromkeys(
+            message.id for turn in case.question.evidence for message in self._flow.messages(turn)[:1]
+        )
+        self._answering = self._flow.answering(case.question.id, case.prediction)
 
     def evidence(self) -> list[Evidence]:
         """The annotated messages, then those that what was answered with comes from, in the order recorded."""
-        case = self._case
-        gold = dict.fromkeys(vid for turn in case.question.evidence for vid in self._turn(turn))
-        answering = self._flow.answering(case.question.id, case.prediction)
-        used = self._source_messages(answering) if answering is not None else {}
-        rest = [vid for vid in used if vid not in gold]
-        return [*(Evidence(vid, True, vid in used) for vid in gold), *(Evidence(vid, False, True) for vid in rest)]
+        used = self._source_messages(self._answering) if self._answering is not None else {}
+        return [Evidence(vid, vid in self._gold, vid in used) for vid in self._gold | used]
 
     def around(self, first: Iterable[str] = ()) -> CaseGraph:
-        """The case's part of the graph.
-
-        Args:
-            first: ids of elements to show by all means, such as those blamed.
-        """
-        case = self._case
-        gold = [vid for turn in case.question.evidence for vid in self._turn(turn)]
-        nearby = self._forward(gold)
-        answering = self._flow.answering(case.question.id, case.prediction)
-        required = dict.fromkeys([*gold, *(element_id for element_id in first if self._is_here(element_id))])
+        """The case's part of the graph; `first` are elements to show by all means, such as those blamed."""
+        case, answering = self._case, self._answering
+        nearby = self._forward()
+        required = dict.fromkeys([*self._gold, *(element_id for element_id in first if self._is_here(element_id))])
         if answering is not None:
             nearby |= self._backward(answering)
             operations = [*(retrieval.id for retrieval in answering.retrievals), answering.answer.id]
@@ -93,34 +78,34 @@ class CaseGraphs:
             required[case.prediction or ""] = None
         return self._layout(required | nearby)
 
-    def _turn(self, turn: str) -> list[str]:
-        return [message.id for message in self._flow.messages(turn)][:1]
-
     def _is_here(self, element_id: str) -> bool:
         return element_id in self._graph.variables or element_id in self._graph.operations
 
-    def _forward(self, messages: Sequence[str]) -> dict[str, None]:
-        reachable: dict[str, None] = {}
-        frontier = list(messages)
-        for _ in range(_STEPS):
-            reached: dict[str, None] = {}
-            for operation in (consumer for vid in frontier for consumer in self._graph.consumers(vid)):
-                if self._flow.stage(operation) in ("extract", "update"):
-                    reachable[operation.id] = None
-                    reached |= dict.fromkeys(self._content(operation.output_ids()))
-            frontier = [vid for vid in reached if vid not in reachable]
-            reachable |= reached
-        return reachable
+    def _forward(self) -> dict[str, None]:
+        def extracting(vid: str) -> Iterable[Operation]:
+            return (o for o in self._graph.consumers(vid) if self._flow.stage(o) in ("extract", "update"))
+
+        return self._reachable(self._gold, extracting, lambda operation: self._content(operation.output_ids()))
 
     def _backward(self, answering: Answering) -> dict[str, None]:
         entries = self._entries(answering)
-        reachable = dict.fromkeys([*(piece.id for piece in answering.context), *entries])
+        start = [*(piece.id for piece in answering.context), *entries]
+        return self._reachable(start, self._graph.producers, lambda operation: self._sources(operation, bool(entries)))
+
+    def _reachable(
+        self,
+        start: Iterable[str],
+        operations_at: Callable[[str], Iterable[Operation]],
+        beyond: Callable[[Operation], Iterable[str]],
+    ) -> dict[str, None]:
+        """Variables and operations on the way from some variables: the operations at each, and what is beyond these."""
+        reachable = dict.fromkeys(start)
         frontier = list(reachable)
         for _ in range(_STEPS):
             reached: dict[str, None] = {}
-            for operation in (producer for vid in frontier for producer in self._graph.producers(vid)):
+            for operation in (operation for vid in frontier for operation in operations_at(vid)):
                 reachable[operation.id] = None
-                reached |= dict.fromkeys(self._sources(operation, bool(entries)))
+                reached |= dict.fromkeys(beyond(operation))
             frontier = [vid for vid in reached if vid not in reachable]
             reachable |= reached
         return reachable

@@ -10,39 +10,33 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from attribution.cases import Case, ErrorType
 from experiments.annotating.annotator_agreement import ConsensusLabel, consensus_of
-from experiments.annotating.label_store import Label
-from experiments.annotating.labels import CaseId
-from experiments.annotating.workspace import GraphInUse, Workspace
+from experiments.annotating.labels import CaseId, Label
+from experiments.attributing.histories import reconnected, relinked
 from experiments.runs.folder import write_whole
 from tracing.errors import ConfigError, MemtuneError
-from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import smartcomment
 from tracing.interchange.smartcomment.file_format import KEY, NATIVE
 
+if TYPE_CHECKING:
+    from experiments.annotating.workspace import GraphInUse, Workspace
+
 ANNOTATORS = "annotators"
 """Key of an annotation beside MemTraceBench's: annotator → what they said."""
-_ENTRY = "entry"
-"""Attribute of a piece of context: id of the entry that it shows."""
 _NAMES: Mapping[ErrorType, str] = {"JudgeError": "LLMAsAJudgeError"}
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What an export wrote.
+    """What an export wrote: a file for each labelled trace, and a line for each that could not be written.
 
-    Attributes:
-        files: one for each labelled trace.
-        cases: labels in them.
-        divided: cases left out because as many annotators name one error type as another.
-        elsewhere: labels of traces that are not open.
-        problems: traces that could not be written, one line each.
+    Cases on which as many annotators name one error type as another are `divided`, and left out.
     """
 
     files: tuple[Path, ...]
@@ -88,11 +82,7 @@ def export(workspace: Workspace, labels: Iterable[Label], folder: Path) -> Expor
 
 
 def annotated(workspace: Workspace, trace: str, cases: Mapping[CaseId, ConsensusLabel]) -> dict[str, Any]:
-    """A trace as a smartcomment document with these annotations.
-
-    Raises:
-        TraceError: it cannot be read, or not be written as one.
-    """
+    """A trace as a smartcomment document with these annotations."""
     used = workspace.graph(trace)
     graph, ids = _by_node_ids(used.recording.graph)
     document = smartcomment.document_of(graph)
@@ -152,24 +142,12 @@ def _by_node_ids(graph: ExecutionGraph) -> tuple[ExecutionGraph, dict[str, str]]
     nodes = smartcomment.document_of(graph)["data"]["nodes"]
     named = {node["metadata"][NATIVE]["id"]: node for node in nodes}
     ids = {vid: str(named[vid]["full_node_id"]) for vid in graph.variables}
-    variables = [_renamed(variable, ids, str(named[variable.id]["name"])) for variable in graph.variables.values()]
-    operations = [
-        replace(
-            operation,
-            inputs=tuple((role, ids[vid]) for role, vid in operation.inputs),
-            outputs=tuple((role, ids[vid]) for role, vid in operation.outputs),
-        )
-        for operation in graph.operations.values()
+    variables = [
+        replace(relinked(variable, ids), id=ids[variable.id], name=str(named[variable.id]["name"]))
+        for variable in graph.variables.values()
     ]
+    operations = [reconnected(operation, ids) for operation in graph.operations.values()]
     return ExecutionGraph(variables, operations, graph.sessions.values(), graph.attributes), ids
-
-
-def _renamed(variable: Variable, ids: Mapping[str, str], name: str) -> Variable:
-    attributes = dict(variable.attributes)
-    if attributes.get(_ENTRY) in ids:
-        attributes[_ENTRY] = ids[attributes[_ENTRY]]
-    previous = ids.get(variable.previous or "")
-    return replace(variable, id=ids[variable.id], name=name, previous=previous, attributes=attributes)
 
 
 def _stem(workspace: Workspace, trace: str) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from attribution.cases import Blame
 from attribution.explanations import Explained
 from attribution.recordings import Recording
 from experiments.annotating.case_graph import CaseGraphs
-from experiments.annotating.label_store import Label
-from experiments.annotating.labels import CaseId
-from experiments.annotating.workspace import ListedCase, Workspace
+from experiments.annotating.labels import CaseId, Label
 from experiments.display.terminal import visible
 from experiments.reports.run_report import diff
 from tracing.errors import TraceError
@@ -20,6 +19,9 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.search import shown_text
 from tracing.recording.redaction import redact
 
+if TYPE_CHECKING:
+    from experiments.annotating.workspace import ListedCase, Workspace
+
 LONGEST_VALUE, MOST_LISTED, BRIEF = 20_000, 100, 160
 _LONGEST_COMPARED = 4_000
 MOST_EVIDENCE = 60
@@ -27,11 +29,7 @@ _BRIEF_REPLY = 300
 
 
 def element(graph: ExecutionGraph, element_id: str) -> dict[str, Any]:
-    """A variable or operation by its id, with its neighbours, as JSON.
-
-    Raises:
-        TraceError: the graph has none of this id.
-    """
+    """A variable or operation by its id, with its neighbours, as JSON."""
     if element_id in graph.operations:
         return _operation(graph, graph.operations[element_id])
     if element_id in graph.variables:
@@ -181,11 +179,8 @@ def shown_label(label: Label) -> dict[str, Any]:
         "annotator": safe(label.annotator),
         "revision": label.revision,
         "restores": label.restores,
-        "made": label.made,
-        "action": assessment.action,
-        "error_type": assessment.error_type,
-        "operations": list(assessment.operations),
-        "evidence": list(assessment.evidence),
+        "made": label.created,
+        **asdict(assessment),
         "note": safe(assessment.note),
         "method": safe(assessment.method),
     }
@@ -206,15 +201,8 @@ def shown_explanation(explanation: Explained, graph: ExecutionGraph) -> dict[str
 
 
 def _blame(blame: Blame, graph: ExecutionGraph) -> Mapping[str, Any]:
-    return {
-        "operation": safe(blame.operation),
-        "operation_id": blame.operation_id,
-        "error_type": blame.error_type,
-        "confidence": blame.confidence,
-        "reason": safe(blame.reason),
-        "evidence": _briefs(blame.evidence, graph),
-        "verdict": blame.verdict,
-    }
+    texts = {"operation": safe(blame.operation), "reason": safe(blame.reason)}
+    return {**asdict(blame), **texts, "evidence": _briefs(blame.evidence, graph)}
 
 
 def _briefs(vids: tuple[str, ...], graph: ExecutionGraph) -> list[dict[str, Any]]:

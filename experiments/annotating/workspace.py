@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from attribution.attributor import Attributor, GuardedAttributor
+from attribution.attributor import Attributor
 from attribution.cases import PASS_SCORE, Attribution, Case
-from attribution.failures import answers_in, complaint, judge_score, judged_cases
-from attribution.methods import survival
+from attribution.failures import answers_in, complaint, judge_score
 from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
 from experiments.annotating.labels import CaseId
 from experiments.attributing.case_sources import Source, TraceContent
+from experiments.attributing.histories import Histories
+from experiments.attributing.judged_trace import survival_in
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph
@@ -32,14 +33,9 @@ class NotReadYetError(MemtuneError):
 
 @dataclass(frozen=True, slots=True)
 class ListedCase:
-    """A question of a trace, as a list shows it.
+    """A question of a trace, as a list shows it: its accepted answers, as far as they are known, and its state.
 
-    Attributes:
-        id: of the case.
-        question, reply, kind: its texts.
-        answers: accepted ones, as far as they are known.
-        state: whether the reply was judged wrong or right; people may label it unless it is right.
-        verdict: survival's, of a wrong answer.
+    People may label it unless it is right. The verdict is survival's, of a wrong answer.
     """
 
     id: CaseId
@@ -58,16 +54,9 @@ class ListedCase:
 
 @dataclass(slots=True)
 class OpenedTrace:
-    """A trace in the list.
+    """A trace in the list: the start of the SHA-256 of its file, its name as short as it is clear, and what it has.
 
-    Attributes:
-        id: start of the SHA-256 of its file.
-        name: of its file, as short as it is clear.
-        source: where it is.
-        problem: what is wrong with it.
-        operations, variables: how many it has.
-        entries: its questions.
-        is_read: whether these are all.
+    Its questions are all there once it `is_read`.
     """
 
     id: str
@@ -100,7 +89,8 @@ class Workspace:
         Raises:
             DataError: one cannot be read at all.
         """
-        sources = [replace(source, histories=None) for source in sources]  # each answer is listed with its own trace
+        # Each answer is listed with its own trace.
+        sources = [replace(source, histories=Histories(())) for source in sources]
         names = _names(sources)
         self.traces: dict[str, OpenedTrace] = {}
         for source, name in zip(sources, names, strict=True):
@@ -157,11 +147,7 @@ class Workspace:
         raise TraceError(f"case {case.case!r}: is in none of the traces that are open")
 
     def graph(self, trace: str) -> GraphInUse:
-        """A trace's graph, read if it is not in memory.
-
-        Raises:
-            TraceError: there is no such trace, it cannot be read, or it has changed since it was opened.
-        """
+        """A trace's graph, read if it is not in memory."""
         if trace not in self.traces:
             raise TraceError(f"trace {trace!r}: is not open")
         with self._lock:
@@ -173,11 +159,7 @@ class Workspace:
             return self._graphs[trace]
 
     def case(self, case: CaseId) -> Case:
-        """The case as methods of attribution take it; one that was not judged counts as wrong.
-
-        Raises:
-            TraceError: there is none.
-        """
+        """The case as methods of attribution take it; one that was not judged counts as wrong."""
         used, entry = self.graph(case.trace), self.entry(case)
         if case.case in used.cases:
             return used.cases[case.case]
@@ -199,7 +181,7 @@ class Workspace:
                 cid, texts = CaseId(trace.id, prediction.id), (text_of(query.value), text_of(prediction.value))
                 entries[cid] = ListedCase(cid, *texts, "", (), _state_by_judge(graph, prediction.id))
         self._publish(trace, entries)
-        method = GuardedAttributor(lambda: survival(used.recording))
+        method = survival_in(used.recording)
         for cid, entry in entries.items():
             if entry.state == "wrong" and not self._stopped.is_set():
                 entries[cid] = replace(entry, verdict=method.attribute(self.case(cid)))
@@ -220,9 +202,8 @@ def _read(trace: OpenedTrace) -> GraphInUse:
         # Nothing tells which of its answers are wrong; people may.
         graph, problem = read_graph(source.path)
         content = TraceContent(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
-    judged = (*judged_cases(content.recording), *content.cases)  # of an annotated graph, some may not be annotated
-    cases = {case.prediction or case.question.id: case for case in judged}
-    return GraphInUse(content.recording, cases, content.problem)
+    # Of an annotated graph, some may not be annotated.
+    return GraphInUse(content.recording, content.judged(), content.problem)
 
 
 def _state_by_judge(graph: ExecutionGraph, prediction: str) -> State:

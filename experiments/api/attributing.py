@@ -13,12 +13,13 @@ from attribution.recordings import recording_of
 from attribution.survival.matching.matcher import LLM, WORDS
 from experiments.api.attributed import Attributed
 from experiments.api.starting import Model, settings_from
-from experiments.attributing.attributions import Attributions, Header, OperationLine, TraceLine, case_line
+from experiments.attributing.attributions import Attributions, Header, TraceLine, case_line
 from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, sources_of
 from experiments.attributing.run_traces import run_traces
 from experiments.running.parts import open_access
-from experiments.runs.folder import RunFolder
+from experiments.runs.earlier_names import current_side
+from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from tracing.errors import DataError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
 
@@ -45,6 +46,7 @@ def attributed(
     Raises:
         ConfigError, DataError, RunError, TraceError: an argument is invalid, or nothing of its traces can be used.
     """
+    traces_of = current_side(traces_of)
     factory = open_attributor(method, matcher=matcher)
     config = settings_from(home, models={"task": model}, settings={})
     asks = isinstance(factory, AsksModel) or matcher == LLM
@@ -56,7 +58,6 @@ def attributed(
         if isinstance(source, ExecutionGraph):
             recording = recording_of(source, GRAPH)
             wrong = [case for case in (failed_cases(recording) if cases is None else cases) if not case.passed]
-            specs = tuple(OperationLine(name=o.name, stage=o.stage, prompt=o.prompt) for o in recording.operations)
             attributions.add(
                 TraceLine(
                     trace=GRAPH,
@@ -64,7 +65,7 @@ def attributed(
                     conversation=recording.conversation.id,
                     cases=len(wrong),
                     failed=len(wrong),
-                    operations=specs,
+                    operations=recording.operations,
                     prompts_known=False,
                 )
             )
@@ -89,20 +90,21 @@ def attributed(
 def attribute_run(
     folder: RunFolder, home: Path, *, method: str, matcher: str, model: Model | None, traces_of: str
 ) -> Attributed:
-    """Attribute the wrong answers of a run with its `seed` or `champion` prompts."""
+    """Attribute the wrong answers of a run with its `baseline` or `champion` prompts."""
+    traces_of = current_side(traces_of)
     result = attributed(folder.path, home, method=method, matcher=matcher, model=model, traces_of=traces_of)
     return Attributed(result.attributions, f"{folder.id}: the {traces_of} prompts", method, result.folder)
 
 
 def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:
-    """Every case of a run's seed and champion, with `seed` or `champion` and the path of its trace.
+    """Every case of a run's baseline and champion, with `baseline` or `champion` and the path of its trace.
 
-    If the champion is the seed, under the same settings, only the seed has cases.
+    If the champion is the baseline, under the same settings, only the baseline has cases.
 
     Raises:
         DataError, RunError, TraceError: the run or its traces cannot be read.
     """
-    sides = ("seed",) if run_traces(folder, "seed") == run_traces(folder, "champion") else ("seed", "champion")
+    sides = (BASELINE,) if run_traces(folder, BASELINE) == run_traces(folder, CHAMPION) else (BASELINE, CHAMPION)
     return [
         (side, str(source.path), case)
         for side in sides

@@ -141,7 +141,7 @@ class _Search:
         self._evaluate, self._specs, self._unit, self._reflector = evaluate, specs, unit, reflector
         self._sides = {"written": written, "deciding": deciding}
         self._champion = {name: spec.text for name, spec in specs.items()}
-        self._seed = dict(self._champion)
+        self._baseline = dict(self._champion)
         self._tried: list[_TriedRewrite] = []
         self._known: dict[tuple[str, tuple[str, ...]], list[EvaluationResultRecord]] = {}
 
@@ -196,7 +196,7 @@ class _Search:
                 yield text
 
     def _comparison(self, challenger: Mapping[str, str]) -> Comparison:
-        sides = [self._results("deciding", texts) for texts in (self._champion, challenger, self._seed)]
+        sides = [self._results("deciding", texts) for texts in (self._champion, challenger, self._baseline)]
         units: dict[str, list[float]] = defaultdict(list)
         gained = lost = anchors = 0
         for number, (old, new, first) in enumerate(zip(*sides, strict=True)):
@@ -228,7 +228,7 @@ class _Search:
 
     def output(self) -> PromptOptimizerOutput:
         """What MLflow registers and reports."""
-        first, last = (self._results("deciding", texts) for texts in (self._seed, self._champion))
+        first, last = (self._results("deciding", texts) for texts in (self._baseline, self._champion))
         return PromptOptimizerOutput(
             optimized_prompts={name: with_double_braces(text) for name, text in self._champion.items()},
             initial_eval_score=fmean(map(_score, first)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from experiments.api.attributed import BLAMED, Attributed, Page, blamed
 from experiments.api.starting import Model
 from experiments.display.pages import template
-from experiments.runs.folder import REPORT, RunFolder
+from experiments.runs.folder import BASELINE, REPORT, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS
 from tracing.errors import RunError
@@ -60,7 +60,7 @@ class Result:
 
     @cached_property
     def prompts(self) -> dict[str, str]:
-        """The champion's prompts, text by name; the seed's if no rewrite was better.
+        """The champion's prompts, text by name; the baseline's if no rewrite was better.
 
         Raises:
             RunError: they are missing.
@@ -69,8 +69,8 @@ class Result:
 
     @cached_property
     def cases(self) -> pd.DataFrame:
-        """Every judged question with the seed prompts and with the champion's, one per row, with the blame for a wrong
-        answer. If the champion is the seed, under the same settings, only the seed has rows.
+        """Every judged question with the baseline prompts and with the champion's, one per row, with the blame for a
+        wrong answer. If the champion is the baseline, under the same settings, only the baseline has rows.
 
         Raises:
             DataError, RunError, TraceError: the run's data or traces no longer exist.
@@ -122,7 +122,7 @@ class Result:
             method: `survival` asks no model; `assisted`, `agent` and `triage` do.
             matcher: what decides whether a text carries what an answer needs: `words`, `meaning` or `llm`.
             model: the model to ask.
-            traces_of: whose answers, `seed` or `champion`.
+            traces_of: whose answers, `baseline` or `champion`.
 
         Raises:
             ConfigError, DataError, RunError: an argument is invalid, or the run cannot be read.
@@ -162,6 +162,6 @@ class Result:
         return f"Result({self.id!r}: {self.verdict or 'no verdict'}{delta})"
 
     def _repr_html_(self) -> str:
-        seed = self._folder.prompts("seed")
-        changed = [name for name, text in self.prompts.items() if seed.get(name) != text]
+        baseline = self._folder.prompts(BASELINE)
+        changed = [name for name, text in self.prompts.items() if baseline.get(name) != text]
         return template("result.html").render(run=self.summary, splits=SPLITS, changed=changed, path=self.path)

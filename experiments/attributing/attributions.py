@@ -7,20 +7,19 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from attribution.cases import PASS_SCORE, Attribution, Blame, Case, ErrorType, ReplayVerdict
+from attribution.cases import PASS_SCORE, Attribution, Blame, Case
 from attribution.judging.words import Judgement
 from attribution.survival.matching.matcher import WORDS
 from tracing.errors import DataError
 from tracing.files.file_kinds import ATTRIBUTIONS, likeness
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import Question, first_problem
-from tracing.systems.protocol import OperationSpec, Stage
+from tracing.systems.protocol import OperationSpec
 
 VERSION = 1
 
@@ -45,14 +44,6 @@ class Header(_Line):
         return f"{description}, checked by replay" if self.replayed else description
 
 
-class OperationLine(_Line):
-    """An operation of the traced system: its stage, and the prompt that steers it."""
-
-    name: str
-    stage: Stage
-    prompt: str | None = None
-
-
 class TraceLine(_Line):
     """A trace that was read: `cases` judged questions, `failed` of them wrong; `problem` where it is damaged.
 
@@ -72,25 +63,18 @@ class TraceLine(_Line):
     failed: int = 0
     all_judged: bool = False
     wrong: tuple[str, ...] | None = None
-    operations: tuple[OperationLine, ...] = ()
+    operations: tuple[OperationSpec, ...] = ()
     prompts_known: bool = True
     problem: str | None = None
 
-    def specs(self) -> tuple[OperationSpec, ...]:
-        """The operations as attribution knows them."""
-        return tuple(OperationSpec(operation.name, operation.stage, operation.prompt) for operation in self.operations)
+
+def _checked(blame: Blame) -> Blame:
+    if not 0 <= blame.confidence <= 1:
+        raise ValueError(f"confidence: {blame.confidence} is not between 0 and 1")
+    return blame
 
 
-class BlameLine(_Line):
-    """A `Blame`."""
-
-    operation: str
-    operation_id: str | None
-    error_type: ErrorType
-    confidence: float = Field(ge=0, le=1)
-    reason: str
-    evidence: tuple[str, ...] = ()
-    verdict: ReplayVerdict | None = None
+_Blame = Annotated[Blame, AfterValidator(_checked)]
 
 
 class CaseLine(_Line):
@@ -110,8 +94,8 @@ class CaseLine(_Line):
     reply: str
     score: float
     prediction: str | None = None
-    decisive: tuple[BlameLine, ...] = ()
-    alternatives: tuple[BlameLine, ...] = ()
+    decisive: tuple[_Blame, ...] = ()
+    alternatives: tuple[_Blame, ...] = ()
     abstained: str | None = None
     failed: str | None = None
     incomplete: str | None = None
@@ -129,7 +113,7 @@ class CaseLine(_Line):
         return self.trace, self.prediction or self.question_id
 
     @property
-    def main(self) -> BlameLine | None:
+    def main(self) -> Blame | None:
         """The single decisive blame, as `Attribution.main`."""
         return self.decisive[0] if self.decisive else None
 
@@ -147,12 +131,7 @@ class CaseLine(_Line):
         judgement = Judgement(score=min(self.score, PASS_SCORE / 2), em=0.0, f1=0.0, contains=0.0)
         case = Case(self.conversation, question, self.reply, judgement, self.prediction)
         abstained = self.abstained or self.failed or (None if self.decisive else "nothing was said")
-        return Attribution(
-            case,
-            tuple(Blame(**blame.model_dump()) for blame in self.decisive),
-            None if self.decisive else abstained,
-            tuple(Blame(**blame.model_dump()) for blame in self.alternatives),
-        )
+        return Attribution(case, self.decisive, None if self.decisive else abstained, self.alternatives)
 
 
 def case_line(
@@ -177,8 +156,8 @@ def case_line(
         reply=case.reply,
         score=case.judgement.score,
         prediction=case.prediction,
-        decisive=tuple(BlameLine(**asdict(blame)) for blame in attribution.decisive),
-        alternatives=tuple(BlameLine(**asdict(blame)) for blame in attribution.alternatives),
+        decisive=attribution.decisive,
+        alternatives=attribution.alternatives,
         abstained=None if failed else attribution.abstained,
         failed=failed,
         incomplete=incomplete,
@@ -194,13 +173,7 @@ _READER: TypeAdapter[Header | TraceLine | CaseLine] = TypeAdapter(
 
 
 class Attributions:
-    """The content of an attributions file: the latest line for each trace and case.
-
-    Attributes:
-        header: what they were made with.
-        traces: by path, in the order first read.
-        cases: by key, in the order first attributed.
-    """
+    """The content of an attributions file: the latest line for each trace by path, and for each case by key."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
@@ -273,11 +246,7 @@ def is_attributions(path: Path) -> bool:
 
 
 class AttributionsFile:
-    """An attributions file being written: one process appends complete lines to it. Safe to use from several threads.
-
-    Attributes:
-        attributions: its content.
-    """
+    """An attributions file that one process appends complete lines to. Safe to use from several threads."""
 
     def __init__(self, path: Path, attributions: Attributions, descriptor: int) -> None:
         self.path, self.attributions = path, attributions

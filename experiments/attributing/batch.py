@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.attributor import checked_attribution
 from attribution.cases import Attribution, Case
-from experiments.attributing.attributions import Attributions, CaseLine, OperationLine, TraceLine, case_line
+from experiments.attributing.attributions import Attributions, CaseLine, TraceLine, case_line
 from tracing.errors import BudgetExceededError, in_one_line
 from tracing.recording.redaction import redact
 
@@ -34,15 +35,10 @@ _AHEAD = 4
 
 @dataclass(slots=True)
 class Tally:
-    """The outcome of a batch.
+    """The outcome of a batch: cases attributed now (`fresh`), and those that were in the file already (`reused`).
 
-    Attributes:
-        fresh: cases attributed now; `reused` were in the file already.
-        abstained, failed: of all the cases, those without a verdict and those that could not be attributed.
-        incomplete: those whose verdict lacks the result of a failed model call.
-        malformed: traces with a problem, in part or as a whole.
-        unmatched: complaints that match no answer.
-        stopped: why it ended early; None if it is complete.
+    Of all of them, some have no verdict (`abstained`), could not be attributed (`failed`), or lack the result of a
+    failed model call (`incomplete`). Traces with a problem are `malformed`; `unmatched` complaints match no answer.
     """
 
     traces: int = 0
@@ -60,14 +56,11 @@ class Tally:
         """The same in a sentence."""
         total = self.fresh + self.reused
         attributed = total - self.abstained - self.failed
-        answers = "1 wrong answer" if total == 1 else f"{total} wrong answers"
-        traces = "1 trace" if self.traces == 1 else f"{self.traces} traces"
+        answers, traces = _counted(total, "wrong answer"), _counted(self.traces, "trace")
         parts = [f"{answers} in {traces}: {attributed} attributed, {self.abstained} abstained from"]
         parts += [f"{self.failed} failed"] * bool(self.failed)
         parts += [f"{self.incomplete} without the model, whose calls failed"] * bool(self.incomplete)
-        parts += [f"{self.malformed} trace{'s' if self.malformed > 1 else ''} damaged or without a judge"] * bool(
-            self.malformed
-        )
+        parts += [f"{_counted(self.malformed, 'trace')} damaged or without a judge"] * bool(self.malformed)
         complaints = "1 complaint matches" if self.unmatched == 1 else f"{self.unmatched} complaints match"
         parts += [f"{complaints} no answer"] * bool(self.unmatched)
         parts += [f"{self.reused} known from before"] * bool(self.reused)
@@ -81,16 +74,15 @@ class Tally:
         return not (self.failed or self.incomplete or self.malformed or self.unmatched or self.stopped)
 
 
-class Batch:
-    """Attribute the wrong answers of traces.
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
-    Args:
-        make: sets the method up, once per trace.
-        attributions: earlier results; their cases are not attributed again, except those that failed in part or whole.
-        write: takes each result as it comes.
-        folder: the paths in the results are relative to it.
-        access: whose tokens are counted.
-        threads: cases attributed in parallel.
+
+class Batch:
+    """Attribute the wrong answers of traces, several in parallel, and write each result as it comes.
+
+    Cases in earlier `attributions` are not attributed again, except those that failed in part or whole. Paths in the
+    results are relative to `folder`. The tokens of `access` are counted.
 
     Attributes:
         tally: the outcome so far.
@@ -139,13 +131,15 @@ class Batch:
         """The cases of a trace that are still to be attributed."""
         tally, name = self.tally, os.path.relpath(source.path, self._folder)
         tally.traces += 1
+        digest = ""
         try:
-            digest, content = source.digest, source.read()
+            digest = source.digest
+            content = source.read()
         except Exception as error:  # whatever a damaged file brings about
             if source.complaint is not None:
                 raise  # the only one there is, and most likely misquoted
             tally.malformed += 1
-            self._write(TraceLine(trace=name, digest=_digest(source), problem=in_one_line(error)))
+            self._write(TraceLine(trace=name, digest=digest, problem=in_one_line(error)))
             return
         wrong = [case for case in content.cases if not case.passed]
         keys = tuple(redact(case.prediction or case.question.id) for case in wrong)
@@ -164,14 +158,11 @@ class Batch:
                 tally.abstained += line.abstained is not None
                 continue
             if method is None:
-                method = self._set_up(content)
-            yield lambda case=case, method=method: self._attribute(name, case, method)  # type: ignore[misc]
-
-    def _set_up(self, content: TraceContent) -> Attributor | Exception:
-        try:
-            return self._make(content.recording)
-        except Exception as error:  # the fault of one graph, told with each of its cases
-            return error
+                try:
+                    method = self._make(content.recording)
+                except Exception as error:  # the fault of one graph, told with each of its cases
+                    method = error
+            yield partial(self._attribute, name, case, method)
 
     def _attribute(self, name: str, case: Case, method: Attributor | Exception) -> CaseLine | None:
         """The line of one case; None where the work was stopped."""
@@ -218,10 +209,9 @@ class Batch:
 
 def _trace_line(name: str, digest: str, content: TraceContent, wrong: tuple[str, ...], *, alone: bool) -> TraceLine:
     prompts_known = content.system_known
-    operations = tuple(
-        OperationLine(name=spec.name, stage=spec.stage, prompt=spec.prompt if prompts_known else None)
-        for spec in content.recording.operations
-    )
+    operations = content.recording.operations
+    if not prompts_known:
+        operations = tuple(replace(operation, prompt=None) for operation in operations)
     return TraceLine(
         trace=name,
         digest=digest,
@@ -234,10 +224,3 @@ def _trace_line(name: str, digest: str, content: TraceContent, wrong: tuple[str,
         prompts_known=prompts_known,
         problem=content.problem,
     )
-
-
-def _digest(source: Source) -> str:
-    try:
-        return source.digest
-    except OSError:
-        return ""

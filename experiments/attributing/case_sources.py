@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.cases import Case
-from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, failed_cases
+from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, failed_cases, judged_cases
 from attribution.judging.words import METRICS, by_words, judge_reply
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
-from experiments.attributing.histories import Histories, one_history, references_in
+from experiments.attributing.histories import Histories, references_in
 from experiments.attributing.run_traces import run_traces
+from experiments.data.dataset_reader import Reading
 from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
 from experiments.data.own.traces import chats_of
-from experiments.data.reading import Reading
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from experiments.runs.verdicts_file import Verdicts, read_verdicts
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraceContent:
-    """The content of a trace.
+    """The content of a trace: a recording to attribute from, with its judged questions, or its failures alone.
 
     Attributes:
-        recording: to attribute from.
-        cases: its judged questions; for a graph that records only failures, the failures.
         problem: what is wrong with the trace, or with what was said of it; None if nothing is.
         unmatched: of that, the complaints that match no answer in it, each with its place.
         all_judged: whether right answers would be among the cases; otherwise they are failures alone.
@@ -52,6 +50,11 @@ class TraceContent:
     unmatched: tuple[str, ...] = ()
     all_judged: bool = False
     system_known: bool = False
+
+    def judged(self) -> dict[str, Case]:
+        """Its judged questions by the ids of their replies, with those that its own judge called right."""
+        cases = (*judged_cases(self.recording), *self.cases)
+        return {case.prediction or case.question.id: case for case in cases}
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,8 @@ class Complaint:
             chats, _ = chats_of(read_graph(path)[0], path.stem)
         except TraceError:
             return False
-        row = FeedbackRow(trace="", right=False, question=self.question, reply=self.reply)
-        return not isinstance(matching_answer(row, [answer for chat in chats for answer in chat.answers]), str)
+        answers = [answer for chat in chats for answer in chat.answers]
+        return not isinstance(matching_answer(self.question, self.reply, answers), str)
 
 
 @dataclass(frozen=True)
@@ -95,21 +98,16 @@ class Source:
     """
 
     path: Path
-    judging: Judging | None = None
+    judging: Judging = field(default_factory=lambda: Judging({}))
     complaint: Complaint | None = None
-    feedback: tuple[tuple[str, FeedbackRow], ...] | None = None
-    histories: Histories | None = None
-
-    @cached_property
-    def others(self) -> list[Path]:
-        """The traces of its history before it, the oldest first."""
-        return self.histories.paths_before(self.path) if self.histories is not None else []
+    feedback: Sequence[tuple[str, FeedbackRow]] | None = None
+    histories: Histories = field(default_factory=lambda: Histories(()))
 
     @cached_property
     def digest(self) -> str:
         """Start of the SHA-256 of its content, and that of the traces of its history before it."""
         content = hashlib.sha256(self.path.read_bytes())
-        for path in self.others:
+        for path in self.histories.before(self.path):
             content.update(path.read_bytes())
         return content.hexdigest()[:16]
 
@@ -122,16 +120,9 @@ class Source:
         return self.read_in(*read_graph(self.path))
 
     def read_in(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
-        """As `read`, of its graph, with what is wrong with its file.
-
-        Raises:
-            TraceError: nothing says which of its answers are wrong.
-        """
+        """As `read`, of its graph, with what is wrong with its file."""
         content = self._alone(graph, problem)
-        before: list[tuple[str, ExecutionGraph]] = []
-        if self.histories is not None:
-            before, graph = self.histories.before(self.path), self.histories.with_links(self.path, graph)
-        history = one_history(graph, before)
+        history = self.histories.whole(self.path, graph)
         unknown = references_in(history)
         if unknown:
             missing = (
@@ -139,74 +130,52 @@ class Source:
                 "give that trace too, or the folder of all"
             )
             content = replace(content, problem=content.problem or missing)
-        if not before:
+        if not self.histories.before(self.path):
             return content
-        name, system_known = self.path.stem, content.system_known
-        dialogue = content.recording.conversation if name in self._conversations else conversation_of(history, name)
-        operations = content.recording.operations if system_known else operations_of(history)
+        name = self.path.stem
+        dialogue = self.judging.conversations.get(name) or conversation_of(history, name)
+        operations = content.recording.operations if content.system_known else operations_of(history)
         return replace(content, recording=Recording(history, dialogue, operations))
-
-    @property
-    def _conversations(self) -> Mapping[str, Conversation]:
-        return self.judging.conversations if self.judging is not None else {}
 
     def _alone(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         name = self.path.stem
-        conversation = self._conversations.get(name)
-        operations = self.judging.operations if self.judging is not None and conversation is not None else ()
-        recording = Recording(graph, conversation or conversation_of(graph, name), operations or operations_of(graph))
+        dialogue = self.judging.conversations.get(name)
+        operations = self.judging.operations if dialogue is not None else ()
+        recording = Recording(graph, dialogue or conversation_of(graph, name), operations or operations_of(graph))
         if self.complaint is not None:
             wrong = complaint(recording, self.complaint.question, self.complaint.reply, self.complaint.right)
-            return TraceContent(recording, (wrong,), problem, system_known=bool(operations))
-        if self.feedback is not None:
-            return self._by_feedback(recording, self.feedback, problem, system_known=bool(operations))
-        if self.judging is not None and conversation is not None:
-            return self._by_judging(recording, self.judging, problem)
+            content = TraceContent(recording, (wrong,), problem)
+        elif self.feedback is not None:
+            content = _by_feedback(recording, self.feedback, problem)
+        elif dialogue is not None:
+            content = self._by_judging(recording, problem)
+        else:
+            content = self._by_itself(recording, problem)
+        return replace(content, system_known=bool(operations))
+
+    def _by_itself(self, recording: Recording, problem: str | None) -> TraceContent:
+        """What its annotations or its own judge call wrong."""
         doubts: list[str] = []
         cases = _annotated(recording, doubts.append) or failed_cases(recording, doubts.append)
         if doubts and problem is None:
             more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
             problem = f"{self.path}: {doubts[0]}{more}"
-        if not cases and not any(variable.kind == "judge_score" for variable in graph.variables.values()):
-            missing = answer_missing(graph)
+        if not cases and not any(variable.kind == "judge_score" for variable in recording.graph.variables.values()):
+            missing = answer_missing(recording.graph)
             if problem is None and missing is not None:
                 raise TraceError(f"{self.path}: {missing}")
             why = problem or f"{self.path}: no judge and no annotation tells which of its answers are wrong"
-            raise TraceError(f"{why}; give a run, or --data with the questions of conversation {name}")
+            raise TraceError(f"{why}; give a run, or --data with the questions of conversation {self.path.stem}")
         return TraceContent(recording, tuple(cases), problem)
 
-    def _by_feedback(
-        self,
-        recording: Recording,
-        feedback: Sequence[tuple[str, FeedbackRow]],
-        problem: str | None,
-        *,
-        system_known: bool,
-    ) -> TraceContent:
-        """The answers that users said are wrong."""
-        chats, _ = chats_of(recording.graph, recording.conversation.id)
-        answers = [answer for chat in chats for answer in chat.answers]
-        unrecorded = None if answers else answer_missing(recording.graph)
-        cases, unmatched = [], []
-        for where, row in feedback:
-            answer = matching_answer(row, answers)
-            try:
-                if isinstance(answer, str):
-                    raise TraceError(unrecorded or answer)
-                if not row.right:
-                    cases.append(complaint(recording, answer.question, answer.reply or NO_REPLY, row.answers))
-            except TraceError as error:  # of one row; the others go on
-                unmatched.append(f"{where}: {error}")
-        problem = "\n".join(filter(None, (problem, *unmatched))) or None
-        return TraceContent(recording, tuple(cases), problem, tuple(unmatched), system_known=system_known)
-
-    def _by_judging(self, recording: Recording, judging: Judging, problem: str | None) -> TraceContent:
-        graph, conversation = recording.graph, recording.conversation
-        replies = {}
-        for prediction in graph.find_variables(kind="prediction"):
-            session = graph.sessions.get(prediction.session or "")
-            if session is not None:
-                replies[session.name] = prediction
+    def _by_judging(self, recording: Recording, problem: str | None) -> TraceContent:
+        """What the judge of its data set calls right or wrong."""
+        graph, conversation, judging = recording.graph, recording.conversation, self.judging
+        replies = {
+            graph.sessions[prediction.session].name: prediction
+            for prediction in graph.find_variables(kind="prediction")
+            if prediction.session in graph.sessions
+        }
         cases = []
         for question in conversation.questions:
             reply = replies.get(question.id)
@@ -219,7 +188,28 @@ class Source:
         missing = len(conversation.questions) - len(cases)
         if missing and problem is None:
             problem = f"{self.path}: {missing} of {len(conversation.questions)} questions have no answer in it"
-        return TraceContent(recording, tuple(cases), problem, all_judged=True, system_known=bool(judging.operations))
+        return TraceContent(recording, tuple(cases), problem, all_judged=True)
+
+
+def _by_feedback(
+    recording: Recording, feedback: Sequence[tuple[str, FeedbackRow]], problem: str | None
+) -> TraceContent:
+    """The answers that users said are wrong."""
+    chats, _ = chats_of(recording.graph, recording.conversation.id)
+    answers = [answer for chat in chats for answer in chat.answers]
+    unrecorded = None if answers else answer_missing(recording.graph)
+    cases, unmatched = [], []
+    for where, row in feedback:
+        answer = matching_answer(row.question, row.reply, answers)
+        try:
+            if isinstance(answer, str):
+                raise TraceError(unrecorded or answer)
+            if not row.right:
+                cases.append(complaint(recording, answer.question, answer.reply or NO_REPLY, row.answers))
+        except TraceError as error:  # of one row; the others go on
+            unmatched.append(f"{where}: {error}")
+    problem = "\n".join(filter(None, (problem, *unmatched))) or None
+    return TraceContent(recording, tuple(cases), problem, tuple(unmatched))
 
 
 def sources_of(
@@ -236,7 +226,7 @@ def sources_of(
     Args:
         names: as given on the command line.
         home: where runs are kept.
-        traces_of: for a run, the traces of `seed`, `champion` or `all` candidates.
+        traces_of: for a run, the traces of `baseline`, `champion` or `all` candidates.
         data: conversations with the questions that were asked, for traces outside of a run.
         complaint: about one answer in the one named trace; only this answer is attributed.
         complaints: a log of answers that users called wrong; only these are attributed.
@@ -249,9 +239,11 @@ def sources_of(
         DataError, RunError: a name is unknown, a complaint does not say which trace it is about, or a row of feedback
             is invalid.
     """
-    by_data = None if data is None else _judging_by(data)
+    from experiments.data.datasets import JSONL, conversations_of
+
+    by_data = None if data is None else Judging(_by_file(conversations_of(JSONL, data)))
     log = complaints.resolve() if complaints is not None else None
-    runs: dict[Path, Judging | None] = {}
+    runs: dict[Path, Judging] = {}
     sources: dict[Path, Source] = {}
     beside: dict[Path, Path] = {}
 
@@ -264,16 +256,13 @@ def sources_of(
             chosen = [judged_source(path)]
             beside[path.resolve()] = path
         elif path.is_dir() and not (path / CONFIG).is_file():
-            feedback = Feedback(path, Reading()) if has_feedback(path) else None
             files = [file for file in traces_in(path) if file.resolve() != log and not is_attributions(file)]
             beside |= {file.resolve(): file for file in files}
-            if feedback is None:
-                chosen = [judged_source(file) for file in files]
-            else:
+            chosen = [judged_source(file) for file in files]
+            if has_feedback(path):
+                feedback = Feedback(path, Reading())
                 feedback.unknown(files)
-                chosen = [
-                    replace(judged_source(file), feedback=rows) for file in files if (rows := tuple(feedback.on(file)))
-                ]
+                chosen = [replace(source, feedback=rows) for source in chosen if (rows := feedback.on(source.path))]
         else:
             chosen = run_sources(RunFolder.find(home, name, finished=True), traces_of)
         if not chosen:
@@ -283,18 +272,11 @@ def sources_of(
     sources = {key: replace(source, histories=histories) for key, source in sources.items()}
     if complaints is not None:
         by_trace = complaints_in(complaints, [source.path for source in sources.values()], Reading())
-        return [
-            replace(source, feedback=tuple(by_trace[source.path]))
-            for source in sources.values()
-            if source.path in by_trace
-        ]
+        chosen = [source for source in sources.values() if source.path in by_trace]
+        return [replace(source, feedback=by_trace[source.path]) for source in chosen]
     if complaint is None:
         return list(sources.values())
-    matches = (
-        list(sources.values())
-        if len(sources) == 1
-        else [source for source in sources.values() if complaint.is_in(source.path)]
-    )
+    matches = [source for source in sources.values() if len(sources) == 1 or complaint.is_in(source.path)]
     if len(matches) != 1:
         raise DataError(
             f"{', '.join(names)}: {len(matches)} of {len(sources)} traces have an answer to {complaint.question!r}; "
@@ -309,14 +291,10 @@ def trace_source(path: Path) -> Source:
 
 
 def run_sources(folder: RunFolder, prompts: str) -> list[Source]:
-    """The traces of a run's candidate, `seed` or `champion`, or of `all` it tried.
-
-    Raises:
-        RunError, ConfigError, DataError: the run cannot be read.
-    """
+    """The traces of a run's candidate, `baseline` or `champion`, or of `all` it tried."""
     paths = run_traces(folder, prompts)
     if not paths:
-        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of seed or all")
+        raise DataError(f"{folder.path}: has no traces of its {prompts} prompts; give --traces-of baseline or all")
     judging = _judging_of(folder)
     return [Source(path, judging) for path in paths]
 
@@ -328,33 +306,21 @@ def _judging_of(folder: RunFolder) -> Judging:
     config = load_config(str(folder.path / CONFIG))
     splits = load_dataset(config).splits.named()
     conversations = [conversation for group in splits.values() for conversation in group]
-    metric = by_words(config.metric)
-    system = open_system(config.system, config.system_settings)
-    return Judging(
-        _by_file(conversations),
-        metric,
-        tuple(system.operations),
-        read_verdicts(folder),
-    )
+    operations = tuple(open_system(config.system, config.system_settings).operations)
+    return Judging(_by_file(conversations), by_words(config.metric), operations, read_verdicts(folder))
 
 
-def _judging_around(path: Path, runs: dict[Path, Judging | None]) -> Judging | None:
-    """By the run whose folder a trace is in; None if there is none. `runs` are those seen before."""
+def _judging_around(path: Path, runs: dict[Path, Judging]) -> Judging:
+    """By the run whose folder a trace is in, if there is one. `runs` are those seen before."""
     folder = path.parent.parent.parent
     if path.parent.parent.name != TRACES or not (folder / CONFIG).is_file():
-        return None
+        return Judging({})
     if folder not in runs:
         try:
             runs[folder] = _judging_of(RunFolder(folder))
         except MemtuneError:
-            runs[folder] = None
+            runs[folder] = Judging({})
     return runs[folder]
-
-
-def _judging_by(data: Path) -> Judging:
-    from experiments.data.datasets import JSONL, conversations_of
-
-    return Judging(_by_file(conversations_of(JSONL, data)))
 
 
 def _by_file(conversations: Sequence[Conversation]) -> dict[str, Conversation]:

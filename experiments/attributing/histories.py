@@ -15,10 +15,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
-from tracing.graph.elements import REFERENCE, Variable, reference_to
+from tracing.graph.elements import REFERENCE, Operation, Variable, reference_to
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph
 
+ENTRY = "entry"
+"""Attribute of a piece of context: id of the entry that it shows."""
 _MARK = f'"{REFERENCE}"'.encode()
 _KEY = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _KEYED, _KEYED_ENTRY = re.compile(_KEY), re.compile(rf'"name":"[^"]*{_KEY}[^"]*","kind":"memory_entry"'.encode())
@@ -46,20 +48,23 @@ class Histories:
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = [*paths]
 
-    def before(self, path: Path) -> list[tuple[str, ExecutionGraph]]:
-        """Name and graph of the other traces of this one's history that began before it ended, the oldest first."""
+    def before(self, path: Path) -> list[Path]:
+        """The other traces of this one's history that began before it ended, the oldest first."""
+        return [member.path for member in self._earlier(path)]
+
+    def whole(self, path: Path, graph: ExecutionGraph) -> ExecutionGraph:
+        """One graph of a trace, which is `graph` alone, and of those before it.
+
+        Raises:
+            TraceError: two traces use one id for different things.
+        """
+        own = next((member.graph for member in self._histories.get(path, ()) if member.path == path), graph)
+        return _one_history(own, [(member.path.stem, member.graph) for member in self._earlier(path)])
+
+    def _earlier(self, path: Path) -> list[_Member]:
         members = self._histories.get(path, ())
         ended = next((member.ended for member in members if member.path == path), math.inf)
-        return [(member.path.stem, member.graph) for member in members if member.path != path and member.began <= ended]
-
-    def paths_before(self, path: Path) -> list[Path]:
-        """The files of `before`."""
-        graphs = {id(graph) for _, graph in self.before(path)}
-        return [member.path for member in self._histories.get(path, ()) if id(member.graph) in graphs]
-
-    def with_links(self, path: Path, graph: ExecutionGraph) -> ExecutionGraph:
-        """The graph of a trace with references for what other traces of its history have recorded."""
-        return next((member.graph for member in self._histories.get(path, ()) if member.path == path), graph)
+        return [member for member in members if member.path != path and member.began <= ended]
 
     @cached_property
     def _histories(self) -> dict[Path, list[_Member]]:
@@ -74,23 +79,20 @@ class Histories:
             for variable in member.graph.variables.values()
             if not variable.is_reference
         }
-        first = [*range(len(members))]
+        import networkx
 
-        def root(place: int) -> int:
-            while first[place] != place:
-                place = first[place]
-            return place
-
-        for place, member in enumerate(members):
-            for variable in references_in(member.graph):
-                if variable.id in holders:
-                    first[root(place)] = root(holders[variable.id])
-        groups = defaultdict(list)
-        for place, member in enumerate(members):
-            groups[root(place)].append(member)
-        linked_groups = [group for group in groups.values() if len(group) > 1]
+        links = networkx.Graph()
+        links.add_nodes_from(range(len(members)))
+        links.add_edges_from(
+            (place, holders[variable.id])
+            for place, member in enumerate(members)
+            for variable in references_in(member.graph)
+            if variable.id in holders
+        )
+        groups = [[members[place] for place in sorted(group)] for group in networkx.connected_components(links)]
+        linked_groups = [group for group in groups if len(group) > 1]
         if len(linked_groups) == 1:
-            linked_groups[0] += [group[0] for group in groups.values() if len(group) == 1 and not group[0].answers]
+            linked_groups[0] += [group[0] for group in groups if len(group) == 1 and not group[0].answers]
             linked_groups[0].sort(key=lambda member: member.began)
         return {member.path: group for group in linked_groups for member in group}
 
@@ -100,14 +102,11 @@ def references_in(graph: ExecutionGraph) -> list[Variable]:
     return [variable for variable in graph.variables.values() if variable.is_reference]
 
 
-def one_history(own: ExecutionGraph, before: Sequence[tuple[str, ExecutionGraph]]) -> ExecutionGraph:
-    """One graph of a trace and of those before it, in this order.
+def _one_history(own: ExecutionGraph, before: Sequence[tuple[str, ExecutionGraph]]) -> ExecutionGraph:
+    """One graph of named traces and of the last one, in this order.
 
     Messages are known by their names, so those of other traces that share one have their trace's name before it.
     Versions are counted over all.
-
-    Raises:
-        TraceError: two traces use one id for different things.
     """
     if not before:
         return own
@@ -190,25 +189,27 @@ def _with_entries_known(members: Sequence[_Member]) -> list[_Member]:
 
 def _with_references(graph: ExecutionGraph, same: Mapping[str, str]) -> ExecutionGraph:
     """The graph with references in place of some variables."""
+    variables = (
+        reference_to(same[variable.id]) if variable.id in same else relinked(variable, same)
+        for variable in graph.variables.values()
+    )
+    operations = (reconnected(operation, same) for operation in graph.operations.values())
+    return ExecutionGraph(variables, operations, graph.sessions.values(), graph.attributes)
 
-    def target(vid: str | None) -> str | None:
-        return same.get(vid, vid) if vid is not None else None
 
-    def relinked(original: Variable) -> Variable:
-        facts = original.attributes
-        if "entry" in facts:
-            facts = {**facts, "entry": target(facts["entry"])}
-        return replace(original, previous=target(original.previous), attributes=facts)
+def relinked(variable: Variable, ids: Mapping[str, str]) -> Variable:
+    """A variable whose last version and memory entry have these new ids, as far as they have one."""
+    facts = variable.attributes
+    if facts.get(ENTRY) in ids:
+        facts = {**facts, ENTRY: ids[facts[ENTRY]]}
+    previous = variable.previous if variable.previous is None else ids.get(variable.previous, variable.previous)
+    return replace(variable, previous=previous, attributes=facts)
 
-    return ExecutionGraph(
-        (
-            reference_to(same[variable.id]) if variable.id in same else relinked(variable)
-            for variable in graph.variables.values()
-        ),
-        (
-            replace(operation, inputs=tuple((role, same.get(vid, vid)) for role, vid in operation.inputs))
-            for operation in graph.operations.values()
-        ),
-        graph.sessions.values(),
-        graph.attributes,
+
+def reconnected(operation: Operation, ids: Mapping[str, str]) -> Operation:
+    """An operation whose inputs and outputs have these new ids, as far as they have one."""
+    return replace(
+        operation,
+        inputs=tuple((role, ids.get(vid, vid)) for role, vid in operation.inputs),
+        outputs=tuple((role, ids.get(vid, vid)) for role, vid in operation.outputs),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attribution.attributor import SURVIVAL, GuardedAttributor, bound, open_attributor
 from attribution.cases import Attribution, Case
-from attribution.failures import judged_cases
+from attribution.recordings import Recording
 from experiments.attributing.case_sources import trace_source
 from tracing.errors import TraceError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -16,15 +16,15 @@ def judged_in(graph: ExecutionGraph, path: Path) -> list[tuple[Case, Attribution
     """The judged questions of a trace, each wrong one attributed by `survival`; none if nothing judged it.
 
     Questions and gold answers are those of the run in whose folder the trace is, of its annotations, or of its judge.
-
-    Args:
-        graph: of the trace.
-        path: of its file.
     """
     try:
         content = trace_source(path).read_in(graph, None)
     except TraceError:
         return []
-    cases = {case.prediction: case for case in (*judged_cases(content.recording), *content.cases)}
-    method = GuardedAttributor(lambda: bound(open_attributor(SURVIVAL), None)(content.recording))
-    return [(case, None if case.passed else method.attribute(case)) for case in cases.values()]
+    method = survival_in(content.recording)
+    return [(case, None if case.passed else method.attribute(case)) for case in content.judged().values()]
+
+
+def survival_in(recording: Recording) -> GuardedAttributor:
+    """Survival by words, set up for a recording."""
+    return GuardedAttributor(lambda: bound(open_attributor(SURVIVAL), None)(recording))

@@ -30,14 +30,9 @@ def checked_by_replay(
 ) -> Iterator[tuple[Make, ModelAccess]]:
     """An attribution method whose blames are replayed, and the models it uses, which are closed at the end.
 
-    The run's own calls are answered from the home's cache, so a check costs only the calls downstream of a repair.
-
-    Args:
-        make: sets the method up.
-        name: of the run: its id, `latest` (finished), its folder, or a trace in it.
-        home: where the runs and the cache are.
-        prompts: `seed` or `champion`, for what a trace does not show: it is run with the prompts that it was made with.
-        calls: most calls to the run's models.
+    The run's own calls are answered from the home's cache, so a check costs only the calls downstream of a repair. The
+    run is named by its id, `latest` (finished), its folder, or a trace in it. A trace is run with the prompts that it
+    was made with; `prompts` (`baseline` or `champion`) is for what it does not show.
 
     Raises:
         RunError: no such run.
@@ -49,7 +44,7 @@ def checked_by_replay(
     config = load_config(str(folder.path / CONFIG), overrides={"budget.calls": calls})
     with open_evaluator(config, home) as evaluator:
         # The threshold is fitted on what it was fitted on in the run.
-        calibrate_judge(evaluator, folder.prompts("seed"), load_dataset(config).splits.train)
+        calibrate_judge(evaluator, folder.prompts("baseline"), load_dataset(config).splits.train)
         candidate = folder.prompts(prompts)
 
         matcher = None if config.matcher == WORDS else open_matcher(config.matcher)

@@ -1,4 +1,4 @@
-"""Which of a run's traces are those of its seed or champion."""
+"""Which of a run's traces are those of its baseline or champion."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ _PROMPT = b'"prompt"'
 
 
 def run_traces(folder: RunFolder, prompts: str) -> list[Path]:
-    """The trace files of a run's candidate, `seed` or `champion`, or of `all` it tried.
+    """The trace files of a run's candidate, `baseline` or `champion`, or of `all` it tried.
 
     Of a candidate they are those that its scores are from: the same prompts may also have been asked again for fresh
     replies, or under other settings. Of a run that was killed, only the prompts tell whose a trace is.
-
-    Raises:
-        RunError: the run cannot be read.
     """
     if prompts != "all" and (folder.path / CASES).is_file():
         return traces_seen(folder, prompts)

@@ -4,47 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
+from experiments.runs.earlier_names import by_current_side
+from experiments.runs.folder import BASELINE
 from tracing.errors import DataError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
 
-SEED = "seed"
-"""Names the system's own prompts, with which the others are compared."""
-
 Row = tuple[str, str]
 """Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
 
 Recorded = Mapping[str, Mapping[str, str]]
-"""Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `seed` too."""
+"""Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `baseline` too."""
+
+_READER = TypeAdapter(Annotated[dict[str, dict[str, str]], BeforeValidator(by_current_side)])
 
 
 def read_answers(path: Path) -> Recorded:
-    """Recorded answers from a JSON file: `{"seed": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`.
+    """Recorded answers from a JSON file: `{"baseline": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`.
 
     Raises:
         DataError: it cannot be read, or holds something else.
     """
     try:
-        recorded = TypeAdapter(dict[str, dict[str, str]]).validate_json(path.read_bytes())
+        recorded = _READER.validate_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"])) or "the whole file"
-        raise DataError(f'{path}: {where}: {problem["msg"]}; give {{"seed": {{"CONVERSATION": "+-+"}}, …}}') from None
+        raise DataError(
+            f'{path}: {where}: {problem["msg"]}; give {{"baseline": {{"CONVERSATION": "+-+"}}, …}}'
+        ) from None
     for name, answers in recorded.items():
         for conversation, marks in answers.items():
             if (
                 not marks
                 or set(marks) - {"+", "-"}
-                or len(marks) != len(recorded.get(SEED, {}).get(conversation, marks))
+                or len(marks) != len(recorded.get(BASELINE, {}).get(conversation, marks))
             ):
-                raise DataError(f"{path}: {name}.{conversation}: a + or - for each question, as many as of {SEED!r}")
+                raise DataError(
+                    f"{path}: {name}.{conversation}: a + or - for each question, as many as of {BASELINE!r}"
+                )
     return recorded
 
 
@@ -57,7 +62,7 @@ def read_recorded(path: Path) -> Recorded:
     recorded = read_answers(path)
     compared = by_prompts(recorded)
     if not compared:
-        raise DataError(f"{path}: no prompts that have a conversation in common with {SEED!r}")
+        raise DataError(f"{path}: no prompts that have a conversation in common with {BASELINE!r}")
     for name, rows in compared.items():
         if not any("-" in side for row in rows for side in row):
             raise DataError(f"{path}: {name}: no answer is wrong (-), so nothing could be better; record some that are")
@@ -65,12 +70,12 @@ def read_recorded(path: Path) -> Recorded:
 
 
 def by_prompts(recorded: Recorded) -> dict[str, list[Row]]:
-    """The seed's answers beside those of each other prompts, by conversation; prompts that have none are left out."""
-    seed = recorded.get(SEED, {})
+    """The baseline's answers beside those of other prompts, by conversation; prompts that have none are left out."""
+    baseline = recorded.get(BASELINE, {})
     rows_by_prompts = {
-        name: [(seed[conversation], marks) for conversation, marks in answers.items() if conversation in seed]
+        name: [(baseline[conversation], marks) for conversation, marks in answers.items() if conversation in baseline]
         for name, answers in recorded.items()
-        if name != SEED
+        if name != BASELINE
     }
     return {name: rows for name, rows in rows_by_prompts.items() if rows}
 

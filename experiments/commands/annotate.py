@@ -77,14 +77,14 @@ def annotate(
     """Label whose fault wrong answers are, on a page on this machine, until Ctrl-C.
 
     Give traces (memtune's own, or graphs of smartcomment and MemTraceBench), folders of traces, or runs. Several people
-    may work at once. A label is on the disk when the page says so. The models that --model names are asked only where
+    may work at once. A label is on the disk when the page says so. The model of --helper-model is asked only where
     somebody runs a method that needs one.
     """
     from experiments.annotating.annotation_server import AnnotationServer, server_key
     from experiments.annotating.annotator_agreement import agreement_of
     from experiments.annotating.attribution_methods import Methods
     from experiments.annotating.label_export import export
-    from experiments.annotating.label_store import LabelStore
+    from experiments.annotating.labels import LabelStore
     from experiments.annotating.workspace import Workspace
     from experiments.attributing.case_sources import sources_of
     from experiments.running.parts import home_folder, model_access

@@ -14,7 +14,7 @@ from experiments.display.terminal import say
     epilog="""\b
 Examples:
   memtune ask trace.jsonl "why did it not know where Mara lives?"
-  memtune ask conv-26.json "which update lost the date?" --model gpt-4.1-mini --base-url https://api.openai.com/v1
+  memtune ask conv-26.json "which update lost the date?" --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
 """,
 )
 @click.argument("trace", type=click.Path(path_type=Path))

@@ -33,7 +33,7 @@ Examples:
   memtune attribute conv-26.json --out conv-26.attributions.jsonl
   memtune attribute traces/ --data conversations.jsonl --threads 4
   memtune attribute production/     (with feedback.csv: what users said of the answers)
-  memtune attribute latest --method triage --model gpt-4.1-mini --base-url https://api.openai.com/v1
+  memtune attribute latest --method triage --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
   memtune attribute latest --replay
   memtune attribute latest --matcher meaning
   memtune attribute trace.jsonl --question "Where does Mara live?" --reply Bergen

@@ -15,9 +15,9 @@ from experiments.display.terminal import say
     epilog="""\b
 Examples:
   memtune diagnose latest
-  memtune diagnose latest --traces-of seed --out before.html
+  memtune diagnose latest --traces-of baseline --out before.html
   memtune diagnose attributions.jsonl --out report.md
-  memtune diagnose latest --prose --model gpt-4.1-mini --base-url https://api.openai.com/v1
+  memtune diagnose latest --prose --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
 """,
 )
 @click.argument("source", metavar="RUN|ATTRIBUTIONS")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.choice import SuggestingChoice
+from experiments.commands.earlier_names import current_side
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
@@ -34,13 +35,13 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     "eval",
     epilog="""\b
 Examples:
-  memtune eval --prompts seed
+  memtune eval --prompts baseline
   memtune eval --prompts .memtune/runs/RUN/prompts/champion --min-score 0.5
   memtune eval experiment.yaml --prompts exported/ --split validation
-  memtune eval experiment.yaml --prompts seed --repeat 5
-  memtune eval --prompts latest --against seed --model OTHER --base-url URL
-  memtune eval --prompts tuned/ --against seed --fail-on regressed --json result.json
-  memtune eval --prompts copies/ --against seed --split train --answers mine.json
+  memtune eval experiment.yaml --prompts baseline --repeat 5
+  memtune eval --prompts latest --against baseline --model OTHER --base-url URL
+  memtune eval --prompts tuned/ --against baseline --fail-on regressed --json result.json
+  memtune eval --prompts copies/ --against baseline --split train --answers mine.json
 """,
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
@@ -48,11 +49,13 @@ Examples:
     "--prompts",
     required=True,
     metavar="PATH|RUN",
-    help="Folder of NAME.txt prompts, a run (its champion), or `seed` for the system's own.",
+    callback=current_side,
+    help="Folder of NAME.txt prompts, a run (its champion), or `baseline` for the system's own.",
 )
 @click.option(
     "--against",
     metavar="PATH|RUN",
+    callback=current_side,
     help="Score these prompts too and report the difference with its interval, as for a second model.",
 )
 @setup_options
@@ -116,13 +119,13 @@ def evaluate(
     Without CONFIG.yaml, the settings are those of the run that --prompts names, or else the defaults.
 
     With --against, a second line has the score of those prompts, and the difference is tested with the conversation as
-    unit: whether a gain transfers to another model takes `--prompts RUN --against seed --model OTHER`.
+    unit: whether a gain transfers to another model takes `--prompts RUN --against baseline --model OTHER`.
 
     For continuous integration: exit code 0, 1 if --min-score is not reached or what --fail-on names happened, 2 on an
     error. docs/guide.md has a workflow for GitHub Actions.
     """
     if fail_on is not None and against is None:
-        raise click.UsageError("--fail-on is about a difference; add --against PROMPTS, such as `--against seed`")
+        raise click.UsageError("--fail-on is about a difference; add --against PROMPTS, such as `--against baseline`")
     from attribution.judging.words import refused_for_form
     from experiments.bench.recorded_answers import read_answers, with_outcomes
     from experiments.data.loaders import load_sealed
@@ -137,7 +140,7 @@ def evaluate(
     from tracing.systems.seeding import check_seeds
 
     earlier = read_answers(answers) if answers is not None and answers.exists() else {}
-    settings = config_from(config or _config_of(prompts, home), options)
+    settings = config_from(config or _config_of(prompts, home), options, typed=config is not None)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
@@ -245,12 +248,11 @@ def _evaluation(
 
 def _config_of(named: str, home: Path | None) -> str | None:
     """The configuration of the run that is named; None if it is none."""
-    from experiments.bench.recorded_answers import SEED
     from experiments.running.parts import home_path
-    from experiments.runs.folder import CONFIG, RunFolder
+    from experiments.runs.folder import BASELINE, CONFIG, RunFolder
     from tracing.errors import RunError
 
-    if named == SEED or _holds_prompts(Path(named)):
+    if named == BASELINE or _holds_prompts(Path(named)):
         return None
     try:
         return str(RunFolder.find(home_path(home), named, finished=True).path / CONFIG)
@@ -263,18 +265,17 @@ def _holds_prompts(folder: Path) -> bool:
 
 
 def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -> Candidate:
-    """The system's own prompts (`seed`), those of a folder, or a run's champion.
+    """The system's own prompts (`baseline`), those of a folder, or a run's champion.
 
     Raises:
         RunError: there is no such folder or run, or it lacks a prompt.
     """
-    from experiments.bench.recorded_answers import SEED
     from experiments.running.parts import home_path
-    from experiments.runs.folder import PROMPTS, SUMMARY, RunFolder, read_prompts
+    from experiments.runs.folder import BASELINE, CHAMPION, SUMMARY, RunFolder, read_prompts
     from tracing.errors import RunError
     from tracing.systems.prompts import seed_candidate
 
-    if named == SEED:
+    if named == BASELINE:
         return seed_candidate(specs)
     if _holds_prompts(Path(named)):
         return read_prompts(Path(named), specs)
@@ -287,7 +288,7 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
         values = ", ".join(f"{name}: {change.after}" for name, change in tuned.items())
         warning = f"warning: {run.id} tuned settings too; for its champion give system_settings {{{values}}}"
         say(f"{warning} in the configuration", err=True)
-    return read_prompts(run.path / PROMPTS / "champion", specs)
+    return read_prompts(run.prompts_folder(CHAMPION), specs)
 
 
 def _by_conversation(repetitions: Sequence[Sequence[Outcome]]) -> list[float]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
@@ -67,7 +68,14 @@ docs/exporting.md has a table of the targets.
 @click.option(
     "--verify", is_flag=True, help="Load it in the real library and find the prompts in the requests that it sends."
 )
-@click.option("--model", metavar="NAME", help="Model the prompts will be used with.")
+@click.option(
+    "--target-model",
+    "model",
+    cls=RenamedOption,
+    earlier="--model",
+    metavar="NAME",
+    help="Model the prompts will be used with.",
+)
 @home_option
 def export(
     run: str,
@@ -83,7 +91,7 @@ def export(
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     from experiments.running.parts import home_folder
-    from experiments.runs.folder import RunFolder
+    from experiments.runs.folder import BASELINE, RunFolder
     from experiments.runs.manifest import manifest_of, system_settings
     from experiments.systems.exporting.export import MANIFEST
     from experiments.systems.exporting.export import export as write
@@ -109,7 +117,7 @@ def export(
         model=model,
         settings=system_settings(folder, summary),
         mapping=mapping,
-        seeds=folder.prompts("seed"),
+        seeds=folder.prompts(BASELINE),
     )
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
     for warning in manifest["warnings"]:
@@ -117,7 +125,9 @@ def export(
     for check in manifest["verified"]:
         say(f"verified: {check}")
     say(
-        f"exported to {written}" if origin["tuned"] else f"exported the SEED prompts, which are not tuned, to {written}"
+        f"exported to {written}"
+        if origin["tuned"]
+        else f"exported the BASELINE prompts, which are not tuned, to {written}"
     )
 
 
@@ -130,7 +140,7 @@ Examples:
   memtune import-prompts mem0@2 --from mem0.yaml --setting tuned=instructions --out prompts/
   memtune import-prompts rag --from prompts.py --map answer=QA_TEMPLATE --out prompts/
   memtune import-prompts rag --from sqlite:///mlflow.db --out prompts/
-  memtune run experiment.yaml --prompts prompts/
+  memtune run experiment.yaml --start prompts/
 """,
 )
 @click.argument("system", metavar="SYSTEM")
@@ -182,5 +192,5 @@ def import_prompts(
     write_prompts(imported, out)
     for name in imported.candidate:
         there = imported.names.get(name)
-        say(f"{name}: {there}" if there is not None else f"{name}: memtune's own seed prompt")
-    say(f"imported to {out}; start from them with: memtune run --prompts {out}")
+        say(f"{name}: {there}" if there is not None else f"{name}: memtune's own baseline prompt")
+    say(f"imported to {out}; start from them with: memtune run --start {out}")

@@ -38,7 +38,7 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
 
     from experiments.running.parts import home_folder, open_access
     from tracing.llm.serving.gateway import Gateway
-    from tracing.recording.recorder import trace
+    from tracing.recording.trace_context import trace
 
     settings = config_from(config, options)
     with contextlib.ExitStack() as stack:

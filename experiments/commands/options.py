@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from experiments.commands.choice import SuggestingChoice
+from experiments.commands.earlier_names import RenamedOption, note_renamed
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
@@ -25,7 +26,7 @@ home_option = click.option(
 
 whose_traces_option = click.option(
     "--traces-of",
-    type=SuggestingChoice(("seed", "champion", "all")),
+    type=SuggestingChoice(("baseline", "champion", "all")),
     default="champion",
     show_default=True,
     help="For a run: the traces of which prompts.",
@@ -39,6 +40,21 @@ case_timeout_option = click.option(
     default=120.0,
     show_default=True,
     help="Seconds of model time per case, and per reply.",
+)
+
+_base_url_option = click.option(
+    "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
+)
+_concurrency_option = click.option(
+    "--concurrency", type=click.IntRange(min=1), metavar="N", help="Concurrent requests to one endpoint [default: 8]."
+)
+_helper_model_option = click.option(
+    "--helper-model",
+    "model",
+    cls=RenamedOption,
+    earlier="--model",
+    metavar="NAME",
+    help="Model that helps: an embedded one (`memtune model list`) or the endpoint's name.",
 )
 
 
@@ -63,15 +79,8 @@ def task_model_options(command: Command) -> Command:
         click.option(
             "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
         ),
-        click.option(
-            "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
-        ),
-        click.option(
-            "--concurrency",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Concurrent requests to one endpoint [default: 8].",
-        ),
+        _base_url_option,
+        _concurrency_option,
     )
 
 
@@ -102,18 +111,17 @@ def executor_options(command: Command) -> Command:
     )
 
 
+def helper_options(command: Command) -> Command:
+    """The options for the model that a method asks, whose cases are many."""
+    return with_options(command, _helper_model_option, _base_url_option, _concurrency_option)
+
+
 def model_options(command: Command) -> Command:
     """The options for which model to ask about traces, and how often."""
     return with_options(
         command,
-        click.option(
-            "--model",
-            metavar="NAME",
-            help="Model to ask: an embedded one (`memtune model list`) or the endpoint's name.",
-        ),
-        click.option(
-            "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
-        ),
+        _helper_model_option,
+        _base_url_option,
         click.option("--budget-calls", type=click.IntRange(min=1), metavar="N", help="At most N calls to the model."),
     )
 
@@ -134,10 +142,16 @@ def dataset_from(config: RunConfig) -> Dataset:
         return load_dataset(config, progress=partial(view.progress, f"reading {config.dataset}"))
 
 
-def config_from(source: str | None, options: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
-    """The configuration in `source`, overridden by the options of a command."""
+def config_from(
+    source: str | None, options: Mapping[str, Any], *, smoke: bool = False, typed: bool = True
+) -> RunConfig:
+    """The configuration in `source`, overridden by the options of a command.
+
+    Earlier names of keys are noted, unless nobody `typed` it: it is that of a run.
+    """
     from experiments.runs.config_file import OPTIONS, load_config
 
     parameters = {key: option.removeprefix("--").replace("-", "_") for key, option in OPTIONS.items()}
     overrides = {key: options.get(parameter) for key, parameter in parameters.items()}
-    return load_config(source, overrides=overrides, smoke=smoke)
+    noted = {"on_earlier_key": note_renamed} if typed and source is not None else {}
+    return load_config(source, overrides=overrides, smoke=smoke, **noted)

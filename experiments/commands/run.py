@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.choice import SuggestingChoice
+from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.display.terminal import say
 
@@ -64,7 +65,9 @@ Examples:
     help="How rounds choose the prompts to rewrite [default: blame].",
 )
 @click.option(
-    "--no-attribution",
+    "--no-blame",
+    cls=RenamedOption,
+    earlier="--no-attribution",
     flag_value=False,
     default=None,
     type=click.BOOL,
@@ -105,7 +108,9 @@ Examples:
     help="Your own prompts to try as well: a file NAME.txt, or a folder of them.",
 )
 @click.option(
-    "--prompts",
+    "--start",
+    cls=RenamedOption,
+    earlier="--prompts",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Start from these prompts instead of the system's own: a folder of NAME.txt (`memtune import-prompts`).",
@@ -146,8 +151,8 @@ def run(
         raise click.UsageError("--approve shows what it asks about; leave out --quiet")
     if resume is not None and out is not None:
         raise click.UsageError("--resume continues in the run's own folder; leave out --out")
-    if resume is not None and options["prompts"] is not None:
-        raise click.UsageError("--resume continues with the prompts that the run began with; leave out --prompts")
+    if resume is not None and options["start"] is not None:
+        raise click.UsageError("--resume continues with the prompts that the run began with; leave out --start")
     earlier = None
     if resume is not None:
         where = home_folder(home)
@@ -155,9 +160,10 @@ def run(
         if home is None and earlier.home not in (None, where):
             # Named by its folder: its paid calls are in the cache of its own home.
             home = earlier.home
+    typed = config is not None
     if earlier is not None and config is None:
         config = str(earlier.path / CONFIG)
-    settings = config_from(config, options, smoke=smoke)
+    settings = config_from(config, options, smoke=smoke, typed=typed)
     dataset = dataset_from(settings)
     if dry_run:
         from experiments.running.preflight import check_run

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from experiments.display.terminal import say
+from experiments.commands.earlier_names import note_renamed
 from tracing.suggestions import did_you_mean
 
 _LONGEST = 200
@@ -65,7 +65,7 @@ class LazyCommands(WholeSummaries):
         """The same, also by an earlier name, which is told."""
         name = self._earlier_names.get(args[0])
         if name is not None:
-            say(f"note: {args[0]} is called {name} now; the old name still works in this version", err=True)
+            note_renamed(args[0], name)
             args = [name, *args[1:]]
         return super().resolve_command(ctx, args)
 

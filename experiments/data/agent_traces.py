@@ -12,11 +12,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from experiments.data.dataset_reader import Reading
+from experiments.data.own.tables import rows_of
 from experiments.systems.trace_memory.turn_events import events_of_turn
 from tracing.errors import DataError
-from tracing.systems.conversations import Conversation, Split, first_problem
+from tracing.systems.conversations import Conversation, Split
 from tracing.trace_memory.events import Event, moment
 
 _KINDS = ("says", "tool", "step", "decision")
@@ -60,7 +62,10 @@ class TracedTurn(_Row):
         kinds = [name for name in _KINDS if getattr(self, name) is not None]
         if len(kinds) != 1:
             raise ValueError(f"turn {self.id!r} has {kinds or 'none'} of {', '.join(_KINDS)}; give exactly one")
-        moment(self.time)
+        try:
+            moment(self.time)
+        except DataError as error:
+            raise ValueError(str(error)) from None
         return self
 
     def text(self) -> str:
@@ -154,25 +159,8 @@ def agent_traces(path: Path | None) -> list[Conversation]:
 
 
 def read_projects(path: Path | None) -> list[TracedProject]:
-    """The projects of a JSONL file; of the bundled one without a path.
-
-    Raises:
-        DataError: the file is missing, or a row is invalid.
-    """
+    """The projects of a JSONL file; of the bundled one without a path."""
     if path is None:
         with resources.as_file(resources.files("experiments") / "sample" / "agent_traces.jsonl") as bundled:
             return read_projects(bundled)
-    projects = []
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); give --data a JSONL file in UTF-8") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            projects.append(TracedProject.model_validate_json(line))
-        except (ValidationError, DataError) as error:
-            problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
-            raise DataError(f"{path}:{number}: {problem}; see docs/trace-memory.md") from None
-    return projects
+    return [project for _, _, project in rows_of(path, TracedProject, Reading(), "see docs/trace-memory.md")]

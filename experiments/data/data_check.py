@@ -12,12 +12,11 @@ from attribution.constants import LANGUAGE_SAMPLE
 from attribution.judging.metrics import LLM_JUDGE
 from attribution.judging.words import METRICS
 from attribution.text.languages.reading_language import is_read
-from experiments.data.cards import CARDS
-from experiments.data.datasets import DATASETS, DatasetLoader, checked
+from experiments.data.dataset_reader import Progress, Reading, Reports
+from experiments.data.datasets import CARDS, DATASETS, DatasetLoader, checked
 from experiments.data.loaders import assign_splits
 from experiments.data.own.feedback import has_feedback
-from experiments.data.own.question_table import QUESTIONS
-from experiments.data.reading import Progress, Reading, Reports
+from experiments.data.own.tables import QUESTIONS
 from tracing.errors import DataError, MemtuneError, in_one_line
 from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
 from tracing.suggestions import did_you_mean
@@ -76,14 +75,7 @@ def _file(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DataCheck:
-    """What a check found.
-
-    Attributes:
-        problems: each on one line, with file, line or key, and remedy.
-        notes: what is no error, but keeps the data from being used in a run, or was left out.
-        conversations: how many could be read.
-        questions: how many these have.
-    """
+    """Problems with file, line or key, and remedy; notes on what is left out or keeps the data from use; and counts."""
 
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -124,17 +116,7 @@ def problems_of_dataset(name: str, path: Path, progress: Progress | None = None)
 
 def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     """In which languages the default metric may call right replies wrong."""
-    texts = {
-        conversation.id: [
-            text for question in conversation.questions for text in (question.question, *question.answers)
-        ]
-        for conversation in conversations
-    }
-    unread = [
-        conversation.id
-        for conversation in conversations
-        if texts[conversation.id] and not is_read((*texts[conversation.id], *_first_texts(conversation)))
-    ]
+    unread = [conversation.id for conversation in conversations if not is_read(_texts(conversation))]
     if not unread:
         return []
     ids = ", ".join(unread[:_MOST_IDS]) + ", …" * (len(unread) > _MOST_IDS)
@@ -146,8 +128,10 @@ def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     ]
 
 
-def _first_texts(conversation: Conversation) -> list[str]:
-    return [turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE)]
+def _texts(conversation: Conversation) -> tuple[str, ...]:
+    """Those of its questions and first turns; none without questions."""
+    texts = [text for question in conversation.questions for text in (question.question, *question.answers)]
+    return (*texts, *(turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE))) if texts else ()
 
 
 def _for_runs(conversations: list[Conversation], path: Path) -> list[str]:

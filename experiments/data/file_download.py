@@ -35,13 +35,9 @@ Arrived = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file at its public home.
+    """A file at its public home, with size in bytes and SHA-256 where they are known.
 
-    Attributes:
-        name: its path below the data set's folder.
-        url: where it is; of a fixed revision where the home has revisions.
-        size: in bytes; None where it is not known.
-        sha256: None where it is not known.
+    The name is its path below the data set's folder; the URL is of a fixed revision where the home has revisions.
     """
 
     name: str
@@ -53,11 +49,7 @@ class RemoteFile:
 def fetch(file: RemoteFile, folder: Path, *, otherwise: str, arrived: Arrived) -> Path:
     """The file in `folder`, downloaded unless it is there already; what was downloaded before is not asked for again.
 
-    Args:
-        file: what to fetch.
-        folder: of the data set.
-        otherwise: how else the user may get it, for messages.
-        arrived: called as the download advances.
+    `otherwise` says in messages how else the user may get it, and `arrived` is called as the download advances.
 
     Raises:
         DataError: the home does not answer, refuses, breaks off, or sends other bytes than were expected; or the
@@ -99,11 +91,20 @@ def _is_verified(file: RemoteFile, folder: Path) -> bool:
 def _fetch(file: RemoteFile, folder: Path, otherwise: str, arrived: Arrived) -> None:
     target = folder / file.name
     part = target.with_name(f"{target.name}.part")
-    digest = file.sha256 or _recorded_digests(folder).get(file.name)
+    expected = file.sha256 or _recorded_digests(folder).get(file.name)
     _download(file, part, otherwise, arrived)
-    _check_bytes(file, part, digest, folder, otherwise)
-    if digest is None:
-        _record(folder, file.name, sha256_of(part))
+    size, actual = part.stat().st_size, sha256_of(part)
+    problem = ""
+    if file.size not in (None, size):
+        problem = f"sent {size:,} bytes where {file.size:,} are expected"
+    elif expected is None:
+        _record(folder, file.name, actual)
+    elif actual != expected:
+        origin = "is expected" if file.sha256 else f"was fetched first ({folder / SUMS})"
+        problem = f"wrong bytes: SHA-256 {actual[:16]}… where {expected[:16]}… {origin}"
+    if problem:
+        part.unlink()
+        raise DataError(f"{file.url}: {problem}; nothing was kept; {otherwise}")
     part.replace(target)
 
 
@@ -120,11 +121,7 @@ def sha256_of(path: Path) -> str:
 
 
 def http_response(url: str, otherwise: str, *, start: int = 0) -> Any:
-    """The answer to a request for `url`, from the byte `start` on.
-
-    Raises:
-        DataError: there is none, or it is a refusal.
-    """
+    """The answer to a request for `url`, from the byte `start` on."""
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})  # noqa: S310 - as below
     try:
         return urllib.request.urlopen(request, timeout=_ANSWER_S)  # noqa: S310 - an address of ours, or the user's mirror
@@ -176,23 +173,6 @@ def _broke_off(file: RemoteFile, received: int, total: int) -> str:
 def _begins_at(answer: Any) -> int | None:
     match = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range") or "")
     return int(match[1]) if match else None
-
-
-def _check_bytes(file: RemoteFile, part: Path, digest: str | None, folder: Path, otherwise: str) -> None:
-    size = part.stat().st_size if part.is_file() else 0
-    if file.size is not None and size != file.size:
-        part.unlink(missing_ok=True)
-        raise DataError(
-            f"{file.url}: sent {size:,} bytes where {file.size:,} are expected; nothing was kept; {otherwise}"
-        )
-    if digest is None or sha256_of(part) == digest:
-        return
-    actual = sha256_of(part)
-    part.unlink()
-    origin = "is expected" if file.sha256 else f"was fetched first ({folder / SUMS})"
-    raise DataError(
-        f"{file.url}: wrong bytes: SHA-256 {actual[:16]}… where {digest[:16]}… {origin}; nothing was kept; {otherwise}"
-    )
 
 
 def _recorded_digests(folder: Path) -> dict[str, str]:

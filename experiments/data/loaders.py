@@ -7,11 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 
 from experiments.data.data_settings import DataLimits, DataSettings
+from experiments.data.dataset_reader import Progress, Reading, omission_lines
 from experiments.data.datasets import LOCOMO, checked, conversations_of
-from experiments.data.published.locomo import READER as LOCOMO_READER
-from experiments.data.reading import Progress, Reading, omission_lines
+from experiments.data.published.locomo import reader_of
 from optimizer.evaluation.scores import Splits
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, Question
@@ -24,12 +25,7 @@ TEST_SHARE, VALIDATION_SHARE = 0.4, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A data set ready for a run.
-
-    Attributes:
-        splits: the conversations by their use.
-        notes: one line for each kind of thing left out and how often, for people to read.
-    """
+    """The conversations of a data set by their use in a run, and a line for each kind of thing left out."""
 
     splits: Splits
     notes: tuple[str, ...]
@@ -37,10 +33,6 @@ class Dataset:
 
 def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> Dataset:
     """The data set of `config`, cut to its limits, never with conversations of the split `sealed`.
-
-    Args:
-        config: which data to take, and how much of it.
-        progress: called as a large file is read.
 
     Raises:
         DataError: the file is unusable, or leaves fewer than three conversations with questions.
@@ -72,14 +64,9 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
 
 
 def read_dataset(config: DataSettings, reading: Reading) -> list[Conversation]:
-    """Every conversation of the data set of `config`, neither split nor cut.
-
-    Raises:
-        DataError: the file is unusable, and what `reading` raises.
-    """
+    """Every conversation of the data set of `config`, neither split nor cut."""
     if config.dataset == LOCOMO:
-        conversations = LOCOMO_READER.read(config.data, reading, config.locomo.categories)
-        return checked(conversations, f"dataset: {LOCOMO!r}")
+        return checked(reader_of(config.locomo.categories).read(config.data, reading), f"dataset: {LOCOMO!r}")
     return conversations_of(config.dataset, config.data, reading)
 
 
@@ -154,13 +141,8 @@ def limit_conversations(splits: Splits, limit: int | None) -> Splits:
     if limit < FEWEST:
         raise DataError(f"--limit-conversations {limit}: at least {FEWEST} are needed for train, validation and test")
     groups = splits.named()
-    room = dict.fromkeys(groups, 0)
-    remaining = limit
-    while remaining and any(room[name] < len(group) for name, group in groups.items()):
-        for name, group in groups.items():
-            if remaining and room[name] < len(group):
-                room[name] += 1
-                remaining -= 1
+    in_turn = zip_longest(*([name] * len(group) for name, group in groups.items()))
+    room = Counter(list(filter(None, chain.from_iterable(in_turn)))[:limit])
     return Splits(splits.train[: room["train"]], splits.validation[: room["validation"]], splits.test[: room["test"]])
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from experiments.attributing.attributions import BlameLine, CaseLine
+from attribution.cases import Blame
+from experiments.attributing.attributions import CaseLine
 from experiments.display.terminal import shortened
 
 _ALIKE = 0.6
@@ -22,13 +23,9 @@ _LIST = re.compile(r"…(?:(?:,| and| or)? …)+")
 
 @dataclass(frozen=True, slots=True)
 class CaseCluster:
-    """A way in which several failures went wrong.
+    """A way in which several failures went wrong, the surest first; `words` has `…` for what differs between them.
 
-    Attributes:
-        operation, error_type: of their main blames.
-        words: how it went wrong, with `…` for what differs from case to case.
-        cases: the failures, the surest first.
-        alone: whether all failures that were attributed have this operation and error type.
+    It is `alone` if all failures that were attributed have this operation and error type.
     """
 
     operation: str
@@ -90,5 +87,5 @@ def masked(reason: str) -> str:
     return _LIST.sub("…", text)
 
 
-def _same_error(cluster: CaseCluster, blame: BlameLine) -> bool:
+def _same_error(cluster: CaseCluster, blame: Blame) -> bool:
     return (cluster.operation, cluster.error_type) == (blame.operation, blame.error_type)

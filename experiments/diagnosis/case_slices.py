@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from attribution.text.content import text_of
 from experiments.attributing.attributions import CaseLine
 from experiments.display.terminal import shortened
-from tracing.graph.elements import Operation, Variable
+from tracing.graph.elements import Link, Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 
 MOST_OPERATIONS = 12
@@ -50,23 +50,18 @@ def slice_of(graph: ExecutionGraph, case: CaseLine) -> tuple[SliceOperation, ...
     """
     answering = graph.producers(case.prediction) if case.prediction in graph.variables else []
     graph = graph.until(answering[-1].id) if answering else graph
-    blamed = [b.operation_id for b in case.decisive if b.operation_id in graph.operations]
+    blamed = [oid for blame in case.decisive if (oid := blame.operation_id) in graph.operations and oid is not None]
     evidence = dict.fromkeys(vid for b in case.decisive for vid in b.evidence if vid in graph.variables)
-    needed: dict[str, None] = dict.fromkeys(oid for oid in blamed if oid is not None)
-    needed |= dict.fromkeys(operation.id for operation in answering)
+    needed = [*blamed, *(operation.id for operation in answering)]
     for answer in answering:
-        for vid in answer.input_ids():
-            same = (
-                producer.id
-                for producer in graph.producers(vid)
-                if producer.session is not None and producer.session == answer.session
-            )
-            needed |= dict.fromkeys(same)
+        if answer.session is not None:
+            producers = (producer for vid in answer.input_ids() for producer in graph.producers(vid))
+            needed += [producer.id for producer in producers if producer.session == answer.session]
     for vid in evidence:
-        needed |= dict.fromkeys(producer.id for producer in graph.producers(vid))
+        needed += [producer.id for producer in graph.producers(vid)]
         if graph.variables[vid].kind == "message":
-            needed |= dict.fromkeys(consumer.id for consumer in graph.consumers(vid)[:2])
-    chosen = set(list(needed)[:MOST_OPERATIONS])
+            needed += [consumer.id for consumer in graph.consumers(vid)[:2]]
+    chosen = set(list(dict.fromkeys(needed))[:MOST_OPERATIONS])
     marked = set(evidence) | ({case.prediction} if case.prediction else set())
     return tuple(
         _operation_view(graph, operation, operation.id in blamed, marked, case.evidence)
@@ -78,19 +73,20 @@ def slice_of(graph: ExecutionGraph, case: CaseLine) -> tuple[SliceOperation, ...
 def _operation_view(
     graph: ExecutionGraph, operation: Operation, blamed: bool, marked: set[str], turns: Sequence[str]
 ) -> SliceOperation:
-    def telling(link: tuple[str, str]) -> bool:
+    def telling(link: Link) -> bool:
         return link[1] in marked or graph.variables[link[1]].name in turns
 
-    sides = []
-    for links in (operation.inputs, operation.outputs):
+    def shown_values(links: Sequence[Link]) -> tuple[tuple[SliceValue, ...], int]:
         first = [link for link in links if telling(link)]
         rest = [
             link for link in links if not telling(link) and graph.variables[link[1]].kind not in ("prompt", "query")
         ]
         chosen = [*first, *rest][:MOST_VALUES]
         values = tuple(_value(role, graph.variables[vid], telling((role, vid))) for role, vid in chosen)
-        sides.append((values, len(first) + len(rest) - len(chosen)))
-    (inputs, more_inputs), (outputs, more_outputs) = sides
+        return values, len(first) + len(rest) - len(chosen)
+
+    inputs, more_inputs = shown_values(operation.inputs)
+    outputs, more_outputs = shown_values(operation.outputs)
     session = graph.sessions.get(operation.session or "")
     return SliceOperation(
         id=operation.id,

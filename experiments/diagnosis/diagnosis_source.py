@@ -12,7 +12,7 @@ from attribution.survival.matching.matcher import WORDS
 from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import run_sources
-from experiments.attributing.histories import Histories, one_history
+from experiments.attributing.histories import Histories
 from experiments.data.own.feedback import traces_in
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
@@ -36,12 +36,8 @@ def diagnosis_of(
 ) -> tuple[Diagnosis, Path]:
     """The facts of a diagnosis, and the folder that the paths of its traces are relative to.
 
-    Args:
-        source: an attributions file, or a run by its id, `latest` (finished) or folder.
-        home: where runs are kept.
-        prompts: for a run, whose failures: those of `seed`, `champion` or `all` candidates.
-        ladder: file of an oracle ladder.
-        progress: of the attribution of a run.
+    The source is an attributions file, or a run by its id, `latest` (finished) or folder; of a run, `prompts` says
+    whose failures: those of `baseline`, `champion` or `all` candidates.
 
     Raises:
         DataError, RunError: the source cannot be read.
@@ -88,8 +84,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
         path = (folder / trace).resolve()
         beside = histories.setdefault(path.parent, Histories(traces_in(path.parent)))
         try:
-            graph, _ = read_graph(path)
-            graph = one_history(beside.with_links(path, graph), beside.before(path))
+            graph = beside.whole(path, read_graph(path)[0])
         except TraceError:
             continue
         slices |= {case.id: slice_of(graph, case.line) for case in cases}
@@ -97,7 +92,7 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
 
 
 def pages_of(facts: Diagnosis, folder: Path, place: Path) -> dict[str, str]:
-    """The address of each case's trace page for a page in the folder `place`; a run has pages of seed and champion."""
+    """The address of each case's trace page for a page in `place`; a run has those of baseline and champion."""
     files = {case.id: page_of(folder / case.line.trace) for case in facts.cases}
     return {
         case.id: f"{address_from(place, files[case.id])}{question_anchor(case.line.question_id)}"
@@ -128,6 +123,6 @@ def _about(folder: RunFolder, config: RunConfig, prompts: str) -> tuple[str, str
             else f"The run was judged by {config.metric}, but has not kept its verdicts; words decide ({METRICS[0]})."
         )
     tuned = summary is not None and summary.settings
-    if prompts == "champion" and not tuned and folder.prompts("seed") == folder.prompts("champion"):
-        notes.append("The champion is the seed: no rewrite passed the gate.")
+    if prompts == "champion" and not tuned and folder.prompts("baseline") == folder.prompts("champion"):
+        notes.append("The champion is the baseline: no rewrite passed the gate.")
     return title, f"{folder.id} · model {config.models.task.model} · seed {config.seed}", notes

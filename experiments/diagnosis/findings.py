@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -242,7 +243,7 @@ def _notes(attributions: Attributions) -> list[str]:
 
 def _specs(attributions: Attributions) -> list[OperationSpec]:
     """The operations of all traces, by name."""
-    return list({spec.name: spec for trace in attributions.traces.values() for spec in trace.specs()}.values())
+    return list({spec.name: spec for trace in attributions.traces.values() for spec in trace.operations}.values())
 
 
 def _operations(
@@ -272,10 +273,8 @@ def _operations(
 def _prompts(signals: Signals) -> tuple[LossByPrompt, ...]:
     return tuple(
         LossByPrompt(
-            prompt=prompt_signal.prompt,
             operations=tuple(signal.operation for signal in signals.signals if signal.prompt == prompt_signal.prompt),
-            loss=prompt_signal.loss,
-            loss_ci=prompt_signal.loss_ci,
+            **asdict(prompt_signal),
         )
         for prompt_signal in signals.prompts
     )

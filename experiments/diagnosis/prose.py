@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from tracing.errors import ModelError
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
     from experiments.diagnosis.findings import Diagnosis

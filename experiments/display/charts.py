@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.scores import Interval
 
 INK, MUTED, GRID = "#1e293b", "#64748b", "#e2e8f0"
-SEED, TUNED = "#94a3b8", "#2563eb"
+BASELINE, TUNED = "#94a3b8", "#2563eb"
 HUES = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be185d", "#4d7c0f")
 """One colour per operation, distinguishable in greyscale by lightness and markers."""
 MARKERS = "osD^vPX*"

@@ -38,7 +38,7 @@ HINT = "Ctrl-C finishes the calls under way and saves"
 class TimeLeft:
     """Expects further rounds to take what those so far took on average, and the test what the baselines took.
 
-    The test scores the seed first, and then a champion other than the seed, which is expected to take as long.
+    The test scores the baseline first, and then a champion other than that, which is expected to take as long.
 
     Args:
         rounds: rounds of the run; None if that is open: then nothing is expected before the test.
@@ -55,7 +55,7 @@ class TimeLeft:
         self._tested = False
 
     def scored(self, split: SplitName) -> None:
-        """The seed prompts were scored on a split; that of the test comes after the last round."""
+        """The baseline prompts were scored on a split; that of the test comes after the last round."""
         took = self._since()
         self._baselines += took
         if split == "test":
@@ -107,7 +107,7 @@ class Dashboard:
         self._left = TimeLeft(rounds, clock)
         self._budget: Budget | None = None
         self._round = 0
-        self._seed: dict[SplitName, Score] = {}
+        self._baseline: dict[SplitName, Score] = {}
         self._champion: tuple[float, Interval | None] | None = None
         self._signals: Sequence[Signal] = ()
         self._record: RoundRecord | None = None
@@ -122,7 +122,7 @@ class Dashboard:
         self._budget = budget
 
     def baseline(self, split: SplitName, score: Score) -> None:
-        self._seed = {**self._seed, split: score}
+        self._baseline = {**self._baseline, split: score}
         self._left.scored(split)
 
     def blame(self, n: int, signals: Sequence[Signal]) -> None:
@@ -173,11 +173,11 @@ class Dashboard:
             yield styled("spent: ", " · ".join(spending))
 
     def _scores(self) -> Iterator[Text]:
-        seed = [(split, self._seed[split]) for split in SPLITS if split in self._seed]
-        parts = [part for split, seed_score in seed for part in _score(split, seed_score.score, seed_score.ci)]
-        yield styled("seed prompts: ", *(parts or [("being scored", "dim")]))
+        baseline = [(split, self._baseline[split]) for split in SPLITS if split in self._baseline]
+        parts = [part for split, score in baseline for part in _score(split, score.score, score.ci)]
+        yield styled("baseline prompts: ", *(parts or [("being scored", "dim")]))
         if self._champion is not None:
-            yield styled("champion:     ", *_score("validation", *self._champion))
+            yield styled("champion:         ", *_score("validation", *self._champion))
 
     def _blame(self) -> Table:
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))

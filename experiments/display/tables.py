@@ -164,7 +164,7 @@ def plain_table(title: str | None = None, *, gap: int = 1) -> Table:
 
 
 def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
-    """The scores of a run, seed beside champion; `n` counts questions, `tokens` are what a test question costs."""
+    """The scores of a run, baseline beside champion; `n` counts questions, `tokens` are what a test question costs."""
     table = plain_table()
     for name in ("split", "prompts", "score", "95 % interval", "EM", "F1", "contained", "n", "tokens"):
         table.add_column(name, justify="left" if name in ("split", "prompts") else "right", no_wrap=True)
@@ -173,8 +173,7 @@ def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
         for side, scores in (("baseline", summary.baseline), ("champion", summary.champion)):
             if split in scores:
                 cost = tokens.get(side) if split == "test" else None  # type: ignore[call-overload]
-                label = "seed" if side == "baseline" else "champion"
-                table.add_row(split, label, *score_cells(scores[split]), f"{cost:,.0f}" if cost is not None else "–")
+                table.add_row(split, side, *score_cells(scores[split]), f"{cost:,.0f}" if cost is not None else "–")
     return table
 
 
@@ -202,7 +201,7 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
             f": {summary.delta:+.3f} on test ({interval}{p_phrase(summary.p_value)}{chance}, "
             f"{count} conversation{'s' if count != 1 else ', which gives no interval'})"
             if summary.rewritten
-            else ": the champion is the seed prompts, so there is no difference to test"
+            else ": the champion is the baseline prompts, so there is no difference to test"
         )
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), explanation))
     else:
@@ -252,17 +251,17 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
     """
     table = plain_table()
     table.add_column("run", overflow="fold")
-    for name, width in (("seed", 5), ("champion", 8), ("delta", 6), ("p", 7)):
+    for name, width in (("baseline", 8), ("champion", 8), ("delta", 6), ("p", 7)):
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     table.add_column("verdict", overflow="fold", min_width=12)
     for folder, summary in runs:
         if summary is None:
             table.add_row(folder.id, *["–"] * 4, "unreadable" if folder.has_summary else "unfinished")
             continue
-        seed, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
+        baseline, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
         table.add_row(
             styled(folder.id, (f"\n{summary.system} on {summary.dataset}, {summary.model}", "dim")),
-            f"{seed.score:.3f}" if seed else "–",
+            f"{baseline.score:.3f}" if baseline else "–",
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
             p_text(summary.p_value),

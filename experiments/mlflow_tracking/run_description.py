@@ -19,13 +19,14 @@ LONGEST = 7500
 """In characters: MLflow keeps 8,000 of a tag, and a stored one may have some of them replaced by longer marks."""
 
 _CONTEXT_LINES = 2
+_GAP = "…"
 
 
-def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
+def describe(summary: Summary, baseline: Candidate, champion: Candidate) -> str:
     """What a run found, in Markdown in which data is literal; at most `LONGEST` characters."""
     parts = [_headline(summary), _scores(summary)]
     parts += [literal(sentence) for sentence in (summary.settings_sentence, summary.noise_sentence) if sentence]
-    changed = [name for name, text in champion.items() if seed.get(name) != text]
+    changed = [name for name, text in champion.items() if baseline.get(name) != text]
     if changed:
         parts.append("### What changed in the prompts")
     elif summary.settings:
@@ -37,7 +38,7 @@ def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
     room = LONGEST - len("\n\n".join([*parts, closing])) - 2
     for place, name in enumerate(changed):
         others = sum(len(_pointer(other)) + 2 for other in changed[place + 1 :])
-        block = _diff_block(name, seed.get(name, ""), champion[name], room - others)
+        block = _diff_block(name, baseline.get(name, ""), champion[name], room - others)
         room -= len(block) + 2
         parts.append(block)
     return "\n\n".join([*parts, closing])
@@ -93,7 +94,7 @@ def _diff_block(name: str, before: str, after: str, room: int) -> str:
         if room_left < 0:
             break
         shown_lines.append(line)
-    if not shown_lines:
+    if set(shown_lines) <= {_GAP}:  # a gap alone shows nothing
         return _pointer(name)
     block = "\n".join([f"{fence}diff", *shown_lines, fence])
     rest = (
@@ -112,4 +113,4 @@ def _diff(before: str, after: str) -> Iterator[str]:
     changes = difflib.unified_diff(before.splitlines(), after.splitlines(), n=_CONTEXT_LINES, lineterm="")
     for number, line in enumerate(changes):
         if number >= 2:  # the first two name files
-            yield "…" if line.startswith("@@") else line
+            yield _GAP if line.startswith("@@") else line

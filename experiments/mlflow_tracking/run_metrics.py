@@ -71,7 +71,7 @@ def spent_so_far(records: Sequence[RoundRecord]) -> Iterator[tuple[int, dict[str
 
 
 def verdict_values(verdict: Verdict) -> dict[str, float]:
-    """The figures of the verdict; they are no curves, so that nothing is drawn from seed to champion."""
+    """The figures of the verdict; they are no curves, so that nothing is drawn from baseline to champion."""
     values = {"difference": verdict.delta}
     if verdict.delta_ci is not None:
         values |= {f"difference_{end}": at for end, at in _ends(verdict.delta_ci)}

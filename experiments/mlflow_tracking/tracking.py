@@ -93,7 +93,7 @@ class MlflowRun:
     Args:
         outbox: sends the writes to the store.
         system: name of the memory system, for its prompts' names in the registry.
-        seed: the prompts the run starts from.
+        baseline: the prompts the run starts from.
         folder: of the run.
         clock: gives the time of points, in seconds since the epoch.
         datasets: the splits it works on.
@@ -104,7 +104,7 @@ class MlflowRun:
         self,
         outbox: Outbox,
         system: str,
-        seed: Candidate,
+        baseline: Candidate,
         folder: RunFolder,
         clock: Callable[[], float] = time,
         *,
@@ -112,7 +112,7 @@ class MlflowRun:
         resumed: bool = False,
     ) -> None:
         self._resumed = resumed
-        self._outbox, self._system, self._seed, self._folder, self._clock = outbox, system, seed, folder, clock
+        self._outbox, self._system, self._baseline, self._folder, self._clock = outbox, system, baseline, folder, clock
         self._datasets = datasets
         self._open: dict[str, bool] = {}
         self._rounds: list[RoundRecord] = []
@@ -129,7 +129,7 @@ class MlflowRun:
         home: Path,
         folder: RunFolder,
         system: str,
-        seed: Candidate,
+        baseline: Candidate,
         params: Mapping[str, Any],
         datasets: tuple[SplitData, ...] = (),
         clock: Callable[[], float] = time,
@@ -168,12 +168,13 @@ class MlflowRun:
                     f"tracking.uri: {shown_uri}: {reason}; give the URI of a working MLflow store"
                 ) from None
             outbox.keep_off(error)
-        self = cls(outbox, system, seed, folder, clock, datasets=datasets, resumed=resumed)
+        self = cls(outbox, system, baseline, folder, clock, datasets=datasets, resumed=resumed)
         values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
         tags = {"mlflow.source.name": "memtune run", RUN: folder.id}
         outbox.send(StartRun(title=self._title, moment=self._now(), tags=tags), LogParams(values=values))
         outbox.send(
-            *log_datasets(datasets), *(self._version(name, text, f"seed of {system}") for name, text in seed.items())
+            *log_datasets(datasets),
+            *(self._version(name, text, f"baseline of {system}") for name, text in baseline.items()),
         )
         return self
 
@@ -287,7 +288,7 @@ class MlflowRun:
             if data.use == "test" and tested:
                 self._closing += evaluation_data(data, tested)
         for side, cases, texts in (
-            (BASELINE, questions.baseline, self._seed),
+            (BASELINE, questions.baseline, self._baseline),
             (CHAMPION, questions.champion, candidate),
         ):
             # As the registry has them: writes are redacted on their way.
@@ -311,7 +312,7 @@ class MlflowRun:
         Raises:
             KeyboardInterrupt: Ctrl-C; what is not sent by then waits in the run's folder.
         """
-        changed = result.champion_candidate != self._seed or bool(result.settings)
+        changed = result.champion_candidate != self._baseline or bool(result.settings)
         # MLflow lists metrics in the order in which they came: first the test, and last what was spent.
         for split in ("test", "train"):  # the validation is a curve
             for side, scores in ((BASELINE, result.baseline), (CHAMPION, result.champion)):
@@ -329,7 +330,7 @@ class MlflowRun:
             for split, score in sorted(result.champion.items()):
                 self._metrics(run, side_scores(split, score), step=0)
             self._metrics(run, side_cost(result, CHAMPION), step=0)
-        note = describe(self._folder.summary(), self._seed, result.champion_candidate)
+        note = describe(self._folder.summary(), self._baseline, result.champion_candidate)
         self._outbox.send(NameRun(title=self._ended(result)), SetTag(key=NOTE, value=note))
         settings = {f"settings.{name}": f"{change.before} → {change.after}" for name, change in result.settings.items()}
         self._outbox.send(*(SetTag(key=key, value=value) for key, value in settings.items()))
@@ -338,8 +339,8 @@ class MlflowRun:
             SetTag(key="stopped", value=str(result.stopped)), *(LogFiles(path=n) for n in (*names, PROMPTS))
         )
         # A run that was stopped before its test may be resumed, and its champion may lose.
-        for name, text in (result.champion_candidate if self._stands else self._seed).items():
-            better = text != self._seed.get(name)
+        for name, text in (result.champion_candidate if self._stands else self._baseline).items():
+            better = text != self._baseline.get(name)
             self._outbox.send(NameChampion(name=prompt_name(self._system, name), text=text, better=better))
         self._end_all(status, progress)
 
@@ -357,7 +358,7 @@ class MlflowRun:
         before, after = result.baseline.get("test"), result.champion.get("test")
         if before is None:
             return self._title
-        if after is None or (result.champion_candidate == self._seed and not result.settings):
+        if after is None or (result.champion_candidate == self._baseline and not result.settings):
             return f"{self._title} {before.score:.2f}"
         return f"{self._title} {before.score:.2f}→{after.score:.2f}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg, whiskers
+from experiments.display.charts import BASELINE, HUES, INK, MARKERS, TUNED, bars, bars_height, named, svg, whiskers
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS, SplitName
 from optimizer.tuning.results import RoundRecord
@@ -17,7 +17,7 @@ SPLIT_TITLES: dict[SplitName, str] = {split: split.capitalize() for split in SPL
 
 
 def scores(summary: Summary) -> str | None:
-    """Seed and champion on each split with their intervals; None where nothing was scored."""
+    """Baseline and champion on each split with their intervals; None where nothing was scored."""
     splits = [
         (split, title)
         for split, title in SPLIT_TITLES.items()
@@ -28,7 +28,7 @@ def scores(summary: Summary) -> str | None:
 
     def draw(axes: Axes) -> None:
         for side, offset, colour, label in (
-            ("baseline", -0.19, SEED, "seed prompts"),
+            ("baseline", -0.19, BASELINE, "baseline prompts"),
             ("champion", 0.19, TUNED, "champion"),
         ):
             side_scores = getattr(summary, side)
@@ -117,7 +117,7 @@ def validation_curve(summary: Summary) -> str | None:
             if spots:
                 axes.plot(*zip(*spots, strict=True), "o", color=TUNED, markerfacecolor=face, markersize=7, label=label)
         if start:
-            axes.axhline(start.score, color=SEED, linewidth=1.2, linestyle="--", label="seed prompts")
+            axes.axhline(start.score, color=BASELINE, linewidth=1.2, linestyle="--", label="baseline prompts")
         axes.set_xticks([n for n, _ in points])
         axes.set_ylim(0, 1)
         axes.set_xlabel("round")
@@ -137,7 +137,7 @@ def cost(summary: Summary) -> str | None:
         calls_made = [record.calls_made for record in summary.rounds]
         axes.bar(places, calls_made, 0.55, color=TUNED, label="made")
         cached = [record.calls_cached for record in summary.rounds]
-        axes.bar(places, cached, 0.55, bottom=calls_made, color=SEED, label="served from the cache")
+        axes.bar(places, cached, 0.55, bottom=calls_made, color=BASELINE, label="served from the cache")
         axes.set_xticks(places)
         axes.set_xlabel("round")
         axes.set_ylabel("model calls")

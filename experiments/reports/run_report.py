@@ -13,7 +13,7 @@ from typing import Any, Literal
 from experiments.display.pages import template
 from experiments.reports import run_charts
 from experiments.runs.cases_file import RunCase, Side, page_of
-from experiments.runs.folder import RunFolder
+from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import Summary
 from experiments.views.trace_page import question_anchor, render_page
@@ -32,15 +32,16 @@ FEWEST_FOLDED = 3
 """Hidden lines that are too few to fold."""
 
 VERDICTS: Mapping[str | None, str] = {
-    "improved": "On conversations it never saw, the champion answers better than the seed prompts.",
-    "inconclusive": "The held-out conversations do not show a difference between the champion and the seed prompts.",
-    "regressed": "On conversations it never saw, the champion answers worse than the seed prompts.",
+    "improved": "On conversations it never saw, the champion answers better than the baseline prompts.",
+    "inconclusive": "The held-out conversations do not show a difference between the champion and the baseline "
+    "prompts.",
+    "regressed": "On conversations it never saw, the champion answers worse than the baseline prompts.",
     None: "The run stopped before the champion was scored on the test conversations.",
 }
 
-SETTINGS_ALONE = "The champion has the seed prompts with other settings of the memory system."
+SETTINGS_ALONE = "The champion has the baseline prompts with other settings of the memory system."
 
-UNCHANGED = "No rewrite passed the gate: the champion is the seed prompts, so there is no difference to test."
+UNCHANGED = "No rewrite passed the gate: the champion is the baseline prompts, so there is no difference to test."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +50,18 @@ class ReportInput:
 
     Attributes:
         summary: the run's summary.
-        seed, champion: prompt texts.
+        baseline, champion: prompt texts.
         error_types: operation → error type → number of failures, from the latest attribution.
         power: of the test for the effect seen; None where there was no test.
         tokens_per_question: `baseline` and `champion` → tokens that a test question costs.
         operations: operation → call counts (`Meter.snapshot`).
         settings: flat settings of the run.
         attempts: the rewrites that were tried, each with its round.
-        cases: the questions asked under the seed prompts and the champion.
+        cases: the questions asked under the baseline prompts and the champion.
     """
 
     summary: Summary
-    seed: Candidate
+    baseline: Candidate
     champion: Candidate
     error_types: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     power: float | None = None
@@ -100,7 +101,7 @@ def render_report(content: ReportInput) -> str:
         last=last,
         splits=tuple(run_charts.SPLIT_TITLES.items()),
         verdict_line=VERDICTS[summary.verdict] if rewritten or summary.verdict is None else UNCHANGED,
-        settings_alone=SETTINGS_ALONE if summary.settings and content.champion == content.seed else None,
+        settings_alone=SETTINGS_ALONE if summary.settings and content.champion == content.baseline else None,
         screened=SCREENED,
         side_by_side=_side_by_side(summary),
         measured_locally=any(attempt.local is not None for _, attempt in content.attempts),
@@ -110,13 +111,13 @@ def render_report(content: ReportInput) -> str:
         charts={name: Markup(svg) if svg else None for name, svg in drawn.items()},  # noqa: S704
         # A word-for-word comparison would split a credential.
         diffs={
-            name: list(diff(redact(content.seed.get(name, "")), redact(text)))
+            name: list(diff(redact(content.baseline.get(name, "")), redact(text)))
             for name, text in content.champion.items()
         },
         cases={split: cases_of(content.cases, split) for split in SPLITS},
-        sides=("seed", "champion") if rewritten else ("seed",),
+        sides=(BASELINE, CHAMPION) if rewritten else (BASELINE,),
         links={case.key: trace_links(case, rewritten=rewritten) for case in content.cases},
-        changed=[name for name, text in content.champion.items() if content.seed.get(name) != text],
+        changed=[name for name, text in content.champion.items() if content.baseline.get(name) != text],
     )
 
 
@@ -133,7 +134,7 @@ def trace_links(case: RunCase, *, rewritten: bool) -> dict[Side, str]:
     return {
         side: f"{reply.page}{anchor}"
         for side, reply in case.replies.items()
-        if reply.page is not None and (side == "seed" or rewritten)
+        if reply.page is not None and (side == BASELINE or rewritten)
     }
 
 

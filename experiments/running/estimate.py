@@ -104,7 +104,7 @@ def _budget_note(name: str, limit: float, fixed: float, search: float) -> str:
         follows = f"which leaves {rest} for a search that can use {_figure(search)}: it may end with nothing chosen"
     raised = math.ceil(_enough(fixed, search) + 1)
     return (
-        f"budget.{name} is {_figure(limit)}, and scoring the seed prompts and the test take about {_figure(fixed)} "
+        f"budget.{name} is {_figure(limit)}, and scoring the baseline prompts and the test take about {_figure(fixed)} "
         f"where nothing is cached, {follows}; raise it to {raised:,}, or lower `limits`"
     )
 
@@ -116,9 +116,9 @@ def _figure(number: float) -> str:
 def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimate:
     """The cost of a run of `config`.
 
-    Counted are: every split with the seed; in each round all proposals on the conversations they are screened on, the
-    finalists on the validation split and a new champion on the train split; and the champion on the test split. In a
-    round of a local search: reruns on recorded inputs, and the joint choice on train and validation, of settings too
+    Counted are: every split with the baseline; in each round all proposals on the conversations they are screened on,
+    the finalists on the validation split and a new champion on the train split; and the champion on the test split. In
+    a round of a local search: reruns on recorded inputs, and the joint choice on train and validation, of settings too
     where they may be tuned. Of several optimizers, each is counted.
     """
     rounds = config.planned_rounds
@@ -141,7 +141,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
         passes["train"] += races
         passes["validation"] += races
         # A rerun costs what one of the recorded calls cost.
-        rerun_costs = _costs(system, searched, config.prompts.tuned)
+        rerun_costs = _costs(system, searched, config.prompts.tune)
         charges += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in rerun_costs]
     if len(names) > 1:
         passes["validation"] += 1  # what several found, together

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
+from experiments.runs.folder import ATTEMPTS, BASELINE, CASES, RunFolder
 from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -58,7 +58,7 @@ class RunJournal:
         self._changed: Mapping[str, SettingChange] = {}
         self.signals: Sequence[Signal] = ()
         """The latest signals, for the report."""
-        folder.write_prompts("seed", baseline)
+        folder.write_prompts(BASELINE, baseline)
         self._update()
 
     def baseline(self, split: SplitName, score: Score) -> None:

@@ -19,7 +19,7 @@ from experiments.running.tunable import check_settings, check_tuned, read_rewrit
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import anchored, load_config
 from experiments.runs.fingerprint import fingerprint, read_fingerprint
-from experiments.runs.folder import BY_HAND, PROMPTS, RunFolder, read_prompts
+from experiments.runs.folder import BASELINE, BY_HAND, RunFolder, read_prompts
 from experiments.runs.run_settings import check_secrets
 from tracing.errors import ConfigError
 from tracing.systems.prompts import Candidate, check_candidate, seed_candidate
@@ -155,8 +155,8 @@ def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = No
 
     Raises:
         ConfigError: it cannot be opened, or a setting does not fit.
-        RunError: a seed prompt is missing or cannot be read.
-        ContractError: a seed prompt breaks its contract.
+        RunError: a baseline prompt is missing or cannot be read.
+        ContractError: a baseline prompt breaks its contract.
     """
     system = open_system(config.system, {**config.system_settings, **(settings or {})})
     start = config.prompts.start
@@ -166,9 +166,9 @@ def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = No
 def config_of_run(config: RunConfig, resume: RunFolder | None) -> RunConfig:
     """The configuration with absolute paths; a resumed run keeps the prompts that it began with."""
     config = anchored(config, Path.cwd())
-    if resume is None or config.prompts.start is None or not (resume.path / PROMPTS / "seed").is_dir():
+    if resume is None or config.prompts.start is None or not resume.prompts_folder(BASELINE).is_dir():
         return config
-    own = config.prompts.model_copy(update={"start": resume.path.absolute() / PROMPTS / "seed"})
+    own = config.prompts.model_copy(update={"start": resume.prompts_folder(BASELINE).absolute()})
     return config.model_copy(update={"prompts": own})
 
 
@@ -178,7 +178,7 @@ def ready_system(config: RunConfig) -> MemorySystem:
     Raises:
         ConfigError: a setting does not fit or lacks its secret, there is no such metric, or the library of the system
             or of the executor is not installed.
-        RunError, ContractError: its seed prompts cannot be read, or break a contract.
+        RunError, ContractError: its baseline prompts cannot be read, or break a contract.
     """
     check_secrets(config)
     system = configured_system(config)

@@ -24,6 +24,7 @@ from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import (
+    BASELINE,
     BY_HAND,
     CONFIG,
     FINGERPRINT,
@@ -196,7 +197,7 @@ def _prepare(
     executor = stack.enter_context(open_executor(config, parts.system, parts.access))
     files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(parts.fingerprint, indent=2) + "\n"}
     if config.prompts.start is not None:
-        files |= {f"{PROMPTS}/seed/{name}.txt": text for name, text in parts.baseline.items()}
+        files |= {f"{PROMPTS}/{BASELINE}/{name}.txt": text for name, text in parts.baseline.items()}
     files |= {f"{BY_HAND}/{name}": text for name, text in rewrite_files(parts.rewrites).items()}
     if resume is None:
         parts.access.check()
@@ -221,7 +222,7 @@ def _prepare(
         home=home,
         folder=folder,
         system=config.system,
-        seed=parts.baseline,
+        baseline=parts.baseline,
         params={**params, "memtune_version": memtune_version(), **identities},
         datasets=split_data(config.dataset, dataset.splits),
         resumed=resume is not None,
@@ -257,9 +258,9 @@ def _loop(
         parts.rewrites,
         approve,
         limits=config.prompts.limits(),
-        tuned=config.prompts.tuned,
+        tune=config.prompts.tune,
         selector=config.search.selector,
-        attribution=config.search.attribution,
+        blame=config.search.blame,
         local_objectives=config.search.local_objectives,
         objectives=parts.objectives,
         matcher=parts.matcher,
@@ -290,7 +291,7 @@ def _optimize(run: _Run, observer: Observer) -> LoopResult:
     return optimize(
         evaluator=run.evaluator,
         splits=run.splits,
-        seed_candidate=run.parts.baseline,
+        baseline=run.parts.baseline,
         settings=run.loop,
         access=run.parts.access,
         failures=run.failures,
@@ -346,7 +347,7 @@ def _finish(
         summary = replace(summary, judge=judgement)
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
-    cases = run_cases(run.folder, {"seed": of_baseline, "champion": of_champion})
+    cases = run_cases(run.folder, {"baseline": of_baseline, "champion": of_champion})
     write_cases(run.folder, cases)
     progress(1)
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
@@ -402,7 +403,7 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
 def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[RunCase]) -> ReportInput:
     return ReportInput(
         summary=summary,
-        seed=run.parts.baseline,
+        baseline=run.parts.baseline,
         champion=result.champion_candidate,
         error_types={signal.operation: signal.error_types for signal in run.journal.signals if signal.failures},
         power=result.power,

@@ -58,7 +58,7 @@ def rewrite_files(rewrites: Sequence[Proposal]) -> dict[str, str]:
 
 
 def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[Proposal]) -> None:
-    """Refuse a choice of prompts (`prompts.tuned`) that leaves nothing to do, or not what else was asked for.
+    """Refuse a choice of prompts (`prompts.tune`) that leaves nothing to do, or not what else was asked for.
 
     Args:
         prompts: names of those of the memory system.
@@ -67,24 +67,24 @@ def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[
     Raises:
         ConfigError: there is no such prompt, a rewrite is of another one, or nothing at all may be tuned.
     """
-    tuned = config.prompts.tuned
+    tuned = config.prompts.tune
     if tuned is None:
         return
     if unknown := [name for name in tuned if name not in prompts]:
         raise ConfigError(
-            f"prompts.tuned: there is no prompt {unknown_names(unknown, prompts)}; choose from {', '.join(prompts)}"
+            f"prompts.tune: there is no prompt {unknown_names(unknown, prompts)}; choose from {', '.join(prompts)}"
         )
     for rewrite in rewrites:
         if rewrite.prompt not in tuned:
             raise ConfigError(
-                f"prompts.tuned: leaves out {rewrite.prompt!r}, of which --rewrites gives a text; add it, or take that "
+                f"prompts.tune: leaves out {rewrite.prompt!r}, of which --rewrites gives a text; add it, or take that "
                 "file away"
             )
     if tuned or config.rounds == 0:
         return
     if not config.search.settings or config.optimizer != LOCAL_SEARCH:
         raise ConfigError(
-            "prompts.tuned: no prompt may be rewritten, so there is nothing to tune; name some, or give "
+            "prompts.tune: no prompt may be rewritten, so there is nothing to tune; name some, or give "
             f"search.settings and let {LOCAL_SEARCH} alone choose among them"
         )
 

@@ -1,13 +1,14 @@
-"""`cases.jsonl`: every question that a run asked under the seed prompts and the champion, with replies and blame."""
+"""`cases.jsonl`: every question that a run asked under the baseline and the champion, with replies and blame."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from experiments.runs.earlier_names import by_current_side
 from experiments.runs.folder import CASES, CONFIG, RunFolder
 from experiments.runs.seen_cases import SeenCase
 from optimizer.evaluation.scores import SplitName
@@ -15,7 +16,7 @@ from tracing.errors import RunError
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import first_problem
 
-Side = Literal["seed", "champion"]
+Side = Literal["baseline", "champion"]
 
 
 class _Line(BaseModel):
@@ -55,7 +56,7 @@ class RunCase(_Line):
     question_id: str
     question: str
     answers: tuple[str, ...]
-    replies: dict[Side, CaseReply]
+    replies: Annotated[dict[Side, CaseReply], BeforeValidator(by_current_side)]
 
     @property
     def key(self) -> tuple[str, str]:

@@ -70,10 +70,10 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield key, str(getattr(summary, key) or "–")
     yield "seed", str(summary.seed)
     for split in ("validation", "test"):
-        for side, title in (("baseline", "seed prompts"), ("champion", "champion")):
+        for side in ("baseline", "champion"):
             score = getattr(summary, side).get(split)
             text = f"{score.score:.3f} ({interval_text(score.ci)})" if score else "–"
-            yield f"{title}, {split}", text
+            yield f"{side}, {split}", text
     yield "settings tuned", ", ".join(f"{name} {change.after}" for name, change in summary.settings.items()) or "–"
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"

@@ -92,12 +92,12 @@ class PromptSettings(_Section):
     """What a run starts from and what holds for every rewrite."""
 
     start: Path | None = None
-    """Folder of seed prompts (`NAME.txt`) instead of the system's own."""
+    """Folder of baseline prompts (`NAME.txt`) instead of the system's own."""
     max_tokens: Positive | None = None
-    """Most tokens of a rewrite; by default twice the seed's, and 1,500 at least."""
+    """Most tokens of a rewrite; by default twice the baseline's, and 1,500 at least."""
     pinned: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """By prompt, lines of the seed that every rewrite keeps."""
-    tuned: Annotated[tuple[str, ...] | None, BeforeValidator(_without_commas)] = None
+    """By prompt, lines of the baseline that every rewrite keeps."""
+    tune: Annotated[tuple[str, ...] | None, BeforeValidator(_without_commas)] = None
     """The prompts that the run may rewrite; by default all. With `search.settings` it may be none (`[]`)."""
 
     def limits(self) -> TextLimits:
@@ -128,7 +128,7 @@ class SearchSettings(_Section):
 
     selector: Selector = "blame"
     """How rounds choose the prompts that they rewrite."""
-    attribution: bool = True
+    blame: bool = True
     """If not, every wrong answer counts against every prompt."""
     local_objectives: bool = True
     """If not, rewrites are compared end to end from the start, and not first on recorded inputs."""

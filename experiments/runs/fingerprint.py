@@ -13,6 +13,7 @@ from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
+from experiments.runs.earlier_names import by_current_keys
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.run_settings import lasting_params, without_secrets
 from optimizer.evaluation.memories import digest
@@ -65,7 +66,7 @@ def read_fingerprint(folder: RunFolder) -> dict[str, str]:
     """
     path = folder.path / FINGERPRINT
     try:
-        return _READER.validate_json(path.read_bytes())
+        return by_current_keys(_READER.validate_json(path.read_bytes()), prefix="config.")
     except (OSError, ValidationError):
         raise RunError(
             f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
@@ -115,7 +116,7 @@ def _difference(key: str, before: str | None, now: str | None) -> str:
     """A difference in words: both values of a setting, and what it is whose digests differ."""
     kind, _, name = key.partition(".")
     if kind == "prompts":
-        return f"the seed prompt {name!r} {_changed(before, now)}"
+        return f"the baseline prompt {name!r} {_changed(before, now)}"
     if kind == "code" or key == CODE:
         return f"the code of {name if kind == 'code' else 'memtune'} {_changed(before, now)}"
     if key in _DIGESTS:
@@ -168,7 +169,9 @@ def _own_code(config: RunConfig) -> dict[str, str]:
 
 
 def code_digest() -> str:
-    """The digest of memtune's own source as it is on disk now."""
+    """The digest of memtune's own source, and its rules and prompts, as they are on disk now."""
     root = Path(__file__).parents[2]
-    files = sorted(path for package in _PACKAGES for path in (root / package).rglob("*.py"))
+    files = sorted(
+        path for package in _PACKAGES for kind in ("*.py", "*.toml") for path in (root / package).rglob(kind)
+    )
     return digest({str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in files})

@@ -9,12 +9,12 @@ ledger.jsonl      the calls it paid for, so that a resumed run counts them as it
 mlflow-key        identifies the run in MLflow
 lock              held by the process that works on the run
 home              where the cache and the MLflow store are, for a run that `--out` put elsewhere
-prompts/seed/     one text file a prompt, as the system ships it
+prompts/baseline/ one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 prompts/by-hand/  the rewrites of `--rewrites`, for a resumed run
 study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them), unless
                   `search.storage` names a database
-cases.jsonl       every question asked under the seed prompts and the champion: replies, scores and blame
+cases.jsonl       every question asked under the baseline prompts and the champion: replies, scores and blame
 traces/           what was recorded of every evaluated conversation, and of these two also as pages
 verdicts.jsonl    the judge's verdict on each reply, if the judge is a model
 mlflow-outbox.jsonl   what MLflow has not received yet; present only after an outage
@@ -32,9 +32,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
+from experiments.runs.earlier_names import first_folder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 from tracing.recording.redaction import Redaction
@@ -47,6 +49,8 @@ BY_HAND = f"{PROMPTS}/by-hand"
 REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
 FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
 HOME = "home"
+BASELINE: Final = "baseline"
+CHAMPION: Final = "champion"
 VERDICTS, STUDY, CASES = "verdicts.jsonl", "study.log", "cases.jsonl"
 
 
@@ -188,17 +192,21 @@ class RunFolder:
             raise RunError(f"{path}: {first_problem(error)}; run the experiment again") from None
 
     def write_prompts(self, which: str, candidate: Mapping[str, str]) -> None:
-        """Write the prompts `seed` or `champion`."""
+        """Write the prompts `baseline` or `champion`."""
         for name, text in candidate.items():
             self.write(f"{PROMPTS}/{which}/{name}.txt", text)
 
     def prompts(self, which: str) -> dict[str, str]:
-        """The prompts `seed` or `champion`.
+        """The prompts `baseline` or `champion`.
 
         Raises:
             RunError: there are none.
         """
-        return read_prompts(self.path / PROMPTS / which)
+        return read_prompts(self.prompts_folder(which))
+
+    def prompts_folder(self, which: str) -> Path:
+        """Where the prompts `baseline` or `champion` are."""
+        return first_folder((self.path / PROMPTS).joinpath, which)
 
 
 def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from experiments.runs.config_file import read_config
-from experiments.runs.folder import CONFIG, RunFolder
+from experiments.runs.folder import BASELINE, CHAMPION, CONFIG, RunFolder
 from experiments.runs.summary import Summary
 from tracing.systems.registry import caveats_of
 from tracing.version import memtune_version
@@ -16,12 +16,12 @@ from tracing.version import memtune_version
 def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
     """Run, model, data, result and caveats of a run, as plain JSON values.
 
-    `tuned` names the prompts whose text is not the seed's; where there is none, the caveats say so first.
+    `tuned` names the prompts whose text is not the baseline's; where there is none, the caveats say so first.
 
     Raises:
         RunError, ConfigError: the run's prompts or settings cannot be read.
     """
-    baseline, champion = folder.prompts("seed"), folder.prompts("champion")
+    baseline, champion = folder.prompts(BASELINE), folder.prompts(CHAMPION)
     tuned = [name for name, text in champion.items() if text != baseline.get(name)]
     return {
         "memtune": memtune_version(),
@@ -43,13 +43,14 @@ def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
 
 def _of_result(summary: Summary, tuned: Sequence[str]) -> list[str]:
     if not tuned:
-        return ["These are the seed prompts, unchanged: no rewrite passed the gate, so no text here is tuned."]
+        return ["These are the baseline prompts, unchanged: no rewrite passed the gate, so no text here is tuned."]
     if summary.verdict == "improved":
         return []
     return [
         {
-            "regressed": "On the test conversations these prompts answered worse than the seed prompts.",
-            "inconclusive": "The test conversations do not show that these prompts are better than the seed prompts.",
+            "regressed": "On the test conversations these prompts answered worse than the baseline prompts.",
+            "inconclusive": "The test conversations do not show that these prompts are better than the baseline "
+            "prompts.",
         }.get(summary.verdict or "", f"The run has no verdict on these prompts ({summary.stopped}).")
     ]
 

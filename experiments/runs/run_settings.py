@@ -56,8 +56,8 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that must be the same when a run is resumed.
 
     A raised budget lets a run continue that the old one had stopped, and no result depends on the number of concurrent
-    requests, on where the system runs or on where studies are kept. Data, seed prompts, weights and modules may have
-    moved: their content decides, which the fingerprint has under its own names.
+    requests, on where the system runs or on where studies are kept. Data, baseline prompts, weights and modules may
+    have moved: their content decides, which the fingerprint has under its own names.
     """
     free = {
         "concurrency",

@@ -142,13 +142,13 @@ class Summary(RunFigures, RunFacts):
 
     @property
     def rewritten(self) -> bool:
-        """Whether there is a new champion; otherwise it is the seed prompts with the run's own settings."""
+        """Whether there is a new champion; otherwise it is the baseline prompts with the run's own settings."""
         return any(record.accepted for record in self.rounds)
 
     @property
     def form_sentence(self) -> str | None:
-        """How many of the seed's and the champion's replies count as wrong for their form alone; None if few."""
-        for whose, scores in (("champion", self.champion), ("seed", self.baseline)):
+        """How many of the baseline's and the champion's replies count as wrong for their form alone; None if few."""
+        for whose, scores in (("champion", self.champion), ("baseline", self.baseline)):
             for split in ("test", "validation", "train"):
                 score = scores.get(split)
                 if score is None:
@@ -170,7 +170,7 @@ class Summary(RunFigures, RunFacts):
             return "The task model samples; the noise of the test score could not be measured."
         noise = self.noise
         sentence = (
-            f"The task model samples: asked again, the seed prompts were judged otherwise on {noise.changed} of "
+            f"The task model samples: asked again, the baseline prompts were judged otherwise on {noise.changed} of "
             f"{noise.questions} test questions, so differences of up to {noise.noise:.3f} may be noise (95 %)."
         )
         within = self.rewritten and self.delta is not None and abs(self.delta) <= noise.noise

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.fact_store import FactStore
-from experiments.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_PROMPT, Extractor
+from experiments.systems.building_blocks.facts import FACTS_PROMPT, Extractor, decision_reply, decision_schema
+from experiments.systems.building_blocks.prompt_files import prompts_in
 from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, retrieve
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate, PromptSpec
+from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import Text, noted, noted_again
 
-DECIDE_PROMPT = PromptSpec(
-    name="decide",
-    text=(
-        "Compare the new fact with the stored memories and choose what to do.\n"
-        "ADD: the fact is new.\n"
-        "UPDATE: the fact changes a memory; give the id of that memory.\n"
-        "DELETE: the fact says that a memory is to be forgotten; give its id.\n"
-        "NONE: the fact is stored already.\n"
-        'Reply as JSON: {{"event": "...", "id": "..."}}\n\n'
-        "Memories:\n{memories}\n\n"
-        "New fact: {fact}"
-    ),
-    operation="decide_update",
-    contract=DECIDE_CONTRACT,
-    purpose="Decide whether a new fact is added, changes a stored memory, asks to forget one, or is stored already.",
-    builds=True,
-    layout=DECIDE_LAYOUT,
+_DECIDE = prompts_in(
+    Path(__file__).with_suffix(".toml"), schemas={"decide": decision_schema()}, replies={"decide": decision_reply}
 )
 
-PROMPTS = {prompt.name: prompt for prompt in (FACTS_PROMPT, DECIDE_PROMPT, ANSWER_PROMPT)}
+PROMPTS = {"extract": FACTS_PROMPT, **_DECIDE, "answer": ANSWER_PROMPT}
 
 
 class FactMemory(SharedAnswer):

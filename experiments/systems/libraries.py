@@ -1,9 +1,10 @@
-"""Libraries that a memory system runs: is one installed, and of the generation that the system knows?"""
+"""Libraries that a memory system runs, or that an export is for: is one installed, and of the generation known?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import ClassVar
 
 from tracing.errors import ConfigError
 
@@ -16,44 +17,38 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def require_generation(package: str, release: str | None, generation: str, *, by: str, remedy: str) -> None:
-    """Return if what was found of a library is the generation that a memory system knows, such as `1.5.`.
-
-    Raises:
-        ConfigError: it is not installed, or another generation.
-    """
-    if release is None or not release.startswith(generation):
-        has = "it is not installed" if release is None else f"{release} is installed"
-        raise ConfigError(f"{by} needs {package} {generation}x, but {has} here: {remedy}")
-
-
 @dataclass(frozen=True, slots=True)
-class SystemLibrary:
-    """The library of a memory system that runs in an environment of its own, which has the library's name.
+class Library:
+    """A library.
 
     Attributes:
         package: its distribution.
-        generation: how the versions begin that the system knows.
-        release: the version that the environment gets.
+        generation: how the versions begin that are known, such as `1.5.`, or the only one.
+        remedy: the command that installs it.
+        release: the version that an environment of its own gets.
+        by: what needs it, for messages.
     """
 
     package: str
     generation: str
-    release: str
+    remedy: str
+    release: str = ""
+    by: str = "this"
 
     @property
     def requirement(self) -> str:
         """What pip installs."""
         return f"{self.package}=={self.release}"
 
-    @property
-    def version(self) -> str | None:
+    def here(self) -> str | None:
         """Its version in this process, or None."""
         return installed_version(self.package)
 
     def is_here(self) -> bool:
-        """Whether this process has it, in a version that the system knows."""
-        return (self.version or "").startswith(self.generation)
+        """Whether this process has it, in a version that is known."""
+        version = self.here()
+        prefix = self.generation.endswith(".")
+        return version is not None and (version.startswith(self.generation) if prefix else version == self.generation)
 
     def require(self) -> None:
         """Return if this process has it.
@@ -61,5 +56,21 @@ class SystemLibrary:
         Raises:
             ConfigError: it is not installed, or another generation.
         """
-        remedy = f"memtune system install {self.package}"
-        require_generation(self.package, self.version, self.generation, by=self.package, remedy=remedy)
+        if not self.is_here():
+            raise self.missing()
+
+    def missing(self) -> ConfigError:
+        """The error that says what is here instead, and what installs it."""
+        has = "it is not installed" if self.here() is None else f"{self.here()} is installed"
+        releases = f"{self.generation}x" if self.generation.endswith(".") else self.generation
+        return ConfigError(f"{self.by} needs {self.package} {releases}, but {has} here: {self.remedy}")
+
+
+class NeedsLibrary:
+    """A part that works only where its library is; `memtune system install` asks so in the environment that it made."""
+
+    library: ClassVar[Library]
+
+    def require_library(self) -> None:
+        """Return if this process has the library; see `Library.require`."""
+        self.library.require()

@@ -10,7 +10,8 @@ from typing import Any
 from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts

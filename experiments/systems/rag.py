@@ -18,7 +18,8 @@ from experiments.systems.building_blocks.recall import (
 from experiments.systems.building_blocks.rerank import RERANK_PROMPT, rerank, rerank_again
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from experiments.display.literal_console import styled
 from experiments.display.terminal import one_line
-from tracing.graph.contents import outer_operations
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.neighbours import outer_operations
 from tracing.graph.operation_filter import in_session
 from tracing.graph.search import shown_text
 
@@ -35,7 +35,7 @@ class Nesting:
     def __init__(self, graph: ExecutionGraph) -> None:
         self.children: dict[str, list[Operation]] = {}
         self.tops: dict[str | None, list[Operation]] = {sid: [] for sid in graph.sessions}
-        outer = outer_operations(graph)
+        outer = outer_operations(graph.operations)
         # If start times are equal, what ended later began earlier.
         places = {oid: place for place, oid in enumerate(graph.operations)}
         for operation in sorted(

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tracing.llm.forwarding.forwarded_calls import unmade
-from tracing.llm.forwarding.step import RepeatableStep
+from tracing.llm.forwarding.forwarded_calls import RepeatableStep, unmade
 from tracing.llm.threads import GivenUp
 
 Calls = list[tuple[int, str, str]]

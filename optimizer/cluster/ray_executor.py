@@ -31,7 +31,7 @@ from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding import forwarded_calls
-from tracing.llm.forwarding.step import DEATHS, RepeatableStep
+from tracing.llm.forwarding.forwarded_calls import DEATHS, RepeatableStep
 from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation

@@ -18,10 +18,9 @@ from tracing.files.trace_file import records_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.forwarded_access import Ask, ForwardedAccess
-from tracing.llm.forwarding.forwarded_calls import described
-from tracing.llm.forwarding.forwarded_errors import read, written
+from tracing.llm.forwarding.forwarded_calls import described, error_read, error_written
 from tracing.llm.threads import GivenUp
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import Candidate
@@ -75,7 +74,7 @@ def result_of(text: str) -> dict[str, Any]:
     """
     result: dict[str, Any] = json.loads(text)
     if "error" in result:
-        raise read(result["error"])
+        raise error_read(result["error"])
     return result
 
 
@@ -86,7 +85,7 @@ def perform(system: MemorySystem, step: str, ask: Ask) -> str:
         try:
             return json.dumps(_STEPS[given["step"]](LocalExecutor(system), access, given))
         except (MemtuneError, GivenUp) as error:
-            return json.dumps({"error": written(error)})
+            return json.dumps({"error": error_written(error)})
 
 
 def _step(kind: str, access: ModelAccess, candidate: Candidate, **given: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from optimizer.cluster.steps import perform
 from optimizer.cluster.worker_setup import WorkerSetup
 from tracing.errors import ConfigError
-from tracing.llm.forwarding.forwarded_errors import written
+from tracing.llm.forwarding.forwarded_calls import error_written
 from tracing.llm.threads import GivenUp
 from tracing.systems.protocol import MemorySystem
 
@@ -28,7 +28,7 @@ def work(setup: str, step: str, name: str, mailbox: Any) -> str:
     try:
         system = _opened(setup)
     except ConfigError as error:
-        return json.dumps({"error": written(error)})
+        return json.dumps({"error": error_written(error)})
     return perform(system, step, ask)
 
 

@@ -11,7 +11,7 @@ from optimizer.evaluation.memories import Snapshot
 from tracing.errors import ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.processes import Branch
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question, build_memory, rerun_operation
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts

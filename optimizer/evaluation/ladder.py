@@ -15,7 +15,7 @@ from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
 from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.scores import Interval
 from tracing.errors import ConfigError, DataError
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.calls import answer_question, settled
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import describe
@@ -71,10 +71,10 @@ def audit(
     *,
     progress: Progress | None = None,
 ) -> list[Rung]:
-    """Climb the ladder with the system's seed prompts.
+    """Climb the ladder with the system's baseline prompts.
 
-    Rungs: the seed pipeline; gold facts instead of extraction, stored by the system's own decisions; gold facts in the
-    store as of the end; the gold context of each question instead of retrieval.
+    Rungs: the baseline pipeline; gold facts instead of extraction, stored by the system's own decisions; gold facts in
+    the store as of the end; the gold context of each question instead of retrieval.
 
     Raises:
         ConfigError: the system lacks a method that a rung needs.
@@ -91,7 +91,7 @@ def audit(
     system = _climbing(evaluator.system)
     candidate = seed_candidate(evaluator.system.prompts)
     pipeline = score_of(evaluator.evaluate(candidate, conversations, progress=progress))
-    rungs = [Rung("seed pipeline", pipeline.score, pipeline.ci, pipeline.n)]
+    rungs = [Rung("baseline pipeline", pipeline.score, pipeline.ci, pipeline.n)]
     climbs: tuple[tuple[str, Stage, _Climb], ...] = (
         ("gold facts extracted", "extract", _extracted),
         ("gold facts in the store", "update", _stored),

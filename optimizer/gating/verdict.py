@@ -51,7 +51,7 @@ class Difference:
 class Verdict(Difference):
     """The difference that a run is judged by, and what is known about it.
 
-    If the search changed settings of the system, the champion has them and the seed has the run's own.
+    If the search changed settings of the system, the champion has them and the baseline has the run's own.
 
     Attributes:
         power: chance that the test finds an effect of the observed size with this many conversations.

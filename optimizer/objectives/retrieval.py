@@ -11,7 +11,7 @@ from attribution.survival.flow import ContentFlow
 from attribution.text.content import text_of
 from optimizer.evaluation.executor import LocalExecutor
 from tracing.errors import ModelError
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question
 from tracing.systems.prompts import tokens_of
 

@@ -19,7 +19,8 @@ from optimizer.proposers.earlier import EarlierText, best_and_worst
 from optimizer.proposers.examples import Example
 from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator

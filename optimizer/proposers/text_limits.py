@@ -18,8 +18,8 @@ from tracing.suggestions import unknown_names
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import PromptSpec, tokens_of
 
-LEAST_TOKENS, TIMES_SEED = 1500, 2
-"""Tokens that a text may have by default: those of whole demonstrations, or twice the seed's if that is more."""
+LEAST_TOKENS, TIMES_BASELINE = 1500, 2
+"""Tokens that a text may have by default: those of whole demonstrations, or twice the baseline's if that is more."""
 
 COMMON_IN = 2
 """A word that is said in more train conversations than this is a common one; so is any in more than a fifth."""
@@ -36,7 +36,7 @@ class TextLimits:
     """What users ask of every text.
 
     Attributes:
-        max_tokens: most tokens of a text, estimated; None for the default of its seed.
+        max_tokens: most tokens of a text, estimated; None for the default of its baseline.
         pinned: prompt name → lines that no rewrite may change.
     """
 
@@ -44,7 +44,7 @@ class TextLimits:
     pinned: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def check(self, specs: Mapping[str, PromptSpec]) -> None:
-        """Refuse limits that the seed prompts do not keep.
+        """Refuse limits that the baseline prompts do not keep.
 
         Raises:
             ConfigError: names the key and the prompt.
@@ -57,34 +57,35 @@ class TextLimits:
             for line in lines:
                 if line not in specs[name].text.splitlines():
                     raise ConfigError(
-                        f"prompts.pinned: {line!r} is not a line of the seed's prompt {name!r}; give a whole line of it"
+                        f"prompts.pinned: {line!r} is not a line of the baseline's prompt {name!r}; "
+                        "give a whole line of it"
                     )
         for name, spec in specs.items():
             if self.max_tokens is not None and tokens_of(spec.text) > self.max_tokens:
                 raise ConfigError(
-                    f"prompts.max_tokens: the seed's prompt {name!r} has about {tokens_of(spec.text)} tokens; "
+                    f"prompts.max_tokens: the baseline's prompt {name!r} has about {tokens_of(spec.text)} tokens; "
                     "allow at least as many"
                 )
 
     def applied(
         self, specs: Mapping[str, PromptSpec], train: Sequence[Conversation], keys: Sequence[str | None] = ()
     ) -> dict[str, PromptSpec]:
-        """The prompts with these limits in their contracts; what is in the seed texts may stand in any other too.
+        """The prompts with these limits in their contracts; what is in the baseline's texts may stand in any other too.
 
         Args:
             specs: of the memory system.
             train: the conversations that proposers learn from.
             keys: of the run's models, which those who write texts know.
         """
-        seeds = "\n".join(spec.text for spec in specs.values())
+        baseline = "\n".join(spec.text for spec in specs.values())
         rules = (
-            TrainValuesStayOut(train_values(train, seeds), word_names(train), speakers_of(train)),
-            TrainSpeechStaysOut(train_pieces(train, seeds)),
-            CredentialsStayOut(frozenset(seeds.splitlines()), tuple(keys)),
+            TrainValuesStayOut(train_values(train, baseline), word_names(train), speakers_of(train)),
+            TrainSpeechStaysOut(train_pieces(train, baseline)),
+            CredentialsStayOut(frozenset(baseline.splitlines()), tuple(keys)),
         )
 
         def limited(spec: PromptSpec) -> PromptSpec:
-            most = self.max_tokens or max(LEAST_TOKENS, TIMES_SEED * tokens_of(spec.text))
+            most = self.max_tokens or max(LEAST_TOKENS, TIMES_BASELINE * tokens_of(spec.text))
             pinned = tuple(self.pinned.get(spec.name, ()))
             own = spec.contract
             contract = replace(own, max_tokens=most, pinned=pinned, rules=(*own.rules, *rules))
@@ -131,18 +132,18 @@ class TrainSpeechStaysOut:
 
 @dataclass(frozen=True, slots=True)
 class CredentialsStayOut:
-    """A rule: no text has a credential in it, demonstrations included. Lines of the seed texts are not looked at.
+    """A rule: no text has a credential in it, demonstrations included. Lines of the baseline's texts are not looked at.
 
     Attributes:
-        seeds: those lines.
+        baseline: those lines.
         keys: known keys, refused in whatever form.
     """
 
-    seeds: frozenset[str]
+    baseline: frozenset[str]
     keys: tuple[str | None, ...] = field(repr=False)
 
     def __call__(self, text: str) -> list[str]:
-        told = "\n".join(line for line in text.splitlines() if line not in self.seeds)
+        told = "\n".join(line for line in text.splitlines() if line not in self.baseline)
         return ["a credential stands in the text"] if without(redact(told), *self.keys) != told else []
 
 
@@ -160,8 +161,8 @@ def _outside_demonstrations(text: str) -> str:
         return ""
 
 
-def train_pieces(train: Sequence[Conversation], seeds: str) -> frozenset[tuple[str, ...]]:
-    """What turns say, in pieces of `QUOTED_WORDS` words; those of common words, and of the seeds, are left out."""
+def train_pieces(train: Sequence[Conversation], baseline: str) -> frozenset[tuple[str, ...]]:
+    """What turns say, in pieces of `QUOTED_WORDS` words; those of common words, and of the baseline, are left out."""
     rare = _rare_words(train)
     found: set[tuple[str, ...]] = set()
     for conversation in train:
@@ -169,15 +170,15 @@ def train_pieces(train: Sequence[Conversation], seeds: str) -> frozenset[tuple[s
             said = words(turn.text)
             pieces = zip(*[iter(said)] * QUOTED_WORDS, strict=False)
             found.update(piece for piece in pieces if any(_means(word) and rare(word) for word in piece))
-    known = words(seeds)
+    known = words(baseline)
     return frozenset(found - set(zip(*(known[start:] for start in range(QUOTED_WORDS)), strict=False)))
 
 
-def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
+def train_values(train: Sequence[Conversation], baseline: str) -> tuple[str, ...]:
     """Speakers' names, accepted answers and former values that would give a conversation away.
 
     A value of common words or times alone is left out, such as "two weeks" or "Saturday", and so are the speakers of
-    many conversations, roles such as "user", answers that nothing is known, and what the seed texts say.
+    many conversations, roles such as "user", answers that nothing is known, and what the baseline's texts say.
     """
     rare = _rare_words(train)
 
@@ -193,7 +194,7 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
             found |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
         found |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
     names, speakers = word_names(train), speakers_of(train)
-    return tuple(value for value in found if not _tells(seeds, value, names, speakers))
+    return tuple(value for value in found if not _tells(baseline, value, names, speakers))
 
 
 def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:

@@ -25,7 +25,8 @@ from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.tuning.unattributed import unattributed_examples
 from tracing.errors import MemtuneError, ModelError
 from tracing.llm.dspy_lm import AccessEngine, lm_of
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
     from dspy.lm15 import Request, Response

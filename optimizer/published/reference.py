@@ -22,7 +22,8 @@ from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.crowning import overrule
 from optimizer.tuning.results import Attempt, blame_shares
 from optimizer.tuning.stopped import Stopped
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
     from optimizer.proposers.examples import Example

@@ -33,7 +33,7 @@ def optimize(
     *,
     evaluator: Evaluator,
     splits: Splits,
-    seed_candidate: Candidate,
+    baseline: Candidate,
     settings: LoopSettings,
     access: ModelAccess,
     failures: Failures,
@@ -62,7 +62,7 @@ def optimize(
     means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
     instances = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
     sources = ProposalSources(instances, settings.hand, own_author=means.own_author, progress=observer.progress)
-    tuning = TuningRun(evaluator, splits, seed_candidate, settings, access, failures, sources, observer, variants)
+    tuning = TuningRun(evaluator, splits, baseline, settings, access, failures, sources, observer, variants)
 
     cost: SearchCost | None = None
 

@@ -53,7 +53,7 @@ class LoopSettings:
         approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
         limits: what users ask of every text.
-        tuned: names of the prompts that may be rewritten; None for all.
+        tune: names of the prompts that may be rewritten; None for all.
         selector: how rounds choose the prompts that they rewrite.
         attribution: whether blame guides the search; otherwise every wrong answer counts against every prompt.
         local_objectives: whether texts are first compared on recorded inputs.
@@ -70,9 +70,9 @@ class LoopSettings:
     hand: tuple[Proposal, ...] = ()
     approve: Callable[[Attempt, str], bool] | None = None
     limits: TextLimits = field(default_factory=TextLimits)
-    tuned: Collection[str] | None = None
+    tune: Collection[str] | None = None
     selector: Selector = "blame"
-    attribution: bool = True
+    blame: bool = True
     local_objectives: bool = True
     objectives: Mapping[str, ObjectiveFactory] = field(default_factory=dict)
     matcher: MatcherFactory | None = None

@@ -106,7 +106,7 @@ class Tuning:
         specs = evaluator.system.prompts
         self._specs = settings.limits.applied(specs, splits.train, access.keys)
         self.prompts: Mapping[str, PromptSpec] = {
-            name: spec for name, spec in self._specs.items() if settings.tuned is None or name in settings.tuned
+            name: spec for name, spec in self._specs.items() if settings.tune is None or name in settings.tune
         }
         self.operations: Sequence[OperationSpec] = evaluator.system.operations
         self.train, self.validation, self._splits = splits.train, splits.validation, splits
@@ -320,7 +320,7 @@ class Tuning:
             BudgetExceededError: the method asks a model, and a hard budget does not allow it.
         """
         train = self.outcomes("train")
-        if self.settings.attribution:
+        if self.settings.blame:
             attributions = [attribution for outcome in train for attribution in self._failures.of(outcome)]
         else:
             attributions = blamed_on_all(train, self.operations)

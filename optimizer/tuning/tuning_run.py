@@ -41,7 +41,7 @@ class TuningRun(Tuning):
         train, evaluator = self._baseline_scores["train"], self._systems.evaluator
         form_warning = refused_for_form(evaluator.metric, train.score, train.contains)
         if form_warning is not None and evaluator.model_judge is None:
-            _log.warning("with the seed prompts %s", form_warning)
+            _log.warning("with the baseline prompts %s", form_warning)
         self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
         self._round_log.search_begins()
 

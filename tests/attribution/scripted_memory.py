@@ -10,7 +10,8 @@ from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import OperationSpec
 

@@ -11,9 +11,9 @@ from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from attribution.agent.agent_method import CONCLUSIONS, MOST_GARBAGE, Agent
-from attribution.agent.notes import Note, remembered, tokens_at_most
-from attribution.agent.triage import Triage
+from attribution.agent.agent_prompts import Note, remembered, tokens_at_most
 from attribution.cases import Attribution, Blame, Case
+from attribution.methods import Triage
 from tracing.errors import BudgetExceededError, OutOfTimeError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph

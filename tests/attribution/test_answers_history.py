@@ -22,7 +22,8 @@ from experiments.annotating.case_graph import CaseGraphs
 from experiments.systems.rag import Rag
 from experiments.views.trace_page import questions_of
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import seed_candidate
 

@@ -22,7 +22,7 @@ from experiments.systems.mem0 import Mem0
 from experiments.systems.rag import Rag
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system

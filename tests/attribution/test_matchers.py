@@ -21,10 +21,9 @@ from attribution.survival.matching.contradictions import contrary, of_another, s
 from attribution.survival.matching.embedding_matcher import by_meaning
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage, open_matcher
-from attribution.survival.matching.model_check import margins_of
-from attribution.survival.matching.model_matcher import MOST_ASKED, by_asking
+from attribution.survival.matching.model_matcher import MOST_ASKED, by_asking, margins_of
 from attribution.survival.matching.word_matcher import WordMatcher, by_words
-from attribution.survival.need import Need
+from attribution.survival.needs import Need
 from attribution.survival.survival_method import Survival
 from attribution.text.content import Vocabulary, content_of
 from optimizer.objectives.golds import Golds

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from scripted_memory import ScriptedMemory
 
-from attribution.survival.need import Need
-from attribution.survival.needs import needs_of
+from attribution.survival.needs import Need, needs_of
 from attribution.survival.verdicts.mistakes import same_answer
 from attribution.text.content import Vocabulary
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn

@@ -19,7 +19,7 @@ from experiments.systems.fact_memory import FactMemory
 from experiments.systems.mem0 import Mem0
 from experiments.systems.rag import Rag
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.protocol import MemorySystem

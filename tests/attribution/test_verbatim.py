@@ -15,7 +15,8 @@ from attribution.judging.words import judge
 from attribution.recordings import recording_of
 from attribution.survival.survival_method import Survival, attribute
 from attribution.text.utterances import repeated
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CONV_26 = Path(__file__).parents[3] / "shared" / "data" / "memeval" / "conv-26.json"

@@ -12,9 +12,9 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.gold_answers import shifted_dates, spoiling
 from benchmarks.gold_answers.suite import annotated_cases, part_of
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
 from experiments.data.published.locomo import CATEGORIES, read_locomo
-from experiments.data.reading import Reading
 
 pytestmark = pytest.mark.slow
 

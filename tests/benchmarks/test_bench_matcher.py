@@ -46,4 +46,4 @@ def test_the_models_matcher_needs_a_model(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(SystemExit) as caught:
         main(["matcher", "--matcher", "llm", "--home", str(tmp_path)])
     assert caught.value.code == 2
-    assert "--model" in capsys.readouterr().err
+    assert "--helper-model" in capsys.readouterr().err

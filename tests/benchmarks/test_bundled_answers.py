@@ -6,5 +6,5 @@ from experiments.bench.recorded_answers import by_prompts, read_recorded
 
 def test_the_bundled_answers_can_be_drawn_from() -> None:
     recorded = read_recorded(BUNDLED)
-    assert len(recorded["seed"]) == 24
+    assert len(recorded["baseline"]) == 24
     assert {len(rows) for rows in by_prompts(recorded).values()} == {24}

@@ -57,9 +57,9 @@ def configured(
 
 @pytest.fixture
 def wordy(scripted_server: ScriptedServer) -> None:
-    """A model that answers in a long sentence under the seed prompt, and shortly under any other."""
+    """A model that answers in a long sentence under the baseline prompt, and shortly under any other."""
     escaped = re.escape(Rag.prompts["answer"].text)
-    seed = re.compile(re.sub(r"\\\{\w+\\\}", "(?s:.*)", escaped))
+    baseline = re.compile(re.sub(r"\\\{\w+\\\}", "(?s:.*)", escaped))
     known: dict[str, str] = {}
     for group in load_dataset(load_config(None)).splits.named().values():
         for conversation in group:
@@ -68,7 +68,7 @@ def wordy(scripted_server: ScriptedServer) -> None:
     def answer(body: dict[str, Any]) -> str:
         prompt = prompt_of(body)
         reply = next((known[question] for question in known if f"Question: {question}" in prompt), "no idea")
-        if seed.fullmatch(prompt):
+        if baseline.fullmatch(prompt):
             return f"According to everything that the two of them have told each other so far it is {reply} I think"
         return reply
 

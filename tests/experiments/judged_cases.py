@@ -9,7 +9,8 @@ from attribution.judging.words import judge
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.runs.seen_cases import SeenCase
 from optimizer.evaluation.scores import SplitName
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Question
 
 ANSWER = "Oslo"

@@ -9,9 +9,9 @@ from optimizer.evaluation.scores import Score
 from optimizer.tuning.results import BlameShare, CallCounts, LoopResult, RoundRecord
 from optimizer.tuning.stopped import Stopped
 
-SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
+BASELINE = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}
 FILES = {FINGERPRINT: "{}"}
-TUNED = {"answer": SEED["answer"].replace("Be short.", "Answer in one to four words & no sentence.")}
+TUNED = {"answer": BASELINE["answer"].replace("Be short.", "Answer in one to four words & no sentence.")}
 
 
 def score(value: float) -> Score:
@@ -30,7 +30,7 @@ def loop_result(*, verdict: str | None = "improved", stopped: str = "all rounds 
         if met
         else {"train": score(0.4)},
         champion={"validation": score(0.55), "test": score(0.52)} if met else {},
-        champion_candidate=TUNED if met else SEED,
+        champion_candidate=TUNED if met else BASELINE,
         verdict=verdict,  # type: ignore[arg-type]
         delta=0.1 if met else None,
         delta_ci=(0.02, 0.18) if met else None,
@@ -73,6 +73,6 @@ def run_folder(home: Path, second: int = 0, *, result: LoopResult | None = None,
     folder = RunFolder.create(home, system="rag", now=datetime(2026, 1, 2, 3, 4, second), files=FILES)
     done = result or loop_result()
     folder.write_summary(summary(done, run_id=folder.id, seed=seed))
-    folder.write_prompts("seed", SEED)
+    folder.write_prompts("baseline", BASELINE)
     folder.write_prompts("champion", done.champion_candidate)
     return folder

@@ -17,7 +17,7 @@ from annotated_traces import LOST, RIGHT, SCRIPT, UNUSED, Asked, write_trace
 from free_port import free_port
 
 from attribution.benchmark.suites import load_suite
-from experiments.annotating.label_store import Label, LabelStore
+from experiments.annotating.labels import Label, LabelStore
 from tracing.files.loading import load_trace
 
 sync_api = pytest.importorskip("playwright.sync_api")

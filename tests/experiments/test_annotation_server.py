@@ -16,7 +16,7 @@ from scripted_server import ScriptedServer, prompt_of
 
 from experiments.annotating.annotation_server import AnnotationServer, server_key
 from experiments.annotating.attribution_methods import Methods
-from experiments.annotating.label_store import LabelStore
+from experiments.annotating.labels import LabelStore
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
 from tracing.errors import ConfigError

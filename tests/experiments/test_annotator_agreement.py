@@ -8,8 +8,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from attribution.cases import ErrorType
 from experiments.annotating.annotator_agreement import agreement_of, cohen_kappa, krippendorff_alpha
-from experiments.annotating.label_store import Label, LabelStore
-from experiments.annotating.labels import Assessment, CaseId
+from experiments.annotating.labels import Assessment, CaseId, Label, LabelStore
 from experiments.command import main
 
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), sections A, B and C: a row for each observer.

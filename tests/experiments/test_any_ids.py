@@ -62,9 +62,9 @@ def test_a_run_takes_any_ids_and_finds_each_conversation_again(command: Callable
         ".html": len(IDS),
     }
     assert all(len(path.name.encode()) < 100 for path in traces)
-    command("attribute", "run", "--traces-of", "seed", "--out", "said.jsonl")
+    command("attribute", "run", "--traces-of", "baseline", "--out", "said.jsonl")
     found = Attributions.read(Path("said.jsonl"))
     assert sorted(case.conversation for case in found.cases.values()) == sorted(IDS)
     assert {case.answers[0] for case in found.cases.values()} == {f"pier {n + 100}" for n in range(len(IDS))}
-    command("diagnose", "run", "--traces-of", "seed", "--out", "page.html")
+    command("diagnose", "run", "--traces-of", "baseline", "--out", "page.html")
     assert RunFolder(Path("run")).summary().baseline["test"].n > 0

@@ -11,10 +11,9 @@ from data_files import SOUND
 from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import CONVERSATIONS, conversation, record, traced_run
 
-from attribution.agent.triage import Triage
 from attribution.attributor import bound
 from attribution.cases import Attribution, Case
-from attribution.methods import AGENT, survival
+from attribution.methods import AGENT, Triage, survival
 from attribution.recordings import Recording
 from experiments.api.attributing import cases_of_run
 from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
@@ -26,7 +25,7 @@ from experiments.runs.verdicts_file import write_verdicts
 from tracing.errors import DataError, RunError, TraceError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import trace, variable
+from tracing.recording.trace_context import trace, variable
 
 SURVIVAL = Header(method="survival")
 
@@ -152,7 +151,7 @@ def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
         access = open_access(limits, retries=0, cache=False)
         with AttributionsFile.open(tmp_path / "a.jsonl", header) as file:
             batch = Batch(bound(AGENT, access), file.attributions, file.append, folder=tmp_path, access=access)
-            return batch.run(run_sources(folder, "seed"))
+            return batch.run(run_sources(folder, "baseline"))
 
     tally = go(Limits(calls=5))
     assert (tally.fresh, tally.complete) == (2, False)
@@ -179,7 +178,7 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
                 folder=tmp_path,
                 access=access,
             )
-            return batch.run(run_sources(folder, "seed"))
+            return batch.run(run_sources(folder, "baseline"))
 
     tally = go()
     assert (tally.fresh, tally.failed, tally.incomplete, tally.complete) == (6, 0, 6, False)
@@ -290,7 +289,7 @@ def test_traces_are_found_by_file_folder_and_run(folder: RunFolder, tmp_path: Pa
     folder.write_prompts("champion", {"extract": "Another.", "decide": "Another.", "answer": "Another."})
     with pytest.raises(DataError, match="no traces of its champion"):
         sources_of(["latest"], home)
-    assert len(sources_of(["latest"], home, traces_of="seed")) == 3
+    assert len(sources_of(["latest"], home, traces_of="baseline")) == 3
     alone = tmp_path / "one.jsonl"
     alone.write_bytes(trace.read_bytes())
     with pytest.raises(TraceError, match="no judge and no annotation"):
@@ -323,8 +322,8 @@ def test_a_long_prompt_that_stands_in_its_trace_once_is_known_each_time(folder: 
             variable(long, name="answer", kind="prompt")
         assert b"value_of" in path.read_bytes()
     assert len(run_sources(folder, "champion")) == len(CONVERSATIONS)
-    with pytest.raises(DataError, match="no traces of its seed"):
-        run_sources(folder, "seed")
+    with pytest.raises(DataError, match="no traces of its baseline"):
+        run_sources(folder, "baseline")
 
 
 @pytest.mark.parametrize("tuned", [False, True], ids=["asked again", "under other settings"])
@@ -333,7 +332,7 @@ def test_of_a_run_each_question_is_one_case_a_side_whatever_else_its_prompts_wer
 ) -> None:
     for name in CONVERSATIONS:
         record(folder.path / "traces" / f"again-{name}" / f"{name}.jsonl", conversation(name))
-    keys: dict[Side, str] = {"seed": "key", "champion": "again" if tuned else "key"}
+    keys: dict[Side, str] = {"baseline": "key", "champion": "again" if tuned else "key"}
     asked = [(name, question) for name in CONVERSATIONS for question in conversation(name).questions]
     write_cases(
         folder,
@@ -356,5 +355,5 @@ def test_of_a_run_each_question_is_one_case_a_side_whatever_else_its_prompts_wer
         traces = [source.path.parent.name for source in run_sources(folder, side)]
         assert sorted(traces) == sorted(f"{key}-{name}" for name in CONVERSATIONS)
     found = [(side, case.conversation, case.question.id) for side, _, case in cases_of_run(folder)]
-    sides = ("seed", "champion") if tuned else ("seed",)
+    sides = ("baseline", "champion") if tuned else ("baseline",)
     assert sorted(found) == sorted((side, name, question.id) for side in sides for name, question in asked)

@@ -30,12 +30,12 @@ KEYS = {
 
 def made(churn: float) -> Recorded:
     drawn = random.Random(3)  # noqa: S311
-    seed = {f"c{n}": "".join(drawn.choice("+--") for _ in range(10)) for n in range(24)}
+    baseline = {f"c{n}": "".join(drawn.choice("+--") for _ in range(10)) for n in range(24)}
     other = {
         name: "".join(drawn.choice("+--") if drawn.random() < churn else mark for mark in marks)
-        for name, marks in seed.items()
+        for name, marks in baseline.items()
     }
-    return {"seed": seed, "other": other}
+    return {"baseline": baseline, "other": other}
 
 
 @pytest.mark.thorough
@@ -50,7 +50,7 @@ def test_a_greater_effect_is_found_more_often_and_none_hardly_ever() -> None:
 @pytest.mark.thorough
 def test_what_an_edit_changes_decides_how_much_is_found() -> None:
     little, much = made(0.1), made(0.8)
-    recorded = {"seed": little["seed"], "little": little["other"], "much": much["other"]}
+    recorded = {"baseline": little["baseline"], "little": little["other"], "much": much["other"]}
     figures = measure_gate(recorded, conversations=24, test=32, trials=60)
     assert set(figures.by_prompts) == {"little", "much"}
     assert figures.by_prompts["little"].changed < figures.changed < figures.by_prompts["much"].changed
@@ -65,8 +65,8 @@ def test_few_test_conversations_never_find_anything() -> None:
     assert set(figures.power.values()) == {0.0}
 
 
-def test_prompts_without_a_conversation_of_the_seed_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text('{"seed": {"a": "+-"}, "x": {"a": "-+"}, "y": {"b": "-+"}}')
+def test_prompts_without_a_conversation_of_the_baseline_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"baseline": {"a": "+-"}, "x": {"a": "-+"}, "y": {"b": "-+"}}')
     assert by_prompts(read_recorded(tmp_path / "mine.json")) == {"x": [("+-", "-+")]}
 
 
@@ -74,11 +74,11 @@ def test_prompts_without_a_conversation_of_the_seed_are_left_out(tmp_path: Path)
     ("text", "said"),
     [
         ("{", "the whole file"),
-        ('{"seed": {"a": 1}}', "seed.a"),
-        ('{"seed": {"a": "+-"}, "other": {"a": "+"}}', "other.a: a + or - for each question"),
-        ('{"seed": {"a": "++"}, "other": {"a": "++"}}', "other: no answer is wrong (-)"),
-        ('{"seed": {"a": "++", "b": "+-"}, "x": {"b": "++"}, "y": {"a": "++"}}', "y: no answer is wrong (-)"),
-        ('{"seed": {"a": "+-"}, "other": {"b": "+"}}', "no prompts that have a conversation in common"),
+        ('{"baseline": {"a": 1}}', "baseline.a"),
+        ('{"baseline": {"a": "+-"}, "other": {"a": "+"}}', "other.a: a + or - for each question"),
+        ('{"baseline": {"a": "++"}, "other": {"a": "++"}}', "other: no answer is wrong (-)"),
+        ('{"baseline": {"a": "++", "b": "+-"}, "x": {"b": "++"}, "y": {"a": "++"}}', "y: no answer is wrong (-)"),
+        ('{"baseline": {"a": "+-"}, "other": {"b": "+"}}', "no prompts that have a conversation in common"),
     ],
 )
 def test_a_file_that_cannot_be_drawn_from_is_refused(tmp_path: Path, text: str, said: str) -> None:

@@ -55,7 +55,7 @@ def run_of(contender: str, seed: int, scores: list[float], **changed: Any) -> Co
         "minutes": 2.0,
         "curve": (Point(calls=0, score=0.4),),
         "area": 0.4,
-        "rewritten": contender != "seed",
+        "rewritten": contender != "baseline",
         "stopped": "budget: search.calls",
         "code": "a",
     }
@@ -102,7 +102,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def whole(mlflow_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """The seed prompts and the closed loop, undisturbed."""
+    """The baseline prompts and the closed loop, undisturbed."""
     server, folder = ScriptedServer(), tmp_path_factory.mktemp("bench")
     server.script = GoldModel(delay=0.001)
     endpoint = f"base_url: '{server.base_url}', retries: 0, api_key: sk-test"
@@ -135,8 +135,8 @@ def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_
     figures = bench.made(*contenders, "--table", str(files[0]), "--picture", str(files[1]))
     assert whole.figures is not None
     assert figures.runs[:2] == whole.figures.runs
-    seed, closed, same, ours = figures.runs
-    assert (seed.contender, seed.calls, seed.rewritten) == ("seed", 0, False)
+    baseline, closed, same, ours = figures.runs
+    assert (baseline.contender, baseline.calls, baseline.rewritten) == ("baseline", 0, False)
     assert (same.calls, same.tokens, same.scores, same.curve) == (
         closed.calls,
         closed.tokens,
@@ -145,11 +145,11 @@ def test_every_search_pays_for_all_it_needs_up_to_the_same_limit_and_a_finished_
     )
     assert all(0 < each.calls <= CALLS for each in (closed, same, ours))
     assert closed.rewritten
-    assert sum(closed.scores.values()) > sum(seed.scores.values())
-    # The curve begins at the seed prompts with nothing paid, since all share their baselines.
-    assert closed.curve[0] == seed.curve[0] == ours.curve[0]
+    assert sum(closed.scores.values()) > sum(baseline.scores.values())
+    # The curve begins at the baseline prompts with nothing paid, since all share their baselines.
+    assert closed.curve[0] == baseline.curve[0] == ours.curve[0]
     assert closed.curve[0].calls == 0 < closed.curve[1].calls <= closed.calls
-    assert closed.area == area_under(closed.curve, CALLS) > seed.area == closed.curve[0].score
+    assert closed.area == area_under(closed.curve, CALLS) > baseline.area == closed.curve[0].score
 
     said = capsys.readouterr()
     assert "3 searches make at most 180 calls" in said.err
@@ -217,8 +217,8 @@ def test_a_run_that_another_program_is_at_is_left_to_it(
     (place / "figures.json").unlink()
     before = bench.server.asked
     with locked(place.with_name("seed-0.lock")):
-        (seed,) = bench.made("--optimizer", "closed-loop").runs
-    assert seed.contender == "seed"
+        (baseline,) = bench.made("--optimizer", "closed-loop").runs
+    assert baseline.contender == "baseline"
     assert "other programs are still at 1 of the runs" in capsys.readouterr().err
     assert bench.server.asked == before
     (place / "figures.json").write_bytes(figures)
@@ -311,7 +311,7 @@ def test_arms_are_compared_by_conversation_over_their_seeds() -> None:
     base = [0.0, 0.2, 0.4, 0.1, 0.3, 0.2, 0.0, 0.1]
     higher, shifted = [score + 0.5 for score in base], [score + 0.3 for score in base]
     runs = [
-        run_of("seed", 0, base),
+        run_of("baseline", 0, base),
         *(run_of("local-search", seed, higher if seed else shifted) for seed in (0, 1)),
         run_of("gepa", 0, [*base[1:], base[0]]),
     ]
@@ -320,35 +320,35 @@ def test_arms_are_compared_by_conversation_over_their_seeds() -> None:
     ours = system.contenders[0]
     assert ours.by_seed == pytest.approx({0: sum(shifted) / 8, 1: sum(higher) / 8})
     assert ours.score == pytest.approx(sum(base) / 8 + 0.4)
-    assert ours.against_seed == system.ours["seed"]
-    assert (system.ours["seed"].conclusion, round(system.ours["seed"].delta, 9)) == ("better", 0.4)
-    assert system.ours["seed"].p_value == pytest.approx(2 / 2**8)
+    assert ours.against_baseline == system.ours["baseline"]
+    assert (system.ours["baseline"].conclusion, round(system.ours["baseline"].delta, 9)) == ("better", 0.4)
+    assert system.ours["baseline"].p_value == pytest.approx(2 / 2**8)
     gepa = next(contender for contender in system.contenders if contender.contender == "gepa")
-    assert gepa.against_seed is not None
-    assert gepa.against_seed.conclusion == "inconclusive"
+    assert gepa.against_baseline is not None
+    assert gepa.against_baseline.conclusion == "inconclusive"
     *_, last = conclusions(system)
     assert last == (
-        "local-search has the highest held-out score of 3 contenders; shown to be better than seed, gepa, and worse "
-        "than none"
+        "local-search has the highest held-out score of 3 contenders; shown to be better than baseline, gepa, "
+        "and worse than none"
     )
 
 
 def test_an_arm_that_is_not_first_is_not_called_first() -> None:
     low, high = [0.1] * 8, [0.6] * 8
-    (system,) = compared([run_of("seed", 0, low), run_of("local-search", 0, low), run_of("gepa", 0, high)])
+    (system,) = compared([run_of("baseline", 0, low), run_of("local-search", 0, low), run_of("gepa", 0, high)])
     *lines, last = conclusions(system)
-    assert lines[0] == "local-search against seed: +0.000 (95 % -0.196 to +0.196, p 1.000): inconclusive"
+    assert lines[0] == "local-search against baseline: +0.000 (95 % -0.196 to +0.196, p 1.000): inconclusive"
     assert last.startswith("local-search is number 2 of 3 contenders by held-out score; gepa is first; ")
     assert last.endswith("shown to be better than none, and worse than gepa")
-    (level,) = compared([run_of("seed", 0, low), run_of("local-search", 0, low)])
-    assert "has the highest held-out score of 2 contenders, and so has seed; " in conclusions(level)[-1]
-    (without,) = compared([run_of("seed", 0, low)])
+    (level,) = compared([run_of("baseline", 0, low), run_of("local-search", 0, low)])
+    assert "has the highest held-out score of 2 contenders, and so has baseline; " in conclusions(level)[-1]
+    (without,) = compared([run_of("baseline", 0, low)])
     assert conclusions(without) == []
 
 
 def test_what_limits_the_comparison_is_told() -> None:
     runs = [
-        run_of("seed", 0, [0.1, 0.2]),
+        run_of("baseline", 0, [0.1, 0.2]),
         run_of("gepa", 0, [0.0, 0.2], failed=("c0",), stopped="all rounds done", calls=40),
         run_of("gepa", 1, [0.3, 0.2], code="b"),
     ]

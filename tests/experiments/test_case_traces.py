@@ -231,8 +231,8 @@ def test_the_questions_of_the_test_are_an_evaluation_data_set_which_is_not_doubl
 
 
 def test_tables_show_baseline_and_champion_side_by_side_and_are_not_doubled(outbox: Outbox) -> None:
-    seed = [seen_case(5, "unknown", lost_at="answer"), seen_case(6, ANSWER, split="train")]
-    tables = case_tables(seed, [seen_case(5, ANSWER)])
+    baseline = [seen_case(5, "unknown", lost_at="answer"), seen_case(6, ANSWER, split="train")]
+    tables = case_tables(baseline, [seen_case(5, ANSWER)])
     sent(outbox, *tables, *tables)
     client, run = outbox.store.client, outbox.store.run_id()
     (row,) = table_of(outbox.store, run, "cases/test.json").to_dict("records")

@@ -11,8 +11,8 @@ from data_files import written
 
 from experiments.command import main
 from experiments.data.data_check import dataset_name_of, problems_of_dataset
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
-from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.interchange.speech import speech_of
 

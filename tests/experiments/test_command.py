@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from run_shapes import FILES, SEED, TUNED, loop_result, run_folder, summary
+from run_shapes import BASELINE, FILES, TUNED, loop_result, run_folder, summary
 
 from experiments.command import SUBCOMMANDS, main
 from experiments.runs.folder import RunFolder
@@ -223,10 +223,10 @@ def test_runs_and_compare_show_names_and_figures_whole_at_80_columns(
     ("result", "told"),
     [
         (
-            replace(loop_result(verdict="inconclusive"), champion_candidate=SEED),
-            "These are the seed prompts, unchanged",
+            replace(loop_result(verdict="inconclusive"), champion_candidate=BASELINE),
+            "These are the baseline prompts, unchanged",
         ),
-        (loop_result(verdict="regressed"), "answered worse than the seed prompts"),
+        (loop_result(verdict="regressed"), "answered worse than the baseline prompts"),
         (loop_result(verdict="inconclusive"), "do not show that these prompts are better"),
         (replace(loop_result(verdict=None, stopped="budget: spent"), champion_candidate=TUNED), "no verdict"),
     ],
@@ -235,14 +235,14 @@ def test_an_export_that_is_no_improvement_says_so_and_so_does_its_manifest(
     capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path, result: LoopResult, told: str
 ) -> None:
     run_folder(home, result=result)
-    code, out, err = run(capsys, "export", "latest", "--to", "text", "--out", "tuned", "--model", "some-model")
+    code, out, err = run(capsys, "export", "latest", "--to", "text", "--out", "tuned", "--target-model", "some-model")
     assert code == 0
     assert any(line.startswith("warning: ") and told in line for line in err.splitlines())
     manifest = json.loads((tmp_path / "tuned" / "manifest.json").read_text())
-    unchanged = result.champion_candidate == SEED
+    unchanged = result.champion_candidate == BASELINE
     assert manifest["tuned"] == ([] if unchanged else ["answer"])
     assert any(told in warning for warning in manifest["warnings"])
-    assert ("exported the SEED prompts, which are not tuned" in out) is unchanged
+    assert ("exported the BASELINE prompts, which are not tuned" in out) is unchanged
     if unchanged:
         assert not any("were tuned on" in warning for warning in manifest["warnings"])
 
@@ -251,7 +251,7 @@ def test_an_export_that_is_no_improvement_says_so_and_so_does_its_manifest(
 def test_a_threshold_that_no_score_can_have_is_refused(
     capsys: pytest.CaptureFixture[str], home: Path, value: str
 ) -> None:
-    code, _, err = run(capsys, "eval", "--prompts", "seed", "--min-score", value)
+    code, _, err = run(capsys, "eval", "--prompts", "baseline", "--min-score", value)
     assert code == 2
     assert "--min-score" in err
     assert not home.exists()

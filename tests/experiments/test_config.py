@@ -213,12 +213,12 @@ def test_every_bundled_configuration_is_valid() -> None:
 def test_every_option_sets_an_existing_key() -> None:
     values = {"dataset": "jsonl", "system": "rag", "data": Path(__file__), "models.task.base_url": "http://h/v1"}
     values |= {"models.task.model": "m", "attribution": "agent", "matcher": "llm", "optimizer": "gepa"}
-    values |= {"search.selector": "all", "search.attribution": False, "search.local_objectives": False}
-    values |= {"prompts.start": "mine", "prompts.tuned": "extract, answer"}
+    values |= {"search.selector": "all", "search.blame": False, "search.local_objectives": False}
+    values |= {"prompts.start": "mine", "prompts.tune": "extract, answer"}
     values |= {"executor.kind": "ray", "executor.address": "10.0.0.1:6379"}
     config = load_config(None, overrides={key: values.get(key, 3) for key in OPTIONS})
     assert config.limits.questions == config.budget.calls == config.seed == 3
-    assert config.prompts.tuned == ("extract", "answer")
+    assert config.prompts.tune == ("extract", "answer")
 
 
 def test_a_run_goes_on_only_with_the_calls_its_search_was_allowed(tmp_path: Path) -> None:

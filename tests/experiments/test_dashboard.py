@@ -125,10 +125,10 @@ def test_time_left_is_at_most_what_the_budget_allows_and_ends_with_the_test() ->
     clock.now = 50
     assert left.seconds(None) == 30.0
     left.scored("test")
-    assert left.seconds(None) == 0.0, "the champion is the seed"
+    assert left.seconds(None) == 0.0, "the champion is the baseline"
 
 
-def test_a_champion_other_than_the_seed_is_expected_to_take_as_long_in_the_test() -> None:
+def test_a_champion_other_than_the_baseline_is_expected_to_take_as_long_in_the_test() -> None:
     clock = Clock()
     dashboard = Dashboard(2, Progress(disable=True), clock)
     for number, accepted in ((1, True), (2, False)):

@@ -121,7 +121,7 @@ def test_a_data_set_of_ones_own_is_validated_too(tmp_path: Path, capsys: pytest.
 
 
 OWN = """
-from experiments.data.cards import Card
+from experiments.data.datasets import Card
 from tracing.systems.conversations import Conversation
 
 

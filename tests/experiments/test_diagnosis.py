@@ -13,7 +13,8 @@ from run_shapes import loop_result, summary
 from scripted_server import Reply, ScriptedServer
 from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
-from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from attribution.cases import Blame
+from experiments.attributing.attributions import Attributions, CaseLine, Header, TraceLine
 from experiments.command import main
 from experiments.diagnosis.case_clusters import case_clusters, masked
 from experiments.diagnosis.diagnosis_page import render_html, render_markdown
@@ -23,6 +24,7 @@ from experiments.diagnosis.prose import in_words, supported_sentences
 from experiments.runs.folder import RunFolder
 from optimizer.tuning.results import SettingChange
 from tracing.llm.access import ModelAccess
+from tracing.systems.protocol import OperationSpec
 
 
 @pytest.fixture
@@ -34,12 +36,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 @pytest.fixture
 def facts(folder: RunFolder) -> Diagnosis:
     return diagnosis_of(
-        str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda where, done, found: None
+        str(folder.path), folder.path, prompts="baseline", ladder=None, progress=lambda where, done, found: None
     )[0]
 
 
 def case(number: int, operation: str, error_type: str, reason: str = "it lost 'x'") -> CaseLine:
-    blame = BlameLine(operation=operation, operation_id=None, error_type=error_type, confidence=0.8, reason=reason)  # type: ignore[arg-type]
+    blame = Blame(operation=operation, operation_id=None, error_type=error_type, confidence=0.8, reason=reason)  # type: ignore[arg-type]
     asked = {"question_id": f"q{number}", "question": "Why?", "answers": ("a",), "reply": "b", "score": 0.0}
     return CaseLine(trace="t.jsonl", conversation=f"c{number % 3}", decisive=(blame,), **asked)  # type: ignore[arg-type]
 
@@ -48,9 +50,9 @@ def said(*cases: CaseLine, judged: int | None) -> Attributions:
     """Attributions of these cases; of only failures if `judged` is None."""
     found = Attributions(Header(method="survival"))
     operations = (
-        OperationLine(name="extract_facts", stage="extract", prompt="extract"),
-        OperationLine(name="retrieve", stage="retrieve"),
-        OperationLine(name="answer", stage="answer", prompt="answer"),
+        OperationSpec(name="extract_facts", stage="extract", prompt="extract"),
+        OperationSpec(name="retrieve", stage="retrieve", prompt=None),
+        OperationSpec(name="answer", stage="answer", prompt="answer"),
     )
     count, known = (len(cases), False) if judged is None else (judged, True)
     found.add(
@@ -138,7 +140,7 @@ def test_what_replay_says_of_the_blames_is_shown_by_operation_and_case() -> None
     cases = [case(n, "extract_facts", "ExtractionError") for n in range(2)]
     verdicts = ("confirmed", "refuted")
     replayed = [
-        one.model_copy(update={"decisive": (one.decisive[0].model_copy(update={"verdict": verdict}),)})
+        one.model_copy(update={"decisive": (replace(one.decisive[0], verdict=verdict),)})
         for one, verdict in zip(cases, verdicts, strict=True)
     ]
     facts = diagnose(said(*replayed, judged=4), title="t", subtitle="s")
@@ -163,21 +165,23 @@ def test_without_failures_or_traces_there_is_still_a_page() -> None:
 def test_a_run_that_got_nothing_right_has_everything_to_gain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = traced_run(tmp_path / "home", questions=2)
-    all_wrong, _ = diagnosis_of(str(folder.path), folder.path, prompts="seed", ladder=None, progress=lambda *_: None)
+    all_wrong, _ = diagnosis_of(
+        str(folder.path), folder.path, prompts="baseline", ladder=None, progress=lambda *_: None
+    )
     assert (all_wrong.counts.judged, all_wrong.counts.failures) == (6, 6)
     assert sum(loss.loss or 0 for loss in all_wrong.operations) == pytest.approx(1.0)
     assert sum(prompt.loss for prompt in all_wrong.prompts) == pytest.approx(1.0)
     assert all(action.gain for action in all_wrong.actions)
 
 
-def test_a_champion_is_called_the_seed_only_where_its_settings_are_the_seeds_too(folder: RunFolder) -> None:
+def test_a_champion_is_called_the_baseline_only_where_its_settings_are_the_baselines_too(folder: RunFolder) -> None:
     told = []
     for changed in ({}, {"top_k": SettingChange(4, 8)}):
         folder.write_summary(summary(replace(loop_result(), settings=changed)))
         found, _ = diagnosis_of(
             str(folder.path), folder.path, prompts="champion", ladder=None, progress=lambda *_: None
         )
-        told.append(any(note.startswith("The champion is the seed") for note in found.notes))
+        told.append(any(note.startswith("The champion is the baseline") for note in found.notes))
     assert told == [True, False]
 
 
@@ -253,7 +257,7 @@ def test_the_commands_work_together(
     assert "3× extract_facts, ExtractionError" in Path("d.md").read_text()
 
     trace = folder.path / "traces" / "key-one" / "one.jsonl"
-    model = ("--model", "m", "--base-url", scripted_server.base_url, *home)
+    model = ("--helper-model", "m", "--base-url", scripted_server.base_url, *home)
     scripted_server.script = lambda body: json.dumps(
         {"tool": "conclude", "answer": "It was never extracted.", "evidence": ["extract_facts"]}
     )

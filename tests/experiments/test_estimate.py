@@ -34,8 +34,8 @@ def test_an_answer_reads_as_many_chunks_as_it_is_given() -> None:
 @pytest.mark.parametrize(
     ("budget", "told"),
     [
-        ({"calls": 880}, ["budget.calls is 880, and scoring the seed prompts and the test take about 880 where"]),
-        ({"calls": 881}, ["budget.calls is 881, and scoring the seed prompts and the test take about 880 where"]),
+        ({"calls": 880}, ["budget.calls is 880, and scoring the baseline prompts and the test take about 880 where"]),
+        ({"calls": 881}, ["budget.calls is 881, and scoring the baseline prompts and the test take about 880 where"]),
         ({"calls": 1100}, []),
         ({"minutes": 0.5}, ["budget.minutes is 0.5, and "]),
         ({"minutes": 600, "tokens": 10}, ["budget.tokens is 10, and "]),

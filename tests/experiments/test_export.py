@@ -143,7 +143,7 @@ def test_mem0_exports_its_configuration_keys_as_it_sends_them(tmp_path: Path) ->
 def test_a_verified_export_is_seen_in_what_the_real_library_sends(tmp_path: Path) -> None:
     out = export("mem0", MEM0, "mem0@1.0", tmp_path / "out", {}, verify=True)
     proof = json.loads((out / "manifest.json").read_text())["verified"]
-    release = f"mem0ai {library.installed_version()}"
+    release = f"mem0ai {library.V1.here()}"
     keys = json.loads((out / "mem0.json").read_text())
     assert [line.partition(":")[0] for line in proof] == [*keys, "mem0_replies.py"]
     assert f"are in the system message of request 1 of {release}" in proof[0]

@@ -13,7 +13,8 @@ from experiments.attributing.attributions import Attributions
 from experiments.attributing.case_sources import sources_of
 from experiments.command import main
 from tracing.errors import DataError
-from tracing.recording.recorder import operation, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace, variable
 from tracing.systems.conversations import write_conversations
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from experiments.command import main
-from experiments.data.cards import CARDS
+from experiments.data.datasets import CARDS
 from experiments.data.file_download import SUMS, RemoteFile, fetch
 from tracing.errors import DataError
 

@@ -10,9 +10,9 @@ import pytest
 from attribution.survival.needs import outdated_value
 from attribution.text.content import Vocabulary
 from experiments.command import main
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
 from experiments.data.published.locomo import CATEGORIES, read_locomo
-from experiments.data.reading import Reading
 from tracing.systems.conversations import NearMiss, write_conversations
 
 pytestmark = pytest.mark.slow

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from judged_cases import seen_case
 from markdown_it import MarkdownIt
 from page_titles import NO_BROWSER, told_by
-from run_shapes import FILES, SEED, loop_result, record, summary
+from run_shapes import BASELINE, FILES, loop_result, record, summary
 
+from attribution.cases import Blame
 from attribution.signals import Signal
-from experiments.attributing.attributions import Attributions, BlameLine, CaseLine, Header, OperationLine, TraceLine
+from experiments.attributing.attributions import Attributions, CaseLine, Header, TraceLine
 from experiments.diagnosis.diagnosis_page import render_html, render_markdown
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.terminal import literal, one_line
@@ -42,6 +43,7 @@ from experiments.views.trace_page import render_page
 from optimizer.evaluation.ladder import Rung
 from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.tuning.results import Attempt, BlameShare
+from tracing.systems.protocol import OperationSpec
 
 NAMES = (
     *PAYLOADS,
@@ -115,7 +117,7 @@ def test_a_runs_report_shows_hostile_names_and_texts_as_they_are() -> None:
     page = render_report(
         ReportInput(
             told,
-            seed=prompts,
+            baseline=prompts,
             champion={name: f"{text} changed" for name, text in prompts.items()},
             error_types={name: {name: 1} for name in NAMES},
             operations={name: dict.fromkeys(uses, 1) for name in NAMES},
@@ -140,7 +142,7 @@ def asked(name: str, *, passed: bool = False, page: str | None = None) -> RunCas
         question_id=f"q {name}",
         question=f"why {name}",
         answers=(f"gold {name}",),
-        replies={"seed": reply, "champion": reply},
+        replies={"baseline": reply, "champion": reply},
     )
 
 
@@ -178,7 +180,7 @@ def facts() -> Diagnosis:
     """A diagnosis in which every text is hostile: operations, prompts, ids, reasons, notes and prose."""
     found = Attributions(Header(method=f"survival {TEXT}", model=TEXT))
     operations = tuple(
-        OperationLine(name=f"op {name}", stage="answer", prompt=f"prompt {name}") for name in dict.fromkeys(NAMES)
+        OperationSpec(name=f"op {name}", stage="answer", prompt=f"prompt {name}") for name in dict.fromkeys(NAMES)
     )
     found.add(
         TraceLine(
@@ -186,7 +188,7 @@ def facts() -> Diagnosis:
         )
     )
     for name in NAMES:
-        blame = BlameLine(
+        blame = Blame(
             operation=f"op {name}",
             operation_id=f"o {name}",
             error_type="ResponseError",
@@ -248,7 +250,7 @@ def test_a_blame_in_mlflow_which_shows_it_as_markdown_is_literal() -> None:
 
 def test_a_runs_description_in_mlflow_holds_what_was_planted_in_a_prompt_as_text() -> None:
     planted = "\n".join(("```", "~~~~~", "````", "# heading", "| a | b |", "|---|---|", *NAMES))
-    page = Page(MARKDOWN.render(describe(summary(), SEED, {"answer": planted})))
+    page = Page(MARKDOWN.render(describe(summary(), BASELINE, {"answer": planted})))
     assert not {"img", "script", "a", "h1", "em", "b"} & set(page.tags)
     assert (page.tags.count("table"), page.tags.count("pre")) == (0, 1)
     assert "+ ```".replace(" ", "") in page.text

@@ -23,8 +23,7 @@ from scripted_server import ScriptedServer, prompt_of
 from benchmarks.__main__ import benchmarks
 from benchmarks.__main__ import main as main_of_benchmarks
 from benchmarks.gold_answers.suite import conversations_to_spoil
-from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import Assessment, CaseId
+from experiments.annotating.labels import Assessment, CaseId, LabelStore
 from experiments.attributing.case_sources import Source
 from experiments.command import cli, main
 from experiments.mlflow_tracking.sqlite_store import store_uri
@@ -99,7 +98,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, mlflow_home: Path) -> Iterat
 
 
 OUT = f"out {ARGUMENT.replace('/', ' ')}"
-ASK = ("--model", f"m {ARGUMENT}", "--base-url", "URL")
+ASK = ("--helper-model", f"m {ARGUMENT}", "--base-url", "URL")
 EVERYTHING = [shown(one) for one in PAYLOADS]
 GIVEN = [shown(ARGUMENT)]
 
@@ -114,9 +113,9 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("run", "config.yaml", "--rewrites", ARGUMENT), GIVEN),
     ],
     "eval": [
-        (("eval", "config.yaml", "--prompts", "seed"), []),
+        (("eval", "config.yaml", "--prompts", "baseline"), []),
         (("eval", "config.yaml", "--prompts", ARGUMENT), GIVEN),
-        (("eval", "config.yaml", "--prompts", "seed", "--against", ARGUMENT), GIVEN),
+        (("eval", "config.yaml", "--prompts", "baseline", "--against", ARGUMENT), GIVEN),
     ],
     "runs": [(("runs",), EVERYTHING)],
     "compare": [

@@ -92,7 +92,7 @@ def test_ctrl_c_ends_an_evaluation_when_its_calls_have_ended(
         return "unknown"
 
     scripted_server.script = script
-    process = start("eval", "run.yaml", "--prompts", "seed", "--home", "home")
+    process = start("eval", "run.yaml", "--prompts", "baseline", "--home", "home")
     interrupted(process, scripted_server, said)
     release.set()
     assert process.wait(PATIENCE_S) == 130

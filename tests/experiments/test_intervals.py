@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from html_pages import Page
-from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, score
+from run_shapes import BASELINE, FILES, TUNED, facts, loop_result, record, score
 
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.tables import result_table, run_view, verdict_lines
@@ -35,7 +35,9 @@ def on_one_conversation() -> tuple[Summary, LoopResult]:
 
 
 def page_of(summary: Summary, result: LoopResult, champion: dict[str, str] = TUNED) -> str:
-    return Page(render_report(ReportInput(summary=summary, seed=SEED, champion=champion, power=result.power))).text
+    return Page(
+        render_report(ReportInput(summary=summary, baseline=BASELINE, champion=champion, power=result.power))
+    ).text
 
 
 def printed(capsys: pytest.CaptureFixture[str], summary: Summary, result: LoopResult) -> str:
@@ -89,7 +91,7 @@ def test_an_interval_needs_two_conversations() -> None:
 def test_no_power_is_told_where_nothing_was_seen(capsys: pytest.CaptureFixture[str]) -> None:
     seen = replace(loop_result(verdict="inconclusive"), power=0.31)
     equal = replace(seen, delta=0.0, delta_ci=(0.0, 0.0), p_value=1.0, power=0.0)
-    untouched = replace(equal, rounds=(record(1, accepted=False),), champion_candidate=SEED)
+    untouched = replace(equal, rounds=(record(1, accepted=False),), champion_candidate=BASELINE)
     assert "found with a chance of 31%" in page_of(summarize(facts(), seen), seen)
     assert "power 0.31" in printed(capsys, summarize(facts(), seen), seen)
     for result in (equal, untouched):
@@ -97,8 +99,8 @@ def test_no_power_is_told_where_nothing_was_seen(capsys: pytest.CaptureFixture[s
         text = page_of(summary, result) + printed(capsys, summary, result)
         assert "chance of" not in text
         assert "power" not in text
-    text = page_of(summary, untouched, SEED) + printed(capsys, summary, untouched)
-    assert "the champion is the seed prompts, so there is no difference to test" in text
+    text = page_of(summary, untouched, BASELINE) + printed(capsys, summary, untouched)
+    assert "the champion is the baseline prompts, so there is no difference to test" in text
     assert "+0.000 to" not in text
 
 
@@ -120,7 +122,7 @@ def test_the_report_tells_how_proposals_are_screened() -> None:
     result = loop_result()
     given = ReportInput(
         summary=summarize(facts(), result),
-        seed=SEED,
+        baseline=BASELINE,
         champion=TUNED,
         attempts=[(1, Attempt("answer", "bank", "shorter", "text", 0.25))],
     )

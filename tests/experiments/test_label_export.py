@@ -10,15 +10,15 @@ from attribution.benchmark.suites import load_suite
 from attribution.cases import ErrorType
 from benchmarks.calibration.verdicts import on_labelled
 from experiments.annotating.label_export import export
-from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import Assessment, CaseId
+from experiments.annotating.labels import Assessment, CaseId, LabelStore
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.case_sources import Source
 from experiments.command import main
 from tracing.files.loading import load_trace
 from tracing.files.trace_file import save_trace
 from tracing.interchange import smartcomment
-from tracing.recording.recorder import operation, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace, variable
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.annotating.label_store import LabelStore
-from experiments.annotating.labels import Assessment, CaseId, LabelError
+from experiments.annotating.labels import Assessment, CaseId, LabelError, LabelStore
 from tracing.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +61,7 @@ def test_rows_can_neither_be_changed_nor_deleted(store: LabelStore) -> None:
 
 def test_of_many_threads_and_processes_no_label_is_lost(store: LabelStore) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom experiments.annotating.label_store import LabelStore\n"
+        "import sys\nfrom pathlib import Path\nfrom experiments.annotating.labels import LabelStore\n"
         "from experiments.annotating.labels import CaseId, Assessment\n"
         "store = LabelStore(Path(sys.argv[1]))\n"
         "for n in range(20):\n"

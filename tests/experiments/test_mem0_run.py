@@ -44,7 +44,7 @@ def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(
     said = memtune("export", "run", "--to", "mem0@1.0", "--out", "tuned", "--verify")
     assert "verified: custom_fact_extraction_prompt" in said
     assert "verified: custom_update_memory_prompt" in said
-    assert "warning: These are the seed prompts" in said
+    assert "warning: These are the baseline prompts" in said
     assert set(json.loads(Path("tuned/mem0.json").read_text())) == {
         "custom_fact_extraction_prompt",
         "custom_update_memory_prompt",
@@ -55,7 +55,7 @@ def test_a_missing_library_is_told_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("experiments.systems.mem0.library.installed_version", lambda: None)
+    monkeypatch.setattr("experiments.systems.libraries.installed_version", lambda package: None)
     with pytest.raises(SystemExit) as caught:
         main(["run", "--system", "mem0", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--out", "run"])
     assert caught.value.code == 2

@@ -25,7 +25,7 @@ RECORDS = [
     }
     for n, city in enumerate(CITIES)
 ]
-SEED = 'Tell what you know, as {"reply": …}.\nQuestion: {{question}}\nAnswer:'
+BASELINE = 'Tell what you know, as {"reply": …}.\nQuestion: {{question}}\nAnswer:'
 BETTER = 'Answer in a few words, as {{"reply": …}}.\nQuestion: {question}\nAnswer:'
 
 
@@ -54,7 +54,7 @@ def answering(body: dict[str, Any]) -> str:
 def test_memtune_optimizes_a_prompt_of_the_registry_for_mlflow(store: TrackingStore, scripted_server: Any) -> None:
     import mlflow
 
-    prompt = mlflow.genai.register_prompt(name="genai.answer", template=SEED)
+    prompt = mlflow.genai.register_prompt(name="genai.answer", template=BASELINE)
     tuned = optimized(prompt, scripted_server, [True, False])
     (version,) = tuned.optimized_prompts
     assert version.version == 2
@@ -74,9 +74,9 @@ def test_memtune_optimizes_a_prompt_of_the_registry_for_mlflow(store: TrackingSt
 def test_a_rewrite_that_helps_nothing_leaves_the_prompt_as_it_was(store: TrackingStore, scripted_server: Any) -> None:
     import mlflow
 
-    prompt = mlflow.genai.register_prompt(name="genai.kept", template=SEED)
+    prompt = mlflow.genai.register_prompt(name="genai.kept", template=BASELINE)
     tuned = optimized(prompt, scripted_server, [False, False])
-    assert [each.template for each in tuned.optimized_prompts] == [SEED]
+    assert [each.template for each in tuned.optimized_prompts] == [BASELINE]
     assert tuned.final_eval_score == tuned.initial_eval_score
 
 
@@ -129,7 +129,7 @@ def test_the_judge_scores_for_mlflows_evaluation(
 @pytest.mark.parametrize(
     ("template", "records", "said"),
     [
-        (SEED, RECORDS[:4], "has 4 units, at least 6 are needed"),
+        (BASELINE, RECORDS[:4], "has 4 units, at least 6 are needed"),
         ('[{"role": "user", "content": "{{question}}"}]', RECORDS, "is a list of chat messages"),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from free_port import free_port
 from judged_cases import seen_case, table_of
-from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
+from run_shapes import BASELINE, TUNED, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
 from experiments.command import main
@@ -77,7 +77,7 @@ def start(folder: RunFolder, uri: str, experiment: str, **given: Any) -> MlflowR
         home=folder.path,
         folder=folder,
         system="rag",
-        seed=SEED,
+        baseline=BASELINE,
         params={"a": 1},
         datasets=DATA,
         **given,

@@ -23,10 +23,11 @@ from data_files import (
 )
 
 from experiments.data.data_check import problems_of_dataset
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
-from experiments.data.reading import Reading
 from tracing.errors import DataError
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, read_conversations, write_conversations
 
 

@@ -169,12 +169,14 @@ def test_an_own_attributor_decides_what_is_rewritten_and_what_reports_say(
     assert summary.rounds[0].edited == ("extract",)
     assert summary.rounds[0].blame["extract_facts"].share == 1
     assert "attribution: mine:Extraction" in Path("run/config.yaml").read_text()
-    code, _, err = command("diagnose", "run", "--traces-of", "seed", "--out", "page.json", "--home", "home")
+    code, _, err = command("diagnose", "run", "--traces-of", "baseline", "--out", "page.json", "--home", "home")
     assert code == 0, err
     facts = json.loads(Path("page.json").read_text())
     assert facts["counts"]["attributed"] == facts["counts"]["failures"] > 0
     assert {blame["reason"] for case in facts["cases"] for blame in case["line"]["decisive"]} == {"mine of 5"}
-    code, _, err = command("attribute", "run", "--traces-of", "seed", "--method", "mine:Extraction", "--home", "home")
+    code, _, err = command(
+        "attribute", "run", "--traces-of", "baseline", "--method", "mine:Extraction", "--home", "home"
+    )
     assert code == 0, err
     assert json.loads(Path("attributions.jsonl").read_text().splitlines()[0])["method"] == "mine:Extraction"
 
@@ -193,7 +195,16 @@ def test_an_attributor_that_fails_abstains_and_the_run_goes_on(
     assert {blame.share for blame in summary.rounds[0].blame.values()} == {0.0}
     assert caplog.text.count("attribution failed") == 1, "told once, not with every case"
     code, _, err = command(
-        "attribute", "run", "--traces-of", "seed", "--method", f"mine:{name}", "--home", "home", "--out", "said.jsonl"
+        "attribute",
+        "run",
+        "--traces-of",
+        "baseline",
+        "--method",
+        f"mine:{name}",
+        "--home",
+        "home",
+        "--out",
+        "said.jsonl",
     )
     assert code == 1, err
     assert "Traceback" not in err
@@ -274,11 +285,11 @@ def test_a_run_of_own_parts_alone_is_scored_reported_evaluated_and_attributed_wi
     assert "mine:words" in Path("run/report.html").read_text()
     assert "mine:words" in out
     assert set(json.loads(Path("run/fingerprint.json").read_text())) >= {"code.mine:words", "code.mine:Shorter"}
-    code, out, err = command("eval", "run.yaml", "--prompts", "seed", "--sealed", "--home", "home")
+    code, out, err = command("eval", "run.yaml", "--prompts", "baseline", "--sealed", "--home", "home")
     assert code == 0, err
     assert "sealed" in out
     assert "mine:words" in out
-    code, out, err = command("attribute", "run", "--traces-of", "seed", "--home", "home")
+    code, out, err = command("attribute", "run", "--traces-of", "baseline", "--home", "home")
     assert code == 0, err
     said = [json.loads(line) for line in Path("attributions.jsonl").read_text().splitlines()]
     assert {line["score"] for line in said if line["type"] == "case"} == {0.25}, "judged by the run's own metric"

@@ -55,15 +55,15 @@ def candidates_for_no_prompt() -> list[str]:
 
 
 def prompts_that_lack_one() -> list[str]:
-    Path("seeds").mkdir()
-    Path("seeds/extract.txt").write_text("mine")
-    return ["--prompts", "seeds"]
+    Path("mine").mkdir()
+    Path("mine/extract.txt").write_text("mine")
+    return ["--start", "mine"]
 
 
 def prompts_that_break_their_contract() -> list[str]:
-    Path("seeds").mkdir()
-    Path("seeds/answer.txt").write_text("Answer.")
-    return ["--prompts", "seeds"]
+    Path("mine").mkdir()
+    Path("mine/answer.txt").write_text("Answer.")
+    return ["--start", "mine"]
 
 
 def candidates_that_break_their_contract() -> list[str]:

@@ -97,7 +97,7 @@ def test_a_run_whose_calls_fail_does_not_look_as_if_it_went_on(
         f"tracking: {{uri: 'sqlite:///{mlflow_home / 'mlflow.db'}', experiment: {tmp_path.name}}}\n"
     )
     with pytest.raises(SystemExit):
-        main(["eval", "run.yaml", "--prompts", "seed", "--split", "train"])
+        main(["eval", "run.yaml", "--prompts", "baseline", "--split", "train"])
     err = capsys.readouterr().err
     assert re.search(r"train 0/\d+ 1 failed", err)
     assert not re.search(r"train [1-9]\d*/", err)
@@ -121,7 +121,7 @@ def test_an_evaluation_says_how_far_it_is_from_its_first_call_on(
         f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n"
     )
     with pytest.raises(SystemExit):
-        main(["eval", str(tmp_path / "eval.yaml"), "--prompts", "seed"])
+        main(["eval", str(tmp_path / "eval.yaml"), "--prompts", "baseline"])
     assert "test 0/" in asked_before_the_first_line[0]
 
 

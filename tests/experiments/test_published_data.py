@@ -10,10 +10,10 @@ from data_files import CITIES, SOUND, beam, beam_chat, longmemeval, realmem, wri
 
 from experiments.data.conformance import DatasetConformance
 from experiments.data.data_check import problems_of_dataset
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import DATASETS, DatasetLoader, conversations_of
 from experiments.data.loaders import load_dataset
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import Reading
 from experiments.runs.config_file import load_config
 from tracing.errors import DataError
 

@@ -71,27 +71,29 @@ def test_a_run_of_objects_gives_verdict_prompts_cases_blame_and_pages(models: di
     assert set(result.prompts) == set(FactMemory.prompts)
     cases = result.cases
     assert set(cases["split"]) == {"train", "validation", "test"}
-    assert set(cases["prompts"]) <= {"seed", "champion"}
-    wrong = cases[(cases["prompts"] == "seed") & ~cases["passed"]]
+    assert set(cases["prompts"]) <= {"baseline", "champion"}
+    wrong = cases[(cases["prompts"] == "baseline") & ~cases["passed"]]
     assert len(wrong)
     assert (wrong["operation"].notna() | wrong["abstained"].notna()).all()
     assert cases[cases["passed"]]["operation"].isna().all()
-    assert result.summary.baseline["test"].n == len(cases[(cases["prompts"] == "seed") & (cases["split"] == "test")])
-    of_seed = result.attribute(traces_of="seed")
-    assert len(of_seed.cases) == len(wrong)
-    assert of_seed.blame["share"].sum() == pytest.approx(1)
-    assert set(result.blame.columns) == set(of_seed.blame.columns)
-    assert Page(of_seed.report.text).open == []
+    assert result.summary.baseline["test"].n == len(
+        cases[(cases["prompts"] == "baseline") & (cases["split"] == "test")]
+    )
+    of_baseline = result.attribute(traces_of="baseline")
+    assert len(of_baseline.cases) == len(wrong)
+    assert of_baseline.blame["share"].sum() == pytest.approx(1)
+    assert set(result.blame.columns) == set(of_baseline.blame.columns)
+    assert Page(of_baseline.report.text).open == []
     assert "memtune report" in result.report.text
-    for shown in (result, result.report, of_seed, of_seed.report):
+    for shown in (result, result.report, of_baseline, of_baseline.report):
         assert Page(shown._repr_html_()).open == []
         assert repr(shown)
     assert result.verdict in result._repr_html_()
 
     again = memtune.load(result.id[:12])
     assert (again.path, again.prompts, again.verdict) == (result.path, result.prompts, result.verdict)
-    assert len(memtune.attribute(again, traces_of="seed").cases) == len(wrong)
-    assert len(memtune.attribute(result.id, traces_of="seed").cases) == len(wrong)
+    assert len(memtune.attribute(again, traces_of="baseline").cases) == len(wrong)
+    assert len(memtune.attribute(result.id, traces_of="baseline").cases) == len(wrong)
 
 
 def test_two_objects_of_a_class_are_not_mistaken_for_each_other() -> None:
@@ -121,7 +123,7 @@ def test_a_run_of_an_object_is_not_gone_on_with_by_one_with_other_settings() -> 
         ({"system": 7}, "system"),
         ({"system": "nowhere:Memory"}, "nowhere"),
         ({"rounds": -1}, "rounds"),
-        ({"no_attribution": "yes"}, "no_attribution: must be True or False"),
+        ({"no_blame": "yes"}, "no_blame: must be True or False"),
     ],
 )
 def test_what_does_not_fit_is_an_error_that_names_it(given: dict[str, Any], told: str) -> None:
@@ -140,13 +142,13 @@ def test_a_model_that_is_named_is_not_reached_by_the_endpoint_and_key_of_the_con
 
 
 def test_a_setting_named_like_an_option_means_what_the_option_means(tmp_path: Path) -> None:
-    given = {"no_attribution": True, "no_local_objectives": True, "prompts": "mine", "executor": "ray", "rounds": 2}
+    given = {"no_blame": True, "no_local_objectives": True, "start": "mine", "executor": "ray", "rounds": 2}
     config = settings_from(tmp_path, models={}, settings=given)
-    assert (config.search.attribution, config.search.local_objectives) == (False, False)
+    assert (config.search.blame, config.search.local_objectives) == (False, False)
     assert (config.prompts.start, config.executor.kind, config.rounds) == (Path("mine"), "ray", 2)
-    sections = {"prompts": {"max_tokens": 9}, "executor": ExecutorSettings(kind="ray"), "no_attribution": False}
+    sections = {"prompts": {"max_tokens": 9}, "executor": ExecutorSettings(kind="ray"), "no_blame": False}
     config = settings_from(tmp_path, models={}, settings=sections)
-    assert (config.prompts.max_tokens, config.executor.kind, config.search.attribution) == (9, "ray", True)
+    assert (config.prompts.max_tokens, config.executor.kind, config.search.blame) == (9, "ray", True)
 
 
 def test_a_run_that_is_not_there_cannot_be_loaded() -> None:

@@ -41,6 +41,6 @@ def test_a_cluster_that_is_not_there_is_refused_in_one_line(
 ) -> None:
     configured()
     with pytest.raises(SystemExit):
-        main(["eval", "run.yaml", "--prompts", "seed", "--executor", "ray", "--address", "127.0.0.1:1"])
+        main(["eval", "run.yaml", "--prompts", "baseline", "--executor", "ray", "--address", "127.0.0.1:1"])
     said = capsys.readouterr().err
     assert "executor.address: 127.0.0.1:1: no Ray answers there" in said

@@ -268,7 +268,7 @@ def test_a_run_is_resumed_only_as_what_it_was(begun: Callable[..., str]) -> None
     error = begun()
     assert "the code of mine:Memory is gone, the code of memtune has changed, " in error
     assert "the judge model: x then, " in error
-    assert "the seed prompt 'answer' has changed" in error
+    assert "the baseline prompt 'answer' has changed" in error
     assert known["memtune.code"] not in error
 
 
@@ -316,8 +316,8 @@ def test_a_resumed_run_has_the_rewrites_by_hand_that_it_began_with(configured: C
     configured("by-hand")
     Path("mine").mkdir()
     for name, text in (("answer.b", "Two."), ("answer.a", "One."), ("decide", "Three.")):
-        seed = FactMemory.prompts[name.partition(".")[0]].text
-        Path(f"mine/{name}.txt").write_text(f"{text}\n{seed}")
+        baseline = FactMemory.prompts[name.partition(".")[0]].text
+        Path(f"mine/{name}.txt").write_text(f"{text}\n{baseline}")
     assert live(["run", "run.yaml", "--out", "run", "--rewrites", "mine", "--budget-calls", "20"], None) == 0
     Path("mine").rename("moved")
     assert live(["run", "--resume", "run", "--dry-run"], None) == 0, Path("output.txt").read_text()

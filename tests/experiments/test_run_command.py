@@ -108,7 +108,7 @@ def test_a_run_of_dspys_prints_nothing_of_dspys_and_resumes_without_a_call(
     ("option", "key", "measured", "blamed"),
     [
         ("--no-local-objectives", "local_objectives", False, True),
-        ("--no-attribution", "attribution", True, True),
+        ("--no-blame", "blame", True, True),
         ("--selector=uniform", "selector", True, True),
     ],
 )
@@ -188,13 +188,13 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert f"watch: {store_uri(mlflow_home)}\n" in out
     cases = read_cases(folder)
     assert len(cases) == sum(split.questions for split in found.splits.values())
-    assert all(not case.replies["seed"].passed and case.replies["champion"].passed for case in cases)
-    assert all(case.replies["seed"].blame[0].operation == "answer" for case in cases)
+    assert all(not case.replies["baseline"].passed and case.replies["champion"].passed for case in cases)
+    assert all(case.replies["baseline"].blame[0].operation == "answer" for case in cases)
     report = Page((folder.path / "report.html").read_text())
     traces = [link.partition("#")[0] for link in report.links if "#question=" in link]
     fixed = found.rounds[0].edit
     assert fixed is not None
-    assert len(traces) == 2 * (len(cases) + len(fixed.fixed)), "each case under the seed and the champion"
+    assert len(traces) == 2 * (len(cases) + len(fixed.fixed)), "each case under the baseline and the champion"
     assert all((folder.path / trace).is_file() for trace in traces)
     assert "baseline test" in err
     assert "answer 100%" in err
@@ -212,7 +212,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert code == 0, err
     template = json.loads(Path("tuned/rag.json").read_text())["answer_template"]
     assert "$question" in template
-    assert folder.prompts("champion") != folder.prompts("seed")
+    assert folder.prompts("champion") != folder.prompts("baseline")
 
 
 @pytest.mark.slow
@@ -290,10 +290,10 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert code == 0, err
     assert RunFolder(Path("short")).summary().stopped.startswith("budget: the budget of 2 calls")
     # Whoever looks at the run's failures later counts by the same judge.
-    code, out, err = command("attribute", "run", "--traces-of", "seed")
+    code, out, err = command("attribute", "run", "--traces-of", "baseline")
     assert (code, out.startswith("0 wrong answers"), err) == (0, True, "")
     (Path("run") / "verdicts.jsonl").unlink()
-    code, out, _ = command("attribute", "run", "--traces-of", "seed", "--out", "by-words.jsonl")
+    code, out, _ = command("attribute", "run", "--traces-of", "baseline", "--out", "by-words.jsonl")
     assert not out.startswith("0 wrong answers")
 
 
@@ -374,7 +374,7 @@ def test_an_interrupted_run_is_saved_and_says_where(command: Command, scripted_s
     folder = RunFolder(Path("run"))
     assert folder.summary().stopped == "interrupted"
     assert "train" in folder.summary().baseline
-    assert folder.prompts("champion") == folder.prompts("seed")
+    assert folder.prompts("champion") == folder.prompts("baseline")
     assert (folder.path / "report.html").is_file()
 
 
@@ -412,7 +412,7 @@ def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_ca
     assert (code, "give its --question too" in err) == (2, True)
 
     folder = RunFolder(Path("run"))
-    folder.write_prompts("champion", {name: f"{text}\nBe brief." for name, text in folder.prompts("seed").items()})
+    folder.write_prompts("champion", {name: f"{text}\nBe brief." for name, text in folder.prompts("baseline").items()})
     trace = min(folder.path.glob("traces/*/*.jsonl"))
     code, _, err = command("attribute", str(trace), "--replay", "--out", "one.jsonl")
     assert (code, err) == (0, "")
@@ -420,7 +420,7 @@ def test_the_blames_of_a_run_are_checked_by_running_its_system_again_from_the_ca
 
 
 @pytest.mark.parametrize(
-    "command_line", [("run", "rag.yaml", "--out", "run"), ("eval", "rag.yaml", "--prompts", "seed")]
+    "command_line", [("run", "rag.yaml", "--out", "run"), ("eval", "rag.yaml", "--prompts", "baseline")]
 )
 def test_an_endpoint_that_refuses_the_key_is_told_before_a_run_begins(
     command: Command, scripted_server: ScriptedServer, command_line: tuple[str, ...]

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from run_shapes import FILES, SEED, TUNED, facts, loop_result, record, run_folder, score, summary
+from run_shapes import BASELINE, FILES, TUNED, facts, loop_result, record, run_folder, score, summary
 
 import memtune
 from experiments.command import main
@@ -100,20 +100,20 @@ def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path
 def test_prompts_keep_every_character(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
     texts = {"a": "one\r\ntwo\n\n", "b": " é {x} ", "c": "no end"}
-    folder.write_prompts("seed", texts)
-    assert folder.prompts("seed") == texts
+    folder.write_prompts("baseline", texts)
+    assert folder.prompts("baseline") == texts
 
 
 def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
-    journal = RunJournal(folder, facts(), SEED, lambda: CallCounts(5, 6, 11))
+    journal = RunJournal(folder, facts(), BASELINE, lambda: CallCounts(5, 6, 11))
     assert folder.summary().stopped == "running"
     journal.baseline("train", score(0.4))
     assert folder.summary().baseline["train"].score == 0.4
     journal.round(record(1, accepted=True, champion=TUNED))
     assert folder.summary().rounds[0].accepted
     assert folder.prompts("champion") == TUNED
-    assert folder.prompts("seed") == SEED
+    assert folder.prompts("baseline") == BASELINE
     journal.verdict(Verdict("inconclusive", 0.01, (-0.1, 0.1), 0.5, 0.1))
     journal.save(journal.result(Stopped("interrupted")))
     assert (folder.summary().stopped, folder.summary().verdict) == ("interrupted", "inconclusive")
@@ -125,7 +125,7 @@ def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(
     before = folder.summary()
     tried = RunCase(split="test", conversation="c", question_id="q", question="?", answers=("a",), replies={})
     write_cases(folder, [tried])
-    journal = RunJournal(folder, facts(folder.id), SEED, lambda: CallCounts(5, 6, 11), before)
+    journal = RunJournal(folder, facts(folder.id), BASELINE, lambda: CallCounts(5, 6, 11), before)
     steps = [
         lambda: None,
         lambda: [journal.baseline(split, score(0.4)) for split in ("train", "validation", "test")],
@@ -138,9 +138,9 @@ def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(
         assert (folder.prompts("champion"), read_cases(folder)) == (TUNED, [tried])
     assert journal.leave(Stopped("interrupted"))
     assert folder.summary() == replace(before, stopped="interrupted")
-    journal.round(record(3, accepted=False, champion=SEED))
+    journal.round(record(3, accepted=False, champion=BASELINE))
     assert not journal.leave(Stopped("interrupted"))
-    assert (len(folder.summary().rounds), folder.prompts("champion")) == (3, SEED)
+    assert (len(folder.summary().rounds), folder.prompts("champion")) == (3, BASELINE)
     assert not (folder.path / CASES).exists(), "they are not of this champion"
 
 

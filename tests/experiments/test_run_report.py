@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from html_pages import Page
-from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, summary
+from run_shapes import BASELINE, TUNED, facts, loop_result, record, run_folder, summary
 
 from experiments.display.tables import verdict_lines
 from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
@@ -21,7 +21,7 @@ from optimizer.tuning.results import Attempt, LoopResult
 def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
     given = ReportInput(
         summary=summary(result),
-        seed=SEED,
+        baseline=BASELINE,
         champion=champion or dict(result.champion_candidate),
         error_types={"answer": {"ResponseError": 7}},
         power=result.power,
@@ -120,7 +120,7 @@ def test_noise_is_told_in_report_and_terminal_and_a_gain_below_it_is_called_so(
 ) -> None:
     floor = NoiseFloor(noise, 0.02, 3, 20, (0.4, 0.42)) if noise is not None else None
     found = summarize(replace(facts(), samples=samples), replace(loop_result(), noise=floor))
-    assert told in Page(render_report(ReportInput(summary=found, seed=SEED, champion=TUNED))).text
+    assert told in Page(render_report(ReportInput(summary=found, baseline=BASELINE, champion=TUNED))).text
     assert any(told in line.plain for line in verdict_lines(found, None))
     assert (noise == 0.12) is ("is within noise" in (found.noise_sentence or ""))
     assert summary(loop_result(verdict=None)).noise_sentence is None
@@ -152,21 +152,21 @@ def test_text_of_prompts_and_operations_is_shown_not_executed() -> None:
 )
 def test_a_reply_schema_that_the_system_alone_would_not_have_is_told(settings: dict[str, str], told: bool) -> None:
     of_mem0 = replace(summary(loop_result()), system="mem0")
-    page = Page(render_report(ReportInput(summary=of_mem0, seed=SEED, champion=SEED, settings=settings)))
+    page = Page(render_report(ReportInput(summary=of_mem0, baseline=BASELINE, champion=BASELINE, settings=settings)))
     assert ("were constrained to a JSON schema" in page.text) == told
 
 
 def test_unchanged_prompts_are_said_to_be_unchanged() -> None:
-    page = Page(page_of(loop_result(), champion=SEED))
+    page = Page(page_of(loop_result(), champion=BASELINE))
     assert "no rewrite passed the gate" in page.text
     assert "as shipped" in page.text
 
 
 def test_a_comparison_of_prompts_holds_both_texts_in_order() -> None:
-    lines = list(diff(SEED["answer"], TUNED["answer"]))
+    lines = list(diff(BASELINE["answer"], TUNED["answer"]))
     before = ["".join(text for text, _ in line.parts) for line in lines if line.kind in ("same", "removed")]
     after = ["".join(text for text, _ in line.parts) for line in lines if line.kind in ("same", "added")]
-    assert before == SEED["answer"].splitlines()
+    assert before == BASELINE["answer"].splitlines()
     assert after == TUNED["answer"].splitlines()
 
 

@@ -61,29 +61,29 @@ def half_right(scripted_server: ScriptedServer) -> None:
 
 @pytest.mark.usefixtures("half_right")
 def test_eval_scores_the_prompts_of_a_folder_and_its_exit_code_is_the_threshold(command: Command) -> None:
-    code, out, err = command("eval", "--prompts", "seed", "--min-score", "0.5")
+    code, out, err = command("eval", "--prompts", "baseline", "--min-score", "0.5")
     assert (code, err) == (0, "")
     assert "0.500" in out
     assert "test" in out
-    code, _, err = command("eval", "--prompts", "seed", "--min-score", "0.6")
+    code, _, err = command("eval", "--prompts", "baseline", "--min-score", "0.6")
     assert code == 1
     assert err == "0.500 is below --min-score 0.6\n"
 
 
 @pytest.mark.usefixtures("half_right")
-def test_a_gain_is_compared_with_the_seed_on_another_model(
+def test_a_gain_is_compared_with_the_baseline_on_another_model(
     command: Command, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:
     once, tuned = scripted_server.script, tmp_path / "tuned"
     tuned.mkdir()
     (tuned / "answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nMUTE:")
     scripted_server.script = lambda body: "no idea" if "MUTE" in prompt_of(body) else once(body)
-    code, out, err = command("eval", "--prompts", "seed", "--against", str(tuned), "--model", "other")
+    code, out, err = command("eval", "--prompts", "baseline", "--against", str(tuned), "--model", "other")
     assert (code, err) == (0, "")
     assert {str(body["model"]) for body in scripted_server.requests} == {"other"}
     assert [line.split()[2] for line in out.splitlines() if " test " in line] == ["0.500", "0.000"]
     assert "inconclusive: +0.500 (p 1.000, 1 conversation)" in out
-    code, _, err = command("eval", "--prompts", "seed", "--against", "no-such-run")
+    code, _, err = command("eval", "--prompts", "baseline", "--against", "no-such-run")
     assert code == 2
     assert "no-such-run" in err
 
@@ -96,22 +96,32 @@ def test_what_regressed_fails_a_build_and_is_written_for_other_programs(
     Path("worse").mkdir()
     Path("worse/answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nMUTE:")
     scripted_server.script = lambda body: "no idea" if "MUTE" in prompt_of(body) else once(body)
-    pair = ("eval", "--prompts", "worse", "--against", "seed", "--limit-conversations", "18", "--json", "result.json")
+    pair = (
+        "eval",
+        "--prompts",
+        "worse",
+        "--against",
+        "baseline",
+        "--limit-conversations",
+        "18",
+        "--json",
+        "result.json",
+    )
     code, out, err = command(*pair, "--fail-on", "regressed")
     assert code == 1
-    assert err == "--fail-on regressed: worse against seed is regressed\n"
+    assert err == "--fail-on regressed: worse against baseline is regressed\n"
     assert "regressed: -0.500" in out
     written = json.loads(Path("result.json").read_text())
-    assert [(side["prompts"], side["mean"]) for side in written["evaluated"]] == [("worse", 0.0), ("seed", 0.5)]
+    assert [(side["prompts"], side["mean"]) for side in written["evaluated"]] == [("worse", 0.0), ("baseline", 0.5)]
     difference = written["difference"]
     assert (difference["verdict"], difference["delta"], difference["conversations"]) == ("regressed", -0.5, 6)
     assert difference["p_value"] == pytest.approx(1 / 32)
-    same = ("eval", "--prompts", "seed", "--against", "seed-copy", "--limit-conversations", "18")
-    Path("seed-copy").mkdir()
-    Path("seed-copy/answer.txt").write_text(seed_candidate(Rag.prompts)["answer"])
+    same = ("eval", "--prompts", "baseline", "--against", "baseline-copy", "--limit-conversations", "18")
+    Path("baseline-copy").mkdir()
+    Path("baseline-copy/answer.txt").write_text(seed_candidate(Rag.prompts)["answer"])
     assert command(*same, "--fail-on", "regressed")[0] == 0
     assert command(*same, "--fail-on", "not-improved")[0] == 1
-    code, _, err = command("eval", "--prompts", "seed", "--fail-on", "regressed")
+    code, _, err = command("eval", "--prompts", "baseline", "--fail-on", "regressed")
     assert code == 2
     assert "add --against" in err
 
@@ -124,22 +134,22 @@ def test_answers_are_added_to_a_file_that_bench_gate_draws_from(
     (tmp_path / "tuned" / "answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nShort:")
     for split in ("train", "validation"):
         code, _, err = command(
-            "eval", "--prompts", "tuned", "--against", "seed", "--split", split, "--answers", "mine.json"
+            "eval", "--prompts", "tuned", "--against", "baseline", "--split", split, "--answers", "mine.json"
         )
         assert (code, err) == (0, "")
     recorded = json.loads(Path("mine.json").read_text())
-    assert set(recorded) == {"tuned", "seed"}
-    assert recorded["seed"] == recorded["tuned"]
-    assert list(recorded["seed"].values()) == ["+-", "+-"]
+    assert set(recorded) == {"tuned", "baseline"}
+    assert recorded["baseline"] == recorded["tuned"]
+    assert list(recorded["baseline"].values()) == ["+-", "+-"]
     with pytest.raises(SystemExit) as ended:
         main(["bench", "gate", "--recorded", "mine.json", "--trials", "2"])
     assert ended.value.code == 0, capsys.readouterr().err
 
-    Path("mine.json").write_text('{"seed": {"a": "right"}}')
-    code, _, err = command("eval", "--prompts", "seed", "--answers", "mine.json")
+    Path("mine.json").write_text('{"baseline": {"a": "right"}}')
+    code, _, err = command("eval", "--prompts", "baseline", "--answers", "mine.json")
     assert code == 2
-    assert "mine.json: seed.a: a + or - for each question" in err
-    assert Path("mine.json").read_text() == '{"seed": {"a": "right"}}'
+    assert "mine.json: baseline.a: a + or - for each question" in err
+    assert Path("mine.json").read_text() == '{"baseline": {"a": "right"}}'
 
 
 def test_prompts_of_a_run_are_scored_on_what_the_run_was_about(
@@ -170,18 +180,18 @@ def test_prompts_of_a_run_are_scored_on_what_the_run_was_about(
 def test_repetitions_ask_the_model_again_and_tell_the_noise_floor(
     command: Command, scripted_server: ScriptedServer
 ) -> None:
-    command("eval", "--prompts", "seed")
+    command("eval", "--prompts", "baseline")
     once, steady = scripted_server.asked, scripted_server.script
     assert once == 2
     # The first repetition is what was asked already; the later ones fail throughout.
     scripted_server.script = lambda body: "no idea"
-    code, out, _ = command("eval", "--prompts", "seed", "--repeat", "3", "--min-score", "0.2")
+    code, out, _ = command("eval", "--prompts", "baseline", "--repeat", "3", "--min-score", "0.2")
     assert code == 1
     assert scripted_server.asked == 3 * once
     assert "mean of 3: 0.167, standard deviation 0.289; 1 of 2 questions" in out
     assert "noise floor: a difference of up to 0.800" in out
     scripted_server.script = steady
-    _, again, _ = command("eval", "--prompts", "seed", "--repeat", "3")
+    _, again, _ = command("eval", "--prompts", "baseline", "--repeat", "3")
     assert again == out
 
 
@@ -196,9 +206,9 @@ def test_eval_scores_another_split_or_the_sealed_conversations_only_when_told(
         return any(question in prompt_of(body) for body in scripted_server.requests for question in asked)
 
     for split in ("train", "validation", "test"):
-        command("eval", "--prompts", "seed", "--split", split)
+        command("eval", "--prompts", "baseline", "--split", split)
     assert not sealed_seen()
-    _, out, _ = command("eval", "--prompts", "seed", "--sealed")
+    _, out, _ = command("eval", "--prompts", "baseline", "--sealed")
     assert sealed_seen()
     assert "sealed" in out
 
@@ -218,17 +228,17 @@ def test_a_failing_endpoint_is_told_in_one_line_and_gives_no_score(
     command: Command, scripted_server: ScriptedServer
 ) -> None:
     scripted_server.script = lambda body: Reply("broken", status=500)
-    code, out, err = command("eval", "--prompts", "seed")
+    code, out, err = command("eval", "--prompts", "baseline")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "sk-test-key" not in err
 
 
 @pytest.mark.usefixtures("half_right")
-def test_audit_prints_the_ladder_from_the_seed_pipeline_to_the_gold_context(command: Command) -> None:
+def test_audit_prints_the_ladder_from_the_baseline_pipeline_to_the_gold_context(command: Command) -> None:
     code, out, _ = command("data audit")
     assert code == 0
-    assert out.index("seed pipeline") < out.index("gold facts in the store") < out.index("gold context")
+    assert out.index("baseline pipeline") < out.index("gold facts in the store") < out.index("gold context")
 
 
 @pytest.mark.usefixtures("half_right")
@@ -247,14 +257,14 @@ def test_prompts_are_scored_on_production_traces_by_what_users_said(
     scripted_server.script = lambda body: "Oslo" if "Where did Mara move to?" in prompt_of(body) else "papaya"
     for split in ("train", "validation", "test"):
         code, out, err = command(
-            "eval", "--prompts", "seed", "--split", split, "--dataset", "traces", "--data", str(folder)
+            "eval", "--prompts", "baseline", "--split", split, "--dataset", "traces", "--data", str(folder)
         )
         assert (code, err) == (0, "")
         assert "1.000" in out
     scripted_server.script = lambda body: "Bergen"
     (tmp_path / "again").mkdir()
     code, out, _ = command(
-        "eval", "--prompts", "seed", "--dataset", "traces", "--data", str(folder), "--home", str(tmp_path / "again")
+        "eval", "--prompts", "baseline", "--dataset", "traces", "--data", str(folder), "--home", str(tmp_path / "again")
     )
     assert code == 0
     assert "0.000" in out

@@ -76,18 +76,18 @@ def test_settings_that_cannot_be_tuned_are_refused_before_the_first_call_with_ke
 @pytest.mark.parametrize(
     ("more", "options", "expected"),
     [
-        ("", ("--tune", "reply"), "prompts.tuned: there is no prompt 'reply'; choose from answer"),
+        ("", ("--tune", "reply"), "prompts.tune: there is no prompt 'reply'; choose from answer"),
         ("", ("--tune", "anser,bx"), "no prompt 'anser', 'bx'; did you mean 'answer'?; choose from answer"),
-        ("prompts: {tuned: []}", (), "prompts.tuned: no prompt may be rewritten, so there is nothing to tune"),
+        ("prompts: {tune: []}", (), "prompts.tune: no prompt may be rewritten, so there is nothing to tune"),
         (
-            "prompts: {tuned: []}\noptimizer: local-search,random\nsearch: {settings: {top_k: [3]}}",
+            "prompts: {tune: []}\noptimizer: local-search,random\nsearch: {settings: {top_k: [3]}}",
             (),
             "or give search.settings and let local-search alone choose among them",
         ),
         (
-            "prompts: {tuned: []}\nsearch: {settings: {top_k: [3]}}",
+            "prompts: {tune: []}\nsearch: {settings: {top_k: [3]}}",
             ("--rewrites", "answer.txt"),
-            "prompts.tuned: leaves out 'answer', of which --rewrites gives a text",
+            "prompts.tune: leaves out 'answer', of which --rewrites gives a text",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_setting_whose_own_value_is_no_plain_value_is_refused(command: Command
 
 @pytest.fixture
 def reader(scripted_server: ScriptedServer) -> None:
-    """A model that answers from what it is shown, at length under the seed prompt."""
+    """A model that answers from what it is shown, at length under the baseline prompt."""
     known: dict[str, tuple[str, list[str]]] = {}
     for group in load_dataset(load_config(None)).splits.named().values():
         for conversation in group:

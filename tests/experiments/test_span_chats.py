@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from data_files import written
 
+from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
 from experiments.data.own.traces import chats_of
-from experiments.data.reading import Reading
 from tracing.errors import DataError
 from tracing.interchange import read_graph
 from tracing.systems.conversations import Conversation

@@ -130,7 +130,7 @@ def register(home: str) -> None:
     outbox.send(StartRun(title="r", moment=1, tags={}))
     for n in range(6):
         outbox.send(
-            RegisterPrompt(name=f"p{n}", text="Answer.", message="seed", tags={}),
+            RegisterPrompt(name=f"p{n}", text="Answer.", message="baseline", tags={}),
             NameChampion(name=f"p{n}", text="Answer.", better=True),
         )
     outbox.flush(seconds=100)

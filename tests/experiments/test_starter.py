@@ -18,7 +18,7 @@ from experiments.runs.config_reference import ROLE, config_keys
 from experiments.starter.my_memory import MyMemory
 from experiments.starter.starter_files import starter_config
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.conversations import Question
 from tracing.systems.layouts import recorded_parts

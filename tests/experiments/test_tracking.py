@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from judged_cases import ANSWER, seen_case, table_of
-from run_shapes import SEED, TUNED, facts, loop_result, record, run_folder, score
+from run_shapes import BASELINE, TUNED, facts, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
 from experiments.data.loaders import load_dataset
@@ -75,7 +75,14 @@ def client(home: Path) -> Any:
 
 def start(home: Path, folder: RunFolder, **given: Any) -> MlflowRun:
     params = {"system": "rag", "long": "x" * 9000}
-    settings = {"uri": None, "experiment": "memtune", "home": home, "system": "tracked", "seed": SEED, "params": params}
+    settings = {
+        "uri": None,
+        "experiment": "memtune",
+        "home": home,
+        "system": "tracked",
+        "baseline": BASELINE,
+        "params": params,
+    }
     return MlflowRun.start(folder=folder, **{**settings, **given})
 
 
@@ -154,10 +161,10 @@ def test_the_experiment_says_what_its_runs_are(client: Any) -> None:
 
 
 def test_baseline_and_champion_are_runs_with_the_same_metrics_to_compare(client: Any) -> None:
-    seed, champion = (runs_of(client)[side].data.metrics for side in ("baseline", "champion"))
-    assert (seed["answers/test_score"], champion["answers/test_score"]) == (0.42, 0.52)
-    assert (seed["spending/tokens_per_question"], champion["spending/tokens_per_question"]) == (310.5, 322.0)
-    assert set(champion) <= set(seed)
+    baseline, champion = (runs_of(client)[side].data.metrics for side in ("baseline", "champion"))
+    assert (baseline["answers/test_score"], champion["answers/test_score"]) == (0.42, 0.52)
+    assert (baseline["spending/tokens_per_question"], champion["spending/tokens_per_question"]) == (310.5, 322.0)
+    assert set(champion) <= set(baseline)
 
 
 def test_the_splits_are_data_sets_of_the_run_and_of_both_sides(client: Any) -> None:
@@ -276,7 +283,7 @@ def test_each_text_of_a_prompt_is_one_version_with_its_reason_and_champion_names
 ) -> None:
     versions = {each.version: each for each in client.search_prompt_versions("memtune.tracked.answer")}
     assert sorted(versions) == [1, 2]
-    assert versions[1].commit_message == "seed of tracked"
+    assert versions[1].commit_message == "baseline of tracked"
     assert versions[2].commit_message == "round 1, bank: asks for a short answer (accepted: +0.5)"
     assert versions[2].tags["memtune.run"] == FIRST
     champion = client.load_prompt("prompts:/memtune.tracked.answer@champion")
@@ -299,7 +306,7 @@ def test_a_run_that_found_nothing_better_moves_no_alias_and_makes_no_version(
 
 
 @pytest.mark.slow
-def test_a_champion_is_named_by_its_test_and_until_then_the_seed_is(client: Any, home: Path) -> None:
+def test_a_champion_is_named_by_its_test_and_until_then_the_baseline_is(client: Any, home: Path) -> None:
     folder = run_folder(home, 37)
 
     def named_after(verdict: VerdictName | None, *, resumed: bool) -> str:
@@ -312,8 +319,8 @@ def test_a_champion_is_named_by_its_test_and_until_then_the_seed_is(client: Any,
         commit = client.load_prompt("prompts:/memtune.stopped.answer@champion").commit_message
         return str(commit).partition(",")[0]
 
-    assert named_after(None, resumed=False) == "seed of stopped"
-    assert named_after("regressed", resumed=True) == "seed of stopped"
+    assert named_after(None, resumed=False) == "baseline of stopped"
+    assert named_after("regressed", resumed=True) == "baseline of stopped"
     assert named_after("inconclusive", resumed=True) == "round 1"
     assert named_after(None, resumed=True) == "round 1"
 
@@ -324,7 +331,7 @@ def test_texts_that_lose_without_the_settings_they_were_tuned_with_become_no_cha
     alone = Verdict("regressed", -0.1, (-0.2, -0.02), 0.03, 0.6)
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64, prompts_alone=alone))
     changed = {"top_k": SettingChange(4, 8)}
-    run.finish(replace(loop_result(), champion_candidate={"answer": f"{SEED['answer']}\n"}, settings=changed))
+    run.finish(replace(loop_result(), champion_candidate={"answer": f"{BASELINE['answer']}\n"}, settings=changed))
     assert run.problems == []
     assert client.load_prompt("prompts:/memtune.tracked.answer@champion").version == 2
     data = runs_of(client)[folder.id].data
@@ -333,11 +340,11 @@ def test_texts_that_lose_without_the_settings_they_were_tuned_with_become_no_cha
 
 def test_a_resumed_run_has_the_traces_of_the_champion_that_it_ended_with(client: Any, home: Path) -> None:
     folder = run_folder(home, 36)
-    seed = [seen_case(1, "unknown", lost_at="answer")]
+    baseline = [seen_case(1, "unknown", lost_at="answer")]
 
     def champion_after(champion: list[SeenCase], *, resumed: bool) -> dict[str, str]:
         run = start(home, folder, resumed=resumed)
-        run.cases(seed, champion, TUNED, metric="short_contains", method="survival", most=5)
+        run.cases(baseline, champion, TUNED, metric="short_contains", method="survival", most=5)
         run.finish(loop_result())
         assert run.problems == []
         assert run.link is not None
@@ -348,7 +355,7 @@ def test_a_resumed_run_has_the_traces_of_the_champion_that_it_ended_with(client:
     former = [seen_case(1, "unknown", lost_at="extract_facts")]
     assert set(champion_after(former, resumed=False).values()) == {"false"}
     assert champion_after([seen_case(1, ANSWER)], resumed=True) == {"champion conv1 q1": "true"}
-    assert champion_after(seed, resumed=True) == {}
+    assert champion_after(baseline, resumed=True) == {}
 
 
 def test_settings_become_flat_parameters_without_keys() -> None:

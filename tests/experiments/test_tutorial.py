@@ -114,4 +114,4 @@ def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) ->
     assert summary.delta is not None
     assert summary.delta > 0.5
     tuned = python("-c", "import tuned_chat; print(tuned_chat.tuned.note, end='')")
-    assert tuned == RunFolder(run).prompts("champion")["note"] != RunFolder(run).prompts("seed")["note"]
+    assert tuned == RunFolder(run).prompts("champion")["note"] != RunFolder(run).prompts("baseline")["note"]

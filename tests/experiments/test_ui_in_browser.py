@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from judged_cases import seen_case
-from run_shapes import SEED, TUNED, loop_result, record, run_folder, score
+from run_shapes import BASELINE, TUNED, loop_result, record, run_folder, score
 
 from attribution.signals import Signal
 from experiments.data.loaders import load_dataset
@@ -67,7 +67,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = run_folder(home, 1, result=result)
     data = split_data("sample", load_dataset(load_config(None)).splits)
     run = MlflowRun.start(
-        uri=None, experiment="memtune", home=home, folder=folder, system="rag", seed=SEED, params={}, datasets=data
+        uri=None,
+        experiment="memtune",
+        home=home,
+        folder=folder,
+        system="rag",
+        baseline=BASELINE,
+        params={},
+        datasets=data,
     )
     for split, value in (("train", 0.4), ("validation", 0.45), ("test", 0.42)):
         run.baseline(split, score(value))  # type: ignore[arg-type]
@@ -90,11 +97,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # More of the test than are wrong, and questions of the train set, in which the champion is worse.
     asked = {n: f"Where does Mara live in year {n}?" for n in range(1, 9)}
     told = {"question": "Where does Mara live?", "split": "train", "lost_at": "extract_facts"}
-    seed = [seen_case(n, "Oslo" if n > 5 else "unknown", lost_at="extract_facts", question=asked[n]) for n in asked]
+    baseline = [seen_case(n, "Oslo" if n > 5 else "unknown", lost_at="extract_facts", question=asked[n]) for n in asked]
     champion = [seen_case(n, "Oslo" if n > 1 else PLANTED, question=asked[n]) for n in asked]
-    seed += [seen_case(n, "Oslo", **told) for n in (20, 21)]
+    baseline += [seen_case(n, "Oslo", **told) for n in (20, 21)]
     champion += [seen_case(n, "unknown", **told) for n in (20, 21)]
-    run.cases(seed, champion, CHAMPION, metric="short_contains", method="survival", most=500)
+    run.cases(baseline, champion, CHAMPION, metric="short_contains", method="survival", most=500)
     run.finish(result)
     assert run.problems == []
     folder.write_summary(replace(folder.summary(), mlflow=run.link))
@@ -163,7 +170,7 @@ def test_scores_come_first_and_costs_last_the_curve_climbs_in_steps_and_the_blam
     points = [tuple(map(float, pair.split(","))) for pair in re.findall(r"[\d.]+,[\d.]+", drawn)]
     assert len(points) > 3
     assert all(before[0] == after[0] or before[1] == after[1] for before, after in pairwise(points))
-    # One for the seed and for each round, and one more at each of two rises.
+    # One for the baseline and for each round, and one more at each of two rises.
     marks = page.locator("g.scatter").first.locator("g.points path")
     assert marks.count() == 1 + len(VALIDATION) + 2
     # The first of each section: the champion's test score is drawn, and one picture has all of the blame.

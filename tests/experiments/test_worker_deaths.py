@@ -212,7 +212,7 @@ def test_a_node_without_the_environment_gives_one_line_with_the_command_that_ins
     monkeypatch.setenv("MEMTUNE_SYSTEMS", str(here))
     try:
         with pytest.raises(SystemExit) as ended:
-            main(["eval", "run.yaml", "--prompts", "seed", "--executor", "ray", "--address", ray_cluster.address])
+            main(["eval", "run.yaml", "--prompts", "baseline", "--executor", "ray", "--address", ray_cluster.address])
     finally:
         (here / environment.name).rename(environments_home / environment.name)
     assert ended.value.code == 2

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, write_conversations
 from tracing.systems.prompts import seed_candidate
 from tracing.systems.registry import open_system
@@ -62,14 +63,14 @@ def record(path: Path, told: Conversation) -> None:
 
 
 def traced_run(home: Path, questions: int = 3) -> RunFolder:
-    """A run that was stopped after its seed was evaluated, with the first `questions` of each conversation."""
+    """A run that was stopped after its baseline was evaluated, with the first `questions` of each conversation."""
     folder = RunFolder(home / "runs" / "r1")
     folder.path.mkdir(parents=True)
     told = [conversation(name, questions) for name in CONVERSATIONS]
     write_conversations(folder.path / "data.jsonl", told)
     (folder.path / CONFIG).write_text("system: fact-memory\ndataset: jsonl\ndata: data.jsonl\n")
     assert load_config(str(folder.path / CONFIG)).data is not None
-    for which in ("seed", "champion"):
+    for which in ("baseline", "champion"):
         folder.write_prompts(which, seed_candidate(open_system("fact-memory").prompts))
     for one in told:
         record(folder.path / "traces" / f"key-{one.id}" / f"{one.id}.jsonl", one)

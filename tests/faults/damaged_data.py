@@ -11,8 +11,8 @@ from typing import cast
 from damage import Damage, in_json, in_lines, in_text
 from data_files import SOUND
 
+from experiments.data.dataset_reader import Reading, Reports
 from experiments.data.datasets import DATASETS, checked
-from experiments.data.reading import Reading, Reports
 from tracing.errors import MemtuneError
 
 

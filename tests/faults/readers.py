@@ -18,15 +18,15 @@ from damage import Damage, in_bytes, in_json, in_lines, in_text
 from damaged_data import DATA
 from judged_cases import seen_case
 from recordings import record_memory
-from run_shapes import SEED, run_folder
+from run_shapes import BASELINE, run_folder
 from traced_runs import conversation, record
 
 from attribution.cases import Attribution
 from experiments.attributing.attributions import Attributions, AttributionsFile, Header, case_line
 from experiments.attributing.case_sources import Judging, Source
+from experiments.data.dataset_reader import Reading
 from experiments.data.loaders import load_dataset
 from experiments.data.published.locomo import read_locomo
-from experiments.data.reading import Reading
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
@@ -215,7 +215,7 @@ def _read_config(path: Path) -> bool:
 
 
 def _prompts() -> list[bytes]:
-    return [SEED["answer"].encode(), FactMemory.prompts["extract"].text.encode()]
+    return [BASELINE["answer"].encode(), FactMemory.prompts["extract"].text.encode()]
 
 
 def _read_prompts(path: Path) -> bool:
@@ -300,7 +300,9 @@ def _read_attributions(path: Path) -> bool:
 
 
 def _ladders() -> list[bytes]:
-    return [ladder_json([Rung("seed pipeline", 0.5, (0.4, 0.6), 20), Rung("gold facts", 0.8, (0.7, 0.9), 20)]).encode()]
+    return [
+        ladder_json([Rung("baseline pipeline", 0.5, (0.4, 0.6), 20), Rung("gold facts", 0.8, (0.7, 0.9), 20)]).encode()
+    ]
 
 
 def _read_ladder(path: Path) -> bool:

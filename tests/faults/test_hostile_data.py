@@ -167,7 +167,7 @@ class Ran:
 
     @property
     def traces(self) -> list[Path]:
-        """Those of the seed's prompts, one a conversation."""
+        """Those of the baseline's prompts, one a conversation."""
         return sorted(self.run.path.glob("traces/*/*.jsonl"))
 
 
@@ -218,10 +218,10 @@ def test_the_data_is_shown_as_it_is(ran: Ran, tried: Tried, monkeypatch: pytest.
 def test_its_pages_are_lifeless(ran: Ran, tried: Tried) -> None:
     tried("hostile data, pages", len(ran.payloads))
     home = ("--home", ran.home)
-    well("attribute", "latest", "--traces-of", "seed", "--out", ran.folder / "said.jsonl", *home)
+    well("attribute", "latest", "--traces-of", "baseline", "--out", ran.folder / "said.jsonl", *home)
     report = ran.folder / "diagnosis"
     for ending in ("html", "md", "json"):
-        well("diagnose", "latest", "--traces-of", "seed", "--out", f"{report}.{ending}", *home)
+        well("diagnose", "latest", "--traces-of", "baseline", "--out", f"{report}.{ending}", *home)
     lifeless((ran.run.path / "report.html").read_text(), "report.html")
     lifeless(Path(f"{report}.html").read_text(), "diagnosis.html")
     lifeless(MarkdownIt("commonmark", {"html": True}).enable("table").render(Path(f"{report}.md").read_text()), "md")

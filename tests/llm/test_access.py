@@ -15,10 +15,12 @@ import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, ReplyCutShortError
-from tracing.llm.access import NO_OPERATION, ModelAccess
+from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
+from tracing.llm.booking import NO_OPERATION
 from tracing.llm.settings import Limits, ModelSettings, Role
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 Open = Callable[..., ModelAccess]
 HELLO = [{"role": "user", "content": "hello"}]

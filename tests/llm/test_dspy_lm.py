@@ -10,7 +10,8 @@ from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.dspy_lm import dspy_lm
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 dspy = pytest.importorskip("dspy")
 

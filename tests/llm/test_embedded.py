@@ -20,10 +20,9 @@ import pytest
 from tracing.errors import CallFailedError, ConfigError, WeightsError
 from tracing.llm.access import ModelAccess
 from tracing.llm.serving import embedded
-from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
-from tracing.llm.serving.process_turns import Turns
 from tracing.llm.serving.request_groups import Groups
+from tracing.llm.serving.shared_cores import FreeCores, Turns
 from tracing.llm.serving.weights import locate
 from tracing.llm.settings import Limits, ModelSettings
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tracing.llm.serving import cores, embedded
-from tracing.llm.serving.cores import FreeCores, allowed_cores
+from tracing.llm.serving import embedded, shared_cores
+from tracing.llm.serving.shared_cores import FreeCores, allowed_cores
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKS = """
@@ -87,7 +87,7 @@ def test_threads_that_embed_on_busy_cores_do_not_compute_while_they_wait() -> No
 
 
 def test_cores_that_others_keep_busy_are_not_counted_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "_SAMPLE_S", 1.0)
+    monkeypatch.setattr(shared_cores, "_SAMPLE_S", 1.0)
     with busy(allowed_cores()):
         assert FreeCores().count < max(2, allowed_cores())
 
@@ -115,22 +115,22 @@ def test_what_this_process_computes_is_not_held_against_it(
 ) -> None:
     """Eight cores for ten seconds, in which this process computed fifteen."""
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    monkeypatch.setattr(cores, "allowed_cores", lambda: 8)
-    monkeypatch.setattr(cores, "_SAMPLE_S", 0.0)
+    monkeypatch.setattr(shared_cores, "allowed_cores", lambda: 8)
+    monkeypatch.setattr(shared_cores, "_SAMPLE_S", 0.0)
     moments = iter([(0.0, 100.0, 5.0), (10.0, 100.0 + 15 + 10 * cores_busy, 20.0)])
-    monkeypatch.setattr(cores, "_times", lambda: next(moments))
+    monkeypatch.setattr(shared_cores, "_times", lambda: next(moments))
     assert FreeCores().count == free
 
 
 def test_a_container_is_held_to_its_quota(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
-    monkeypatch.setattr(cores, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(shared_cores, "_QUOTA", tmp_path / "cpu.max")
     for said, allowed in (("300000 100000", 3), ("50000 100000", 1), ("max 100000", 8), ("nonsense", 8)):
         (tmp_path / "cpu.max").write_text(said)
         assert allowed_cores() == allowed
-    monkeypatch.setattr(cores, "_QUOTA", tmp_path / "gone")
+    monkeypatch.setattr(shared_cores, "_QUOTA", tmp_path / "gone")
     for quota, allowed in (("200000", 2), ("-1", 8)):
         for path, said in (("_OLD_QUOTA", quota), ("_OLD_PERIOD", "100000")):
             (tmp_path / path).write_text(said)
-            monkeypatch.setattr(cores, path, tmp_path / path)
+            monkeypatch.setattr(shared_cores, path, tmp_path / path)
         assert allowed_cores() == allowed

@@ -20,7 +20,8 @@ from tracing.llm.models import ChatModel
 from tracing.llm.serving.gateway import CALL_HEADER, Gateway
 from tracing.llm.settings import Limits
 from tracing.llm.threads import GivenUp
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 ASKED: Any = [{"role": "user", "content": "How are you?"}]
 

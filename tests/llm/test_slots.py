@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tracing.llm.serving import prompt_slots
-from tracing.llm.serving.cores import FreeCores
 from tracing.llm.serving.embedded import EmbeddedModel, EmbeddedServer
 from tracing.llm.serving.prompt_slots import BATCH, FEW, SLOTS, TOGETHER, Slots
+from tracing.llm.serving.shared_cores import FreeCores
 from tracing.llm.serving.weights import locate
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("embedded_weights")]

@@ -15,7 +15,7 @@ from tracing.errors import CallFailedError, ReplyCutShortError
 from tracing.llm.access import ModelAccess
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 
 SAVE = {"type": "function", "function": {"name": "save", "parameters": {"type": "object", "properties": {}}}}
 CALL = {"id": "call_7", "type": "function", "function": {"name": "save", "arguments": '{"text": "tea — ok"}'}}

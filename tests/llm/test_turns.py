@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from tracing.errors import ConfigError
-from tracing.llm.serving import process_turns
-from tracing.llm.serving.process_turns import Turns
+from tracing.llm.serving import shared_cores
+from tracing.llm.serving.shared_cores import Turns
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from tracing.llm.serving.process_turns import Turns
+from tracing.llm.serving.shared_cores import Turns
 taken, folder, name, count, seconds = Turns(Path(sys.argv[1])), Path(sys.argv[1]), *sys.argv[2:]
 print("ready", flush=True)
 sys.stdin.readline()
@@ -92,7 +92,7 @@ def test_the_turn_of_a_program_that_dies_ends_with_it(tmp_path: Path, number: in
 def test_a_suspended_program_is_waited_for_less_each_time_and_taken_turns_with_again_when_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_turns, "LONGEST_WAIT_S", 0.5)
+    monkeypatch.setattr(shared_cores, "LONGEST_WAIT_S", 0.5)
     ours, waits = Turns(tmp_path), []
     with program(tmp_path, "suspended", 1, 0.1) as one:
         begin(one)
@@ -114,7 +114,7 @@ def test_a_suspended_program_is_waited_for_less_each_time_and_taken_turns_with_a
 def test_after_a_turn_that_was_too_long_to_wait_for_a_live_program_is_taken_turns_with_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_turns, "LONGEST_WAIT_S", 1.0)
+    monkeypatch.setattr(shared_cores, "LONGEST_WAIT_S", 1.0)
     ours = Turns(tmp_path)
     with program(tmp_path, "slow", 3, 1.2) as one:
         begin(one)

@@ -23,7 +23,7 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.systems.prompts import tokens_of
 
-SEED = {name: spec.text for name, spec in PROMPTS.items()}
+BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
 
 
 def test_the_best_and_the_worst_are_shown_by_what_they_gained_best_first() -> None:
@@ -63,7 +63,7 @@ class Author(WeakModel):
         self.asked.append(prompt_of(body))
         number = len(self.asked)
         told = self.cures[0] if number == 1 else f"Be of good cheer, number {number}."
-        return f"```\n{told}\n{SEED['answer']}\n```"
+        return f"```\n{told}\n{BASELINE['answer']}\n```"
 
 
 def test_the_author_of_the_second_generation_is_told_what_the_first_scored(
@@ -77,7 +77,7 @@ def test_the_author_of_the_second_generation_is_told_what_the_first_scored(
         optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path / "memories"),
             splits=world(train=4, validation=4, test=1),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=1),
             access=access,
             failures=Failures(survival, access, system.operations),

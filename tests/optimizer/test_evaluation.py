@@ -30,9 +30,9 @@ from tracing.systems.protocol import Memory
 
 Open = Callable[..., ModelAccess]
 FIRST, SECOND = CONVERSATIONS = world().train[:2]
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
-OTHER_ANSWER = {**SEED, "answer": "Be brief.\n" + SEED["answer"]}
-OTHER_EXTRACT = {**SEED, "extract": "Be thorough.\n" + SEED["extract"]}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
+OTHER_ANSWER = {**BASELINE, "answer": "Be brief.\n" + BASELINE["answer"]}
+OTHER_EXTRACT = {**BASELINE, "extract": "Be thorough.\n" + BASELINE["extract"]}
 IDENTITIES = {"task": "t", "embedding": "e", "proposer": "p", "judge": "j"}
 
 
@@ -58,7 +58,7 @@ def all_calls(server: ScriptedServer) -> int:
 def test_cases_are_judged_in_order_and_the_trace_is_whole(open_access: Open, tmp_path: Path) -> None:
     told: list[tuple[int, ...]] = []
     judging = evaluator(open_access(), tmp_path, traces=tmp_path / "traces")
-    outcomes = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
+    outcomes = judging.evaluate(BASELINE, CONVERSATIONS, progress=lambda *step: told.append(step))
     assert [outcome.conversation for outcome in outcomes] == list(CONVERSATIONS)
     assert told == [(0, 2, 0), (1, 2, 0), (2, 2, 0)]
     assert [case.reply for case in outcomes[0].cases] == ["Zibbeltrain0", "unknown"]
@@ -88,7 +88,7 @@ def test_results_and_traces_do_not_depend_on_what_is_done_first(
     def seen(folder: Path, width: int) -> list[Any]:
         access = open_access(cache=False, concurrency=width)
         judging = evaluator(access, folder, traces=folder / "traces")
-        outcomes = judging.evaluate(SEED, [*talks, twin])
+        outcomes = judging.evaluate(BASELINE, [*talks, twin])
         files = sorted((folder / "traces").rglob("*.jsonl"))
         plain = [
             {key: value for key, value in record.items() if key not in ("started", "ended")}
@@ -111,7 +111,7 @@ def test_editing_the_answer_prompt_rebuilds_nothing(
     open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:
     judging = evaluator(open_access(cache=False), tmp_path)
-    judging.evaluate(SEED, CONVERSATIONS)
+    judging.evaluate(BASELINE, CONVERSATIONS)
     before = kinds(scripted_server)
     judging.evaluate(OTHER_ANSWER, CONVERSATIONS)
     after = kinds(scripted_server)
@@ -127,11 +127,11 @@ def test_editing_the_answer_prompt_rebuilds_nothing(
 def test_a_re_run_on_the_same_cache_makes_no_call(
     open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, memories: str
 ) -> None:
-    first = evaluator(open_access(), tmp_path).evaluate(SEED, CONVERSATIONS)
+    first = evaluator(open_access(), tmp_path).evaluate(BASELINE, CONVERSATIONS)
     before = all_calls(scripted_server)
     folder = tmp_path / "elsewhere" if memories == "memories lost" else tmp_path
     judging = evaluator(open_access(), folder)
-    again = judging.evaluate(SEED, CONVERSATIONS)
+    again = judging.evaluate(BASELINE, CONVERSATIONS)
     assert all_calls(scripted_server) == before
     assert (judging.spent.made, judging.spent.cached > 0) == (0, True)
     assert [outcome.cases for outcome in again] == [outcome.cases for outcome in first]
@@ -165,7 +165,7 @@ def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
     scripted_server.script = script
     judging = evaluator(open_access(retries=0, concurrency=1), tmp_path, system=system)
     told: list[tuple[int, ...]] = []
-    tainted, sound = judging.evaluate(SEED, CONVERSATIONS, progress=lambda *step: told.append(step))
+    tainted, sound = judging.evaluate(BASELINE, CONVERSATIONS, progress=lambda *step: told.append(step))
     assert told == [(0, 2, 0), (0, 2, 1), (1, 2, 1)]  # a failure is no progress
     assert "out of order" in str(tainted.tainted)
     assert tainted.cases == ()
@@ -181,14 +181,14 @@ def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
     assert judging.spent.plain >= judging.spent.made
 
     scripted_server.script = model
-    assert [each.score for each in judging.evaluate(SEED, CONVERSATIONS)] == [1.0, 1.0]
+    assert [each.score for each in judging.evaluate(BASELINE, CONVERSATIONS)] == [1.0, 1.0]
 
 
 def test_a_failure_that_passes_leaves_a_sound_outcome(
     open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, model: WeakModel
 ) -> None:
     scripted_server.script = lambda body: Reply(status=500) if scripted_server.count == 2 else model(body)
-    (outcome,) = evaluator(open_access(retries=0), tmp_path).evaluate(SEED, [FIRST])
+    (outcome,) = evaluator(open_access(retries=0), tmp_path).evaluate(BASELINE, [FIRST])
     assert (outcome.tainted, outcome.score) == (None, 1.0)
     assert kinds(scripted_server)["extract"] == 3
     failed = [each for each in outcome.graph.operations.values() if each.status != "ok"]
@@ -202,7 +202,7 @@ def test_a_reply_cut_short_in_a_build_taints_at_once_and_a_cut_answer_is_judged(
         return lambda body: Reply(LENGTHY.format("?"), finish_reason="length") if kind_of(body) == kind else model(body)
 
     scripted_server.script = cutting("extract")
-    (outcome,) = evaluator(open_access(), tmp_path).evaluate(SEED, [FIRST])
+    (outcome,) = evaluator(open_access(), tmp_path).evaluate(BASELINE, [FIRST])
     assert "cut short" in str(outcome.tainted)
     assert scripted_server.count == 1
     assert list(tmp_path.rglob("memories/**/*.json")) == []
@@ -218,13 +218,13 @@ def test_a_spent_budget_stops_and_what_was_computed_is_not_computed_again(
 ) -> None:
     stopped = evaluator(open_access(Limits(calls=limit)), tmp_path)
     with pytest.raises(BudgetExceededError, match=f"budget of {limit} calls"):
-        stopped.evaluate(SEED, CONVERSATIONS)
+        stopped.evaluate(BASELINE, CONVERSATIONS)
     assert all_calls(scripted_server) == limit == stopped.spent.made
     assert stopped.spent.plain >= limit
     resumed = evaluator(open_access(), tmp_path)
-    assert score_of(resumed.evaluate(SEED, CONVERSATIONS)).score == 1.0
+    assert score_of(resumed.evaluate(BASELINE, CONVERSATIONS)).score == 1.0
     whole = all_calls(scripted_server)
-    evaluator(open_access(cache=False), tmp_path / "anew").evaluate(SEED, CONVERSATIONS)
+    evaluator(open_access(cache=False), tmp_path / "anew").evaluate(BASELINE, CONVERSATIONS)
     assert all_calls(scripted_server) == 2 * whole
 
 
@@ -232,14 +232,14 @@ def test_a_broken_contract_is_refused_before_any_call(
     open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:
     with pytest.raises(ContractError, match="answer"):
-        evaluator(open_access(), tmp_path).evaluate({**SEED, "answer": "Answer."}, CONVERSATIONS)
+        evaluator(open_access(), tmp_path).evaluate({**BASELINE, "answer": "Answer."}, CONVERSATIONS)
     assert all_calls(scripted_server) == 0
 
 
 def test_a_text_that_a_run_may_start_from_is_evaluated_however_long_it_is(
     open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:
-    long = {**SEED, "answer": SEED["answer"] + " kestrel" * 1000}
+    long = {**BASELINE, "answer": BASELINE["answer"] + " kestrel" * 1000}
     assert all(outcome.tainted is None for outcome in evaluator(open_access(), tmp_path).evaluate(long, CONVERSATIONS))
 
 
@@ -247,11 +247,11 @@ def test_a_plain_run_is_counted_as_if_nothing_were_reused(
     open_access: Open, scripted_server: ScriptedServer, tmp_path: Path
 ) -> None:
     reusing = evaluator(open_access(), tmp_path)
-    for candidate in (SEED, OTHER_ANSWER, SEED):
+    for candidate in (BASELINE, OTHER_ANSWER, BASELINE):
         reusing.evaluate(candidate, CONVERSATIONS)
     before = all_calls(scripted_server)
     assert reusing.spent.made == before
-    for number, candidate in enumerate((SEED, OTHER_ANSWER, SEED)):
+    for number, candidate in enumerate((BASELINE, OTHER_ANSWER, BASELINE)):
         plain = evaluator(open_access(cache=False), tmp_path / f"plain{number}")
         plain.evaluate(candidate, CONVERSATIONS)
         assert (plain.spent.plain, plain.spent.cached) == (plain.spent.made, 0)
@@ -260,19 +260,19 @@ def test_a_plain_run_is_counted_as_if_nothing_were_reused(
 
 def test_equal_dialogues_under_two_names_are_two_outcomes(open_access: Open, tmp_path: Path) -> None:
     twin = FIRST.model_copy(update={"id": "twin"})
-    outcomes = evaluator(open_access(), tmp_path).evaluate(SEED, [FIRST, twin])
+    outcomes = evaluator(open_access(), tmp_path).evaluate(BASELINE, [FIRST, twin])
     assert [outcome.conversation.id for outcome in outcomes] == ["train-0", "twin"]
     assert {case.conversation for case in outcomes[1].cases} == {"twin"}
 
 
-KEY = snapshot_key(memory(), FIRST, SEED, IDENTITIES)
+KEY = snapshot_key(memory(), FIRST, BASELINE, IDENTITIES)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
         {"candidate": OTHER_EXTRACT},
-        {"candidate": {**SEED, "decide": SEED["decide"] + " "}},
+        {"candidate": {**BASELINE, "decide": BASELINE["decide"] + " "}},
         {"conversation": SECOND},
         {"system": FactMemory(near=2.0, window=3)},
         {"system": type("Newer", (FactMemory,), {"version": "2"})(near=2.0)},
@@ -282,7 +282,7 @@ KEY = snapshot_key(memory(), FIRST, SEED, IDENTITIES)
     ids=["extract", "decide", "conversation", "settings", "version", "model", "embedding"],
 )
 def test_a_memory_is_not_taken_for_one_that_was_built_otherwise(changed: dict[str, Any]) -> None:
-    given = {"system": memory(), "conversation": FIRST, "candidate": SEED, "identities": IDENTITIES, **changed}
+    given = {"system": memory(), "conversation": FIRST, "candidate": BASELINE, "identities": IDENTITIES, **changed}
     assert snapshot_key(**given) != KEY
 
 
@@ -290,22 +290,22 @@ def test_a_memory_is_not_taken_for_one_that_was_built_otherwise(changed: dict[st
     "changed",
     [
         {"candidate": OTHER_ANSWER},
-        {"candidate": dict(reversed(SEED.items()))},
+        {"candidate": dict(reversed(BASELINE.items()))},
         {"conversation": FIRST.model_copy(update={"questions": FIRST.questions[:1]})},
         {"identities": {**IDENTITIES, "proposer": "another", "judge": "another"}},
     ],
     ids=["answer", "order", "questions", "other roles"],
 )
 def test_a_memory_is_reused_whatever_does_not_shape_it(changed: dict[str, Any]) -> None:
-    given = {"system": memory(), "conversation": FIRST, "candidate": SEED, "identities": IDENTITIES, **changed}
+    given = {"system": memory(), "conversation": FIRST, "candidate": BASELINE, "identities": IDENTITIES, **changed}
     assert snapshot_key(**given) == KEY
 
 
 def test_a_damaged_snapshot_is_built_anew(open_access: Open, scripted_server: ScriptedServer, tmp_path: Path) -> None:
-    evaluator(open_access(cache=False), tmp_path).evaluate(SEED, [FIRST])
+    evaluator(open_access(cache=False), tmp_path).evaluate(BASELINE, [FIRST])
     (stored,) = (tmp_path / "memories").rglob("*.json")
     whole = stored.read_text()
     stored.write_text(whole[: len(whole) // 2])
-    (outcome,) = evaluator(open_access(cache=False), tmp_path).evaluate(SEED, [FIRST])
+    (outcome,) = evaluator(open_access(cache=False), tmp_path).evaluate(BASELINE, [FIRST])
     assert (outcome.score, kinds(scripted_server)["extract"]) == (1.0, 4)
     assert json.loads(stored.read_text())["calls"] == json.loads(whole)["calls"]

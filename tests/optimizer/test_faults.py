@@ -24,7 +24,7 @@ from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.http import endpoint
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 Script = Callable[[dict[str, Any]], Reply | str]
 
 FAULTS = {
@@ -62,7 +62,7 @@ def run(
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=world(test=3),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=2, proposals=2, seed=0),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -106,7 +106,7 @@ def without_costs(result: LoopResult) -> LoopResult:
 def test_passing_faults_change_no_score(
     run: Callable[[Script], LoopResult], sound: LoopResult, kind: str, rate: float
 ) -> None:
-    assert sound.champion_candidate != SEED
+    assert sound.champion_candidate != BASELINE
     assert without_costs(run(faulty(WeakModel("answer"), kind, rate))) == without_costs(sound)
 
 

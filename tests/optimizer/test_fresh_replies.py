@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, kind_of, memory, world
-from test_loop import SEED, Notes
+from test_loop import BASELINE, Notes
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
@@ -56,7 +56,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path / "memories"),
             splits=world(),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=1, proposals=2, **settings),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -71,7 +71,7 @@ def test_a_challenger_that_was_lucky_once_does_not_become_the_champion(run: Run)
     result = run(Lucky(), 0.7)
     (record,) = result.rounds
     assert not record.accepted
-    assert result.champion_candidate == SEED
+    assert result.champion_candidate == BASELINE
     assert any(str(attempt.gate).startswith(GateOutcome.UNCONFIRMED) for attempt in record.attempts)
 
 
@@ -128,9 +128,9 @@ class LuckyOrSteady(Lucky):
 def lucky_then_steady(tuning: Tuning, /) -> str:
     with CandidateSearch(tuning, "theirs") as candidates:
         for line in ("Be lucky.", "Be steady."):
-            text = f"{line}\n{tuning.seed['answer']}"
-            candidates.measure({**tuning.seed, "answer": text}, tuning.validation, line)
-            candidates.measure({**tuning.seed, "answer": text}, tuning.train, line)
+            text = f"{line}\n{tuning.baseline['answer']}"
+            candidates.measure({**tuning.baseline, "answer": text}, tuning.validation, line)
+            candidates.measure({**tuning.baseline, "answer": text}, tuning.train, line)
     return "all tried"
 
 
@@ -155,7 +155,7 @@ def test_later_trials_are_compared_with_the_champion_and_not_with_what_was_refus
         return approve is None or approve(attempt, before)
 
     result = run(LuckyOrSteady(), temperature, lucky_then_steady, approve=noting)
-    assert result.champion_candidate["answer"] == f"Be steady.\n{SEED['answer']}"
+    assert result.champion_candidate["answer"] == f"Be steady.\n{BASELINE['answer']}"
     assert [str(each.gate) for record in result.rounds for each in record.attempts] == [
         why,
         "0.667 on 3 validation conversations, the best so far",

@@ -18,9 +18,9 @@ from optimizer.gating.gate import decide as decided
 
 
 def decide(
-    champion: Sequence[Outcome], challenger: Sequence[Outcome], seed: Sequence[Outcome] | None = None
+    champion: Sequence[Outcome], challenger: Sequence[Outcome], baseline: Sequence[Outcome] | None = None
 ) -> GateDecision:
-    return decided(compare(champion, challenger, seed))
+    return decided(compare(champion, challenger, baseline))
 
 
 def behind(champion: Sequence[Outcome], challenger: Sequence[Outcome]) -> GateDecision | None:
@@ -57,10 +57,10 @@ def test_a_challenger_that_mostly_swaps_answers_is_rejected() -> None:
     assert "anchors" in str(decision)
 
 
-def test_only_questions_that_the_seed_passes_too_are_anchors() -> None:
+def test_only_questions_that_the_baseline_passes_too_are_anchors() -> None:
     champion, challenger = outcomes(*["++---"] * 4), outcomes(*["-++++"] * 4)
     assert decide(champion, challenger).regressed_anchors == 4
-    assert decide(champion, challenger, seed=outcomes(*["-----"] * 4)).regressed_anchors == 0
+    assert decide(champion, challenger, baseline=outcomes(*["-----"] * 4)).regressed_anchors == 0
 
 
 def test_a_side_that_could_not_be_scored_is_never_accepted() -> None:

@@ -24,14 +24,14 @@ from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 Run = Callable[..., LoopResult]
 
 
 class TwoWeaknesses(WeakModel):
     """Extracts parrots 0, 2 and 4 only and answers on 0, 1, 3 and 5 only, unless a prompt is thorough.
 
-    A thorough extraction forgets parrot 0, so that the seed stays the best for it.
+    A thorough extraction forgets parrot 0, so that the baseline stays the best for it.
     """
 
     def __call__(self, body: dict[str, Any]) -> Reply | str:
@@ -66,7 +66,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path),
             splits=world(train=6, validation=6, test=2),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=6, proposals=4, seed=4, **settings),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -96,7 +96,7 @@ def test_what_is_declined_stays_out_with_all_that_descends_from_it_and_holds_not
     other = {"extract": "answer", "answer": "extract"}[declined]
     gates = [str(each.gate or "") for record in result.rounds for each in record.attempts if each.prompt == declined]
     assert any(gate.startswith("declined by hand, though ") for gate in gates)
-    assert result.champion_candidate[declined] == SEED[declined]
+    assert result.champion_candidate[declined] == BASELINE[declined]
     assert "Be thorough." in result.champion_candidate[other]
 
 

@@ -28,7 +28,7 @@ from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 
 
 class Notes:
@@ -85,7 +85,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         result = optimize(
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=splits or world(),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(**{"rounds": 1, "proposals": 2, **settings}),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -109,7 +109,7 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     (record,) = result.rounds
     assert (record.edited, record.accepted, record.validation_score) == ((prompt,), True, 1.0)
     champion = result.champion_candidate
-    assert {name for name in SEED if champion[name] != SEED[name]} == {prompt}
+    assert {name for name in BASELINE if champion[name] != BASELINE[name]} == {prompt}
     assert len(record.attempts) == record.proposals
     (kept,) = [attempt for attempt in record.attempts if attempt.text == champion[prompt]]
     assert (kept.prompt, kept.screening) == (prompt, 0.5)
@@ -140,7 +140,9 @@ def test_replies_that_are_too_long_to_count_are_told_of_with_the_baseline(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     run(WeakModel("answer", curable=False), rounds=0)
-    assert "with the seed prompts 50% of the replies contain an accepted answer in more than 12 words" in caplog.text
+    assert (
+        "with the baseline prompts 50% of the replies contain an accepted answer in more than 12 words" in caplog.text
+    )
     caplog.clear()
     run(WeakModel("extract", curable=False), rounds=0)
     assert "of the replies" not in caplog.text
@@ -184,14 +186,14 @@ def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive
     assert all(record.proposals for record in result.rounds)
     tried = [attempt for record in result.rounds for attempt in record.attempts]
     assert {(attempt.screening, attempt.gate) for attempt in tried} == {(0.0, None)}
-    assert result.champion_candidate == SEED
+    assert result.champion_candidate == BASELINE
     assert result.champion == result.baseline
     assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("inconclusive", 0.0, None, 1.0)
     assert str(result.stopped) == "all rounds done"
     assert len(notes.verdicts) == 1
 
 
-def test_test_conversations_are_met_last_and_once_by_seed_and_champion(
+def test_test_conversations_are_met_last_and_once_by_baseline_and_champion(
     run: Run, scripted_server: ScriptedServer
 ) -> None:
     splits = world(test=3)
@@ -216,7 +218,7 @@ def test_test_conversations_are_met_last_and_once_by_seed_and_champion(
         if kind_of(chats[n]) == "answer" and question.question in prompt_of(chats[n])
     )
     assert asked == {(q.question, champion): 1 for c in splits.test for q in c.questions for champion in (False, True)}
-    # Two sessions each; seed and champion differ in their answers only, so that nothing is built twice.
+    # Two sessions each; baseline and champion differ in their answers only, so that nothing is built twice.
     assert [kind_of(chats[n]) for n in chatted].count("extract") == 3 * 2
 
 
@@ -226,12 +228,12 @@ def test_a_calls_budget_ends_a_round_midway_with_the_best_so_far_and_its_verdict
     first, second = whole.rounds
     assert (first.accepted, first.edited, second.edited) == (True, ("answer",), ("extract",))
     begun = min(calls for phase, calls in notes.begun.items() if phase.startswith("round 2: screening"))
-    # Seed and champion on two conversations, each with as many calls as one of the three of train.
+    # Baseline and champion on two conversations, each with as many calls as one of the three of train.
     kept = 2 * 2 * notes.begun["baseline validation"] // 3
 
     result, told = run(model, rounds=2, limits=Limits(calls=begun + 2 + kept))
     assert str(result.stopped) == "budget: the remaining calls are reserved for the test conversations"
-    assert result.champion_candidate == whole.champion_candidate != SEED
+    assert result.champion_candidate == whole.champion_candidate != BASELINE
     assert [(record.n, record.accepted) for record in result.rounds] == [(1, True), (2, False)]
     assert result.calls.made <= begun + 2 + kept
     assert (result.verdict, len(told.verdicts)) == (whole.verdict, 1)
@@ -252,7 +254,7 @@ def test_calls_allowed_to_the_search_end_it_and_leave_the_verdict(run: Run, scri
     assert str(result.stopped).startswith(f"budget: search.calls: {first + 2} calls are made, and no more are allowed")
     assert result.search is not None
     assert result.search.calls == first + 2
-    assert result.champion_candidate == whole.champion_candidate != SEED
+    assert result.champion_candidate == whole.champion_candidate != BASELINE
     assert result.verdict == whole.verdict is not None
     assert told.verdicts
 
@@ -263,9 +265,9 @@ def test_a_score_of_an_earlier_champion_is_not_shown_as_the_last_ones(run: Run) 
     assert {split: score.score for split, score in result.champion.items()} == {"validation": 1.0, "test": 1.0}
 
 
-def test_a_budget_spent_before_the_first_round_leaves_the_seed(run: Run) -> None:
+def test_a_budget_spent_before_the_first_round_leaves_the_baseline(run: Run) -> None:
     result, _ = run(WeakModel("answer"), limits=Limits(calls=25))
-    assert (result.champion_candidate, result.rounds, result.verdict) == (SEED, (), None)
+    assert (result.champion_candidate, result.rounds, result.verdict) == (BASELINE, (), None)
     assert result.champion == result.baseline
     assert set(result.baseline) == {"train"}
     assert result.calls.made == 25 <= result.calls.without_reuse
@@ -305,7 +307,7 @@ def test_equal_seeds_give_equal_runs(run: Run, scripted_server: ScriptedServer) 
     assert [record.proposals for record in first.rounds] == [4, 4]
 
 
-CURED = SEED["answer"].replace("\n", f"\n{WeakModel('answer').cures[0]}\n", 1)
+CURED = BASELINE["answer"].replace("\n", f"\n{WeakModel('answer').cures[0]}\n", 1)
 
 
 def by_hand(prompt: str, text: str) -> Proposal:
@@ -313,14 +315,14 @@ def by_hand(prompt: str, text: str) -> Proposal:
 
 
 def test_rewrites_by_hand_race_first_all_of_them_and_for_their_own_prompt(run: Run) -> None:
-    hand = (by_hand("answer", CURED), by_hand("answer", CURED + "\n"), by_hand("answer", SEED["answer"]))
+    hand = (by_hand("answer", CURED), by_hand("answer", CURED + "\n"), by_hand("answer", BASELINE["answer"]))
     result, _ = run(WeakModel("answer"), rounds=1, proposals=1, hand=hand)
     (record,) = result.rounds
     assert [attempt.source for attempt in record.attempts] == ["hand", "hand"]
     assert record.accepted
     assert result.champion_candidate["answer"] == CURED
     # Nothing blames the extraction, but somebody wrote a prompt for it.
-    useless = SEED["extract"] + "\n"
+    useless = BASELINE["extract"] + "\n"
     result, _ = run(WeakModel("answer"), rounds=2, proposals=2, hand=(by_hand("extract", useless),))
     assert [record.edited for record in result.rounds] == [("extract",), ("answer",)]
     assert result.rounds[0].attempts[0].text == useless
@@ -340,10 +342,10 @@ def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
         return False
 
     result, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=decline)
-    assert result.champion_candidate == SEED
+    assert result.champion_candidate == BASELINE
     (record,) = result.rounds
     assert not record.accepted
-    assert {before for _, before in asked} == {SEED["answer"]}
+    assert {before for _, before in asked} == {BASELINE["answer"]}
     attempt = asked[0][0]
     assert (attempt.text, str(attempt.gate or "")[:8]) == (CURED, "accepted")
     assert str(record.attempts[0].gate or "").startswith("declined by hand, though accepted")
@@ -377,7 +379,7 @@ def test_a_champion_that_fails_on_a_conversation_is_kept_without_a_verdict(run: 
         return Reply("{", finish_reason="length") if cut else model(body)
 
     result, _ = run(script, world(train=6, test=5), rounds=2)
-    assert result.champion_candidate != SEED
+    assert result.champion_candidate != BASELINE
     assert str(result.stopped).startswith(
         f"{split}-4: cannot be scored with the champion's prompts: scripted: cut short"
     )
@@ -386,7 +388,7 @@ def test_a_champion_that_fails_on_a_conversation_is_kept_without_a_verdict(run: 
     assert result.baseline["test"].score == 0.5
 
 
-def test_a_seed_that_cannot_be_scored_ends_the_run_with_the_reason(run: Run) -> None:
+def test_a_baseline_that_cannot_be_scored_ends_the_run_with_the_reason(run: Run) -> None:
     def script(body: dict[str, Any]) -> Reply | str:
         return Reply("out of order", status=500) if "Ankevalidation1" in prompt_of(body) else WeakModel()(body)
 

@@ -28,7 +28,7 @@ from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item
 from tracing.systems.protocol import MemorySystem, RerunsOperations
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 Open = Callable[..., ModelAccess]
 Local = tuple[LocalEvaluation, list[Outcome]]
 
@@ -66,7 +66,7 @@ DECIDED = Conversation.model_validate(
 
 @pytest.fixture
 def recorded(open_access: Open, tmp_path: Path, scripted_server: ScriptedServer) -> Callable[..., Local]:
-    """Evaluates conversations with the seed prompts, and opens the local evaluation of what was recorded."""
+    """Evaluates conversations with the baseline prompts, and opens the local evaluation of what was recorded."""
 
     def record(system: Any = None, *conversations: Conversation, model: Any = None) -> Local:
         scripted_server.script = model or WeakModel()
@@ -76,8 +76,8 @@ def recorded(open_access: Open, tmp_path: Path, scripted_server: ScriptedServer)
         evaluator = Evaluator(
             system, open_access(cache=True, retries=0, concurrency=1), "short_contains", tmp_path / "memories"
         )
-        seed = {name: spec.text for name, spec in system.prompts.items()}
-        outcomes = evaluator.evaluate(seed, conversations or world().train)
+        baseline = {name: spec.text for name, spec in system.prompts.items()}
+        outcomes = evaluator.evaluate(baseline, conversations or world().train)
         local = LocalEvaluation(system, system.prompts, objectives_of(evaluator, {}), evaluator.access)
         return local, outcomes
 
@@ -130,7 +130,7 @@ def test_a_rerun_is_compared_with_its_recording_and_what_differs_is_told(
     assert (warnings == []) if told is None else (told in warnings[0] and "memtune doctor --build" in warnings[0])
 
 
-def test_the_answers_local_score_of_the_seed_is_its_score(recorded: Callable[..., Local]) -> None:
+def test_the_answers_local_score_of_the_baseline_is_its_score(recorded: Callable[..., Local]) -> None:
     local, outcomes = recorded(None, model=WeakModel("answer"))
     inputs = local.inputs("answer", outcomes)
     credits = local.measure("answer", FactMemory.prompts["answer"].text, inputs)
@@ -266,13 +266,13 @@ def test_an_input_that_the_judge_could_not_be_asked_about_is_not_measured(
     scripted_server.script = failing
     system, access = memory(), open_access(retries=0, concurrency=1)
     words = Evaluator(system, access, "short_contains", tmp_path)
-    outcomes = words.evaluate(SEED, world().train)
+    outcomes = words.evaluate(BASELINE, world().train)
     judging = replace(words, model_judge=LlmJudge(access.judge))
 
     local = LocalEvaluation(system, system.prompts, objectives_of(judging, {}), access)
     inputs = local.inputs("answer", outcomes)
     assert inputs
-    assert local.measure("answer", f"Be brief.\n{SEED['answer']}", inputs) == [None] * len(inputs)
+    assert local.measure("answer", f"Be brief.\n{BASELINE['answer']}", inputs) == [None] * len(inputs)
     (told,) = [record.getMessage() for record in caplog.records]
     assert told.startswith("a recorded input of 'answer' could not be measured: ")
 

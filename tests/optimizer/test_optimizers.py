@@ -25,7 +25,7 @@ from tracing.errors import BudgetExceededError, ConfigError, RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 BUILT_IN = sorted(OPTIMIZERS.built_in)
 OURS_FIRST = [
     pytest.param(name, marks=pytest.mark.thorough) if name in ("bootstrap", "copro", "miprov2", "simba") else name
@@ -100,7 +100,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=world(train=3, validation=4, test=6),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(**{"rounds": 3, "proposals": 3, **settings}),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -165,12 +165,14 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS_FIRST)
 def test_each_leaves_alone_the_prompts_that_may_not_be_rewritten(run: Run, name: str) -> None:
-    result = run(name, Author("answer", curable=False), tuned=("extract",))
+    result = run(name, Author("answer", curable=False), tune=("extract",))
     assert {each.prompt for record in result.rounds for each in record.attempts} <= {"extract"}
     assert {edited for record in result.rounds for edited in record.edited} <= {"extract"}
-    assert result.champion_candidate | {"extract": ""} == SEED | {"extract": ""}
-    cured = run(name, curable(name), tuned=("answer",), rounds=6)
-    assert {name: text for name, text in cured.champion_candidate.items() if text != SEED[name]}.keys() == {"answer"}
+    assert result.champion_candidate | {"extract": ""} == BASELINE | {"extract": ""}
+    cured = run(name, curable(name), tune=("answer",), rounds=6)
+    assert {name: text for name, text in cured.champion_candidate.items() if text != BASELINE[name]}.keys() == {
+        "answer"
+    }
     assert (cured.verdict, cured.delta) == ("improved", 0.5)
 
 
@@ -237,7 +239,7 @@ def test_random_search_asks_no_attribution(run: Run) -> None:
 
 @pytest.mark.parametrize("name", ["gepa", "miprov2", "simba", "copro", "bootstrap", "reference"])
 def test_an_optimizer_from_elsewhere_takes_no_rewrites_by_hand(run: Run, name: str) -> None:
-    hand = (Proposal("answer", SEED["answer"] + " Be brief.", "hand", "mine"),)
+    hand = (Proposal("answer", BASELINE["answer"] + " Be brief.", "hand", "mine"),)
     with pytest.raises(ConfigError, match=f"the optimizer {name} takes no rewrites by hand"):
         run(name, Author("answer"), hand=hand)
 
@@ -257,9 +259,9 @@ def test_the_author_rewrites_an_instruction_and_the_data_stays(run: Run, name: s
     request = next(text for text in requests if extract.purpose in text)
     assert 'These lines follow it and stay:\nReply as JSON: {"facts": ["...", "..."]}' in request
     assert "{conversation}" not in request
-    seed, champion = take_apart(extract.text), take_apart(result.champion_candidate["extract"])
-    assert trimmed(champion.head) == (Author("extract").cures[0], *trimmed(seed.head))
-    assert (champion.data, champion.cue) == (trimmed(seed.data), seed.cue)
+    baseline, champion = take_apart(extract.text), take_apart(result.champion_candidate["extract"])
+    assert trimmed(champion.head) == (Author("extract").cures[0], *trimmed(baseline.head))
+    assert (champion.data, champion.cue) == (trimmed(baseline.data), baseline.cue)
 
 
 def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scripted_server: ScriptedServer) -> None:
@@ -278,7 +280,7 @@ def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scr
     gates = [str(each.gate or "") for record in result.rounds for each in record.attempts]
     assert gates
     assert all(gate.startswith("not tried: the instruction holds {") for gate in gates)
-    assert result.champion_candidate == SEED
+    assert result.champion_candidate == BASELINE
     assert result.verdict == "inconclusive"
 
 
@@ -311,7 +313,7 @@ def test_an_own_optimizer_searches_and_the_verdict_is_that_of_the_test_conversat
             "gave a candidate that breaks its contracts: extract",
         ),
         (
-            "tuning.crown({**tuning.seed, 'decide': tuning.seed['decide'] + ' Be brief.'}); return 'x'",
+            "tuning.crown({**tuning.baseline, 'decide': tuning.baseline['decide'] + ' Be brief.'}); return 'x'",
             "gave a candidate that breaks its contracts: decide: is not among the prompts that may be rewritten",
         ),
         ("tuning.crown(7); return 'x'", "'theirs:search' failed: "),
@@ -325,7 +327,7 @@ def test_an_optimizer_that_fails_or_returns_rubbish_is_named_in_one_line(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "theirs", raising=False)
     with pytest.raises(RunError) as caught:
-        run("theirs:search", Author("answer"), tuned=("extract", "answer"))
+        run("theirs:search", Author("answer"), tune=("extract", "answer"))
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -96,8 +96,8 @@ def requests(
 ) -> dict[str, ProposalRequest]:
     scripted_server.script = script
     system = Jotter()
-    seed = seed_candidate(system.prompts)
-    outcomes = Evaluator(system, open_access(), "short_contains", tmp_path).evaluate(seed, CONVERSATIONS)
+    baseline = seed_candidate(system.prompts)
+    outcomes = Evaluator(system, open_access(), "short_contains", tmp_path).evaluate(baseline, CONVERSATIONS)
     assert [each.tainted for each in outcomes] == [None, None]
     failures = [
         attribute(case, each.graph, each.conversation, system.operations)
@@ -107,7 +107,7 @@ def requests(
     ]
     return {
         name: ProposalRequest(
-            spec, STAGES[name], spec.text, seed, None, *examples_of(spec, outcomes, failures), (), count=6, seed=0
+            spec, STAGES[name], spec.text, baseline, None, *examples_of(spec, outcomes, failures), (), count=6, seed=0
         )
         for name, spec in system.prompts.items()
     }

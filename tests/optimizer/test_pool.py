@@ -25,7 +25,7 @@ from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 MOST, FEW, USELESS = "Rule of most.", "Rule of few.", "Rule of none."
 
 
@@ -46,7 +46,7 @@ class Ruled(WeakModel):
 
 
 class Ruler:
-    """Proposes both rules for the seed, nothing else in the first round, and then the rule that a text lacks."""
+    """Proposes both rules for the baseline, nothing else in the first round, and then the rule that a text lacks."""
 
     name = "ruler"
     asked: ClassVar[list[tuple[int, str]]] = []
@@ -58,7 +58,7 @@ class Ruler:
         if request.prompt.name != "answer":
             return []
         self.asked.append((request.seed, request.text))
-        if request.text == SEED["answer"]:
+        if request.text == BASELINE["answer"]:
             rules = [MOST, FEW]
         elif request.seed == 1:
             rules = []
@@ -83,7 +83,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path / "memories"),
             splits=world(train=6, validation=6, test=3),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=rounds),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -99,7 +99,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_in_the_second(
     run: Run, scripted_server: ScriptedServer
 ) -> None:
-    few, most = with_rule(FEW, SEED["answer"]), with_rule(MOST, SEED["answer"])
+    few, most = with_rule(FEW, BASELINE["answer"]), with_rule(MOST, BASELINE["answer"])
     first = run(1)
     assert first.champion_candidate["answer"] == most
     found = run(2)
@@ -121,7 +121,13 @@ def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_i
 def test_texts_are_compared_on_inputs_that_are_recorded_again_and_count_for_nothing_elsewhere() -> None:
     talks, spec = world(train=3).train, FactMemory.prompts["extract"]
     old, again, new = (RecordedInput(name, spec, talk, {}) for name, talk in zip("abc", talks, strict=True))
-    credits = {("text", "a"): 1.0, ("text", "b"): 0.9, ("seed", "a"): 0.5, ("seed", "b"): 0.5, ("seed", "c"): 0.5}
+    credits = {
+        ("text", "a"): 1.0,
+        ("text", "b"): 0.9,
+        ("baseline", "a"): 0.5,
+        ("baseline", "b"): 0.5,
+        ("baseline", "c"): 0.5,
+    }
 
     def known(text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
         found = (credits.get((text, each.key)) for each in inputs)
@@ -131,9 +137,9 @@ def test_texts_are_compared_on_inputs_that_are_recorded_again_and_count_for_noth
         return 1.0
 
     pool = Pool()
-    pool.add([compared(Rewrite("text", "ruler", ""), "seed", [old, again], known, one)])
-    (found,) = pool.beside("seed", [again, new], known, one)
+    pool.add([compared(Rewrite("text", "ruler", ""), "baseline", [old, again], known, one)])
+    (found,) = pool.beside("baseline", [again, new], known, one)
     assert (found.inputs, found.gain) == (1, pytest.approx(0.4))
-    assert pool.beside("seed", [new], known, one) == []
+    assert pool.beside("baseline", [new], known, one) == []
     # The champion is no parent of itself.
     assert pool.beside("text", [old, again], known, one) == []

@@ -23,7 +23,7 @@ from tracing.systems.conversations import read_conversations
 from tracing.systems.prompts import Contract, render
 from tracing.systems.protocol import Stage
 
-SEED = {name: spec.text for name, spec in PROMPTS.items()}
+BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
 STAGES: dict[str, Stage] = {"extract": "extract", "decide": "update", "answer": "answer"}
 TRAIN = [each.id for each in CONVERSATIONS]
 
@@ -34,7 +34,7 @@ def recorded(
 ) -> tuple[list[Outcome], list[Attribution]]:
     scripted_server.script = script
     recorder = Watched(open_access(), tmp_path)
-    recordings = recorder.evaluate(SEED, CONVERSATIONS)
+    recordings = recorder.evaluate(BASELINE, CONVERSATIONS)
     return recordings, attributions_of(recordings, recorder.system)
 
 
@@ -43,7 +43,7 @@ def request(
 ) -> ProposalRequest:
     spec = PROMPTS[name]
     failed, passed = examples_of(spec, *recorded) if recorded else ((), ())
-    return ProposalRequest(spec, STAGES[name], spec.text, SEED, None, failed, passed, (), count, seed)
+    return ProposalRequest(spec, STAGES[name], spec.text, BASELINE, None, failed, passed, (), count, seed)
 
 
 def test_json_is_asked_for_where_replies_are_json_alone() -> None:
@@ -187,7 +187,7 @@ def test_an_answer_demonstration_pairs_a_value_with_an_unknown(
     scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
 ) -> None:
     scripted_server.script = script
-    candidate = {**SEED, "answer": "Reply with one word.\n" + SEED["answer"]}
+    candidate = {**BASELINE, "answer": "Reply with one word.\n" + BASELINE["answer"]}
     recordings = Watched(open_access(), tmp_path).evaluate(candidate, CONVERSATIONS)
     assert all(case.passed for each in recordings for case in each.cases)
     passed = examples_of(PROMPTS["answer"], recordings, [])[1]
@@ -195,7 +195,7 @@ def test_an_answer_demonstration_pairs_a_value_with_an_unknown(
     text = DemonstrationProposer(TRAIN).propose(asked)[0].text
     shown = text[: text.index("Now this one:")]
     assert shown.count("Example:") == 2
-    cue = SEED["answer"].splitlines()[-1]
+    cue = BASELINE["answer"].splitlines()[-1]
     assert f"{cue} unknown" in shown
     assert f"{cue} Zibbel" in shown or f"{cue} Muffin" in shown
     extracted = demonstrations_of("extract", examples_of(PROMPTS["extract"], recordings, [])[1])

@@ -30,10 +30,10 @@ from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.systems.prompts import placeholders_of
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 DSPY = ("miprov2", "simba", "copro")
 LOOP = "optimizer.tuning.tuning_run"
-"""It warns of replies that are right and too long, as the seed prompts' are here."""
+"""It warns of replies that are right and too long, as the baseline prompts' are here."""
 Run = Callable[..., LoopResult]
 
 
@@ -78,7 +78,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path),
             splits=world(train=3, validation=4, test=2),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(**{"rounds": 3, "proposals": 3, **settings}),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -112,7 +112,7 @@ def test_what_is_tuned_is_byte_for_byte_what_the_system_sends(
         model.cures = [EXAMPLE]
     result = run(name, model, rounds=6)
     champion = result.champion_candidate["answer"]
-    assert champion != SEED["answer"]
+    assert champion != BASELINE["answer"]
     if name != "bootstrap":
         assert "Be brief, {{please}}." in champion
     asked = [text for body in sent_with(scripted_server, champion) for text in [prompt_of(body)]]
@@ -178,7 +178,7 @@ def test_an_author_whose_replies_are_cut_short_is_told_and_the_search_goes_on(
 
     with caplog.at_level(logging.WARNING):
         result = run("copro", Cut("Be brief, {please}."), rounds=1)
-    assert result.champion_candidate == SEED
+    assert result.champion_candidate == BASELINE
     told = [record.getMessage() for record in caplog.records if record.name != LOOP]
     assert [message.count("cut short") for message in told] == [1]
     gates = [str(each.gate or "") for record in result.rounds for each in record.attempts]
@@ -209,7 +209,7 @@ def test_demonstrations_are_shown_in_the_prompts_own_layout_under_a_new_instruct
     scripted_server.script = script
     recorder = Watched(open_access(retries=0), tmp_path)
     spec = FactMemory.prompts["answer"]
-    _, passed = unattributed_examples(spec, FactMemory.operations, recorder.evaluate(SEED, CONVERSATIONS))
+    _, passed = unattributed_examples(spec, FactMemory.operations, recorder.evaluate(BASELINE, CONVERSATIONS))
     shown = demonstrations_of("answer", passed)[0]
     carried = CarriedPrompt(spec, spec.text)
     assert carried.text(carried.instruction) == spec.text
@@ -298,7 +298,7 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     assert record.accepted
     assert record.validation_score < result.baseline["validation"].score
     assert [str(each.gate) for each in record.attempts] == ["accepted without a comparison"]
-    assert result.champion_candidate["answer"] == f"Be poetic.\n\n{SEED['answer']}"
+    assert result.champion_candidate["answer"] == f"Be poetic.\n\n{BASELINE['answer']}"
     assert record.blame
 
 

@@ -25,12 +25,12 @@ from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.step import DEATHS
+from tracing.llm.forwarding.forwarded_calls import DEATHS
 from tracing.systems.protocol import MemorySystem
 
 Open = Callable[..., ModelAccess]
 OnRay = Callable[..., RayExecutor]
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 TALKS = [talk for group in world(4, 2, 2).named().values() for talk in group]
 OWN = Path(__file__).parent
 
@@ -89,10 +89,10 @@ def test_outcomes_and_credits_are_those_of_threads_and_both_nodes_work(
         before, on_cluster = calls(scripted_server), kind is not None
         folder = tmp_path / f"memories {kind is None}"
         judging = Evaluator(system, open_access(cache=False), "short_contains", folder, executor=kind)
-        outcomes = judging.evaluate(SEED, TALKS)
+        outcomes = judging.evaluate(BASELINE, TALKS)
         local = LocalEvaluation(system, system.prompts, objectives_of(judging, {}), judging.access, kind)
         inputs = local.inputs("answer", outcomes)
-        found.append([seen(outcomes), local.measure("answer", f"Be brief.\n{SEED['answer']}", inputs)])
+        found.append([seen(outcomes), local.measure("answer", f"Be brief.\n{BASELINE['answer']}", inputs)])
         asked.append(calls(scripted_server) - before)
     assert found[0] == found[1]
     assert asked[0] == asked[1]
@@ -109,7 +109,7 @@ def test_a_system_under_other_settings_runs_on_the_same_cluster(
     other = executor.of(WorkerSetup.of("fact-memory", {"near": 2.0, "top_k": 0}, (OWN,), none))
     base = Evaluator(few, open_access(), "short_contains", tmp_path / "memories", executor=executor)
     varied = base.of(none, other)
-    scores = [[each.score for each in judging.evaluate(SEED, TALKS)] for judging in (base, varied, base)]
+    scores = [[each.score for each in judging.evaluate(BASELINE, TALKS)] for judging in (base, varied, base)]
     assert scores == [[1.0] * len(TALKS), [0.5] * len(TALKS), [1.0] * len(TALKS)]
 
 
@@ -127,13 +127,13 @@ def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
 ) -> None:
     scripted_server.script = slow(WeakModel())
     alone = Evaluator(memory(), open_access(cache=False), "short_contains", tmp_path / "here")
-    here = alone.evaluate(SEED, TALKS)
+    here = alone.evaluate(BASELINE, TALKS)
     undisturbed = calls(scripted_server)
     do = ray_cluster.kill_worker if lost == "a worker" else ray_cluster.lose_node
     scripted_server.script = slow(Once(WeakModel(), 12, do))
     executor = on_ray("fact-memory", memory(), near=2.0)
     judging = Evaluator(memory(), open_access(cache=False), "short_contains", tmp_path / "there", executor=executor)
-    there = judging.evaluate(SEED, TALKS)
+    there = judging.evaluate(BASELINE, TALKS)
     if lost == "a node":
         ray_cluster.replace_node()
     assert "a worker died, and the step begins again" in caplog.text
@@ -150,7 +150,7 @@ def test_a_conversation_that_no_worker_survives_is_named_and_the_others_are_eval
     deadly = TALKS[1].id
     executor = on_ray("own_steps:Deadly", Deadly(deadly), deadly=deadly)
     judging = Evaluator(Deadly(deadly), open_access(), "short_contains", tmp_path, executor=executor)
-    outcomes = judging.evaluate(SEED, TALKS[:3])
+    outcomes = judging.evaluate(BASELINE, TALKS[:3])
     assert [outcome.tainted is None for outcome in outcomes] == [True, False, True]
     assert f"{deadly}: {DEATHS} workers in turn died over it" in str(outcomes[1].tainted)
     assert caplog.text.count("a worker died") == DEATHS
@@ -174,8 +174,8 @@ def test_a_run_that_is_given_up_ends_its_tasks_and_leaves_the_cluster(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        judging.evaluate(SEED, TALKS, progress=interrupt)
-    assert len(judging.known(SEED, TALKS)) < len(TALKS)
+        judging.evaluate(BASELINE, TALKS, progress=interrupt)
+    assert len(judging.known(BASELINE, TALKS)) < len(TALKS)
     until = time.monotonic() + 20
     while ray_cluster.workers() and time.monotonic() < until:
         time.sleep(0.1)
@@ -194,7 +194,7 @@ def test_a_worker_that_cannot_open_the_system_ends_the_run_with_the_reason(
     executor = on_ray("fact-memory", Deadly("none"), near=2.0)
     judging = Evaluator(Deadly("none"), open_access(), "short_contains", tmp_path, executor=executor)
     with pytest.raises(ConfigError, match=r"on the worker .*: 'fact-memory' has other code than where the run is"):
-        judging.evaluate(SEED, TALKS[:1])
+        judging.evaluate(BASELINE, TALKS[:1])
 
 
 def test_without_ray_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

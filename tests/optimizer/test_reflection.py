@@ -15,7 +15,7 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 
 SPEC = PROMPTS["answer"]
-SEED = {name: spec.text for name, spec in PROMPTS.items()}
+BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
 BETTER = SHORT + "\n" + SPEC.text
 Setting = tuple[ReflectionProposer, ProposalRequest, Watched]
 
@@ -42,10 +42,10 @@ def set_up(
         scripted_server.script = author
         access = open_access(limits, retries=0)
         recorder = Watched(access, tmp_path)
-        recordings = recorder.evaluate(SEED, CONVERSATIONS)
+        recordings = recorder.evaluate(BASELINE, CONVERSATIONS)
         failed, passed = examples_of(SPEC, recordings, attributions_of(recordings, recorder.system))
         batch = tuple(CONVERSATIONS[:2])
-        asked = ProposalRequest(SPEC, "answer", SPEC.text, SEED, None, failed, passed, batch, count, seed=0)
+        asked = ProposalRequest(SPEC, "answer", SPEC.text, BASELINE, None, failed, passed, batch, count, seed=0)
         recorder.evaluated.clear()
         return ReflectionProposer(recorder, access.proposer), asked, recorder
 
@@ -61,7 +61,7 @@ def test_a_rewrite_that_helps_is_proposed_with_what_it_gained(
     assert (proposal.prompt, proposal.text, proposal.source) == ("answer", BETTER, "reflection")
     assert "0.50 to 1.00 on 2 train conversations" in proposal.reason
     assert [each["answer"] for each in recorder.evaluated].count(BETTER) == 1
-    assert all(each["extract"] == SEED["extract"] for each in recorder.evaluated)
+    assert all(each["extract"] == BASELINE["extract"] for each in recorder.evaluated)
     assert capsys.readouterr() == ("", "")
 
 

@@ -26,8 +26,8 @@ from tracing.llm.accounting.budget import Holdback
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.settings import Limits
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
-EDITED = {**SEED, "answer": f"Think first.\n{SEED['answer']}"}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
+EDITED = {**BASELINE, "answer": f"Think first.\n{BASELINE['answer']}"}
 
 
 class SlowModel(WeakModel):
@@ -78,13 +78,13 @@ def evaluator(access: ModelAccess, folder: Path) -> Evaluator:
 
 def test_replies_from_the_cache_make_no_conversation_look_faster(slow: Open, tmp_path: Path) -> None:
     model, train = SlowModel(extract=5.0), world(train=4).train
-    evaluator(slow(model, cache=True), tmp_path / "other").evaluate(SEED, train[:3])
+    evaluator(slow(model, cache=True), tmp_path / "other").evaluate(BASELINE, train[:3])
     access = slow(model, cache=True)
     ours = evaluator(access, tmp_path / "ours")
     reserve = TimeReserve(access.budget, access.meter, 2, 1)
-    reserve.timed(lambda: ours.evaluate(SEED, train[:3]))
+    reserve.timed(lambda: ours.evaluate(BASELINE, train[:3]))
     assert (reserve.seconds_a_conversation(), reserve.conversations_left()) == (0.0, None)
-    reserve.timed(lambda: ours.evaluate(SEED, train[3:]))
+    reserve.timed(lambda: ours.evaluate(BASELINE, train[3:]))
     # Two sessions are extracted, and two questions answered.
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
     # An edit of the answer prompt rebuilds nothing.
@@ -97,9 +97,9 @@ def test_a_conversation_takes_what_it_takes_by_the_latest_speed(slow: Open, tmp_
     access = slow(SlowModel(slow_on="validation", times=5.0), cache=False)
     ours, splits = evaluator(access, tmp_path / "ours"), world(train=12, validation=6)
     reserve = TimeReserve(access.budget, access.meter, 2, 1)
-    reserve.timed(lambda: ours.evaluate(SEED, splits.train))
+    reserve.timed(lambda: ours.evaluate(BASELINE, splits.train))
     assert reserve.seconds_a_conversation() == pytest.approx(4.0)
-    reserve.timed(lambda: ours.evaluate(SEED, splits.validation))
+    reserve.timed(lambda: ours.evaluate(BASELINE, splits.validation))
     # Three of its four calls name the first speaker.
     assert reserve.seconds_a_conversation() == pytest.approx(16.0)
     assert reserve.for_test().seconds == pytest.approx(1.1 * 2 * 2 * 16)
@@ -127,7 +127,7 @@ def test_while_time_is_kept_no_call_takes_it_and_what_is_untimed_may_end(slow: O
 def test_an_operation_has_as_many_executions_in_its_time_as_its_own_calls_are_fast(slow: Open, tmp_path: Path) -> None:
     access = slow(SlowModel(extract=9.0), cache=False)
     ours, reserve = evaluator(access, tmp_path / "ours"), TimeReserve(access.budget, access.meter, 2, 1)
-    train = reserve.timed(lambda: ours.evaluate(SEED, world(train=3).train))
+    train = reserve.timed(lambda: ours.evaluate(BASELINE, world(train=3).train))
     found = affordable(train, {"extract_facts", "answer"}, 2, access.budget, reserve, cached=True)
     assert found is not None
     assert found.conversations == pytest.approx(940 / 20 - 4.4)
@@ -142,13 +142,13 @@ def test_calls_that_no_prompt_changes_are_not_paid_again(
     access, rag = open_access(Limits(calls=10_000)), Rag()
     ours = Evaluator(rag, access, "short_contains", tmp_path)
     reserve, conversations = TimeReserve(access.budget, access.meter, 2, 1), world(train=3).train
-    seed = {name: spec.text for name, spec in rag.prompts.items()}
-    train = ours.evaluate(seed, conversations)
+    baseline = {name: spec.text for name, spec in rag.prompts.items()}
+    train = ours.evaluate(baseline, conversations)
     left = access.budget.remaining_calls()[0]
     assert left is not None
     found = affordable(train, {"answer"}, 0, access.budget, reserve, cached=True)
     plain = affordable(train, {"answer"}, 0, access.budget, reserve, cached=False)
-    ours.evaluate({**seed, "answer": f"Think first.\n{seed['answer']}"}, conversations)
+    ours.evaluate({**baseline, "answer": f"Think first.\n{baseline['answer']}"}, conversations)
     after = access.budget.remaining_calls()[0]
     assert found is not None
     assert plain is not None
@@ -167,10 +167,10 @@ def test_another_text_takes_the_calls_from_its_operation_on_but_embeds_the_same_
     access = open_access(Limits(calls=10_000))
     ours, conversations = evaluator(access, tmp_path / "ours"), world(train=3).train
     reserve = TimeReserve(access.budget, access.meter, 2, 1)
-    train = ours.evaluate(SEED, conversations)
+    train = ours.evaluate(BASELINE, conversations)
     left = access.budget.remaining_calls()[0]
     found = affordable(train, {operation}, 0, access.budget, reserve, cached=True)
-    ours.evaluate({**SEED, prompt: f"{weak.cures[0]}\n{SEED[prompt]}"}, conversations)
+    ours.evaluate({**BASELINE, prompt: f"{weak.cures[0]}\n{BASELINE[prompt]}"}, conversations)
     after = access.budget.remaining_calls()[0]
     assert found is not None
     assert left is not None
@@ -195,7 +195,7 @@ def run() -> Run:
         return optimize(
             evaluator=evaluator(access, folder),
             splits=world(validation=4, test=6),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=1, proposals=2),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -207,9 +207,9 @@ def run() -> Run:
 
 
 def test_on_a_warm_cache_a_test_that_is_not_cached_keeps_its_time(slow: Open, run: Run, tmp_path: Path) -> None:
-    """The test takes 24 s for the seed, and up to 12 s for a champion; the search would spend 16 s of 45."""
+    """The test takes 24 s for the baseline, and up to 12 s for a champion; the search would spend 16 s of 45."""
     model, splits = SlowModel("answer"), world(validation=4)
-    evaluator(slow(model, cache=True), tmp_path / "other").evaluate(SEED, (*splits.train, *splits.validation))
+    evaluator(slow(model, cache=True), tmp_path / "other").evaluate(BASELINE, (*splits.train, *splits.validation))
     result = run(slow(model, cache=True, seconds=45.0), tmp_path / "ours")
     assert result.verdict is not None
     assert str(result.stopped) == "budget: the remaining time is reserved for the test conversations"
@@ -249,7 +249,7 @@ def test_a_resumed_run_knows_how_long_the_calls_took_that_it_does_not_make_again
         ledger = Ledger(tmp_path / "ledger.jsonl")
         access = slow(model, cache=True).with_ledger(ledger)
         ours, reserve = evaluator(access, tmp_path / name), TimeReserve(access.budget, access.meter, 2, 1)
-        train = reserve.timed(lambda ours=ours: ours.evaluate(SEED, world(train=3).train))  # type: ignore[misc]
+        train = reserve.timed(lambda ours=ours: ours.evaluate(BASELINE, world(train=3).train))  # type: ignore[misc]
         found.append(
             (reserve.seconds_a_conversation(), affordable(train, {"answer"}, 2, access.budget, reserve, cached=True))
         )

@@ -31,7 +31,7 @@ from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.llm.access import ModelAccess
 from tracing.systems.protocol import MemorySystem
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 SPLITS = world(train=6, validation=4, test=6)
 
 
@@ -98,7 +98,7 @@ def search(scripted_server: ScriptedServer, open_access: Callable[..., ModelAcce
         return optimize(
             evaluator=base,
             splits=SPLITS,
-            seed_candidate={name: spec.text for name, spec in base.system.prompts.items()},
+            baseline={name: spec.text for name, spec in base.system.prompts.items()},
             settings=LoopSettings(**{"rounds": 1, **settings}),
             access=access,
             failures=Failures(survival, access, base.system.operations),
@@ -120,11 +120,13 @@ def evaluator(scripted_server: ScriptedServer, open_access: Callable[..., ModelA
 def test_what_a_setting_retrieves_is_measured_on_recorded_memories_without_a_chat_call(
     evaluator: Evaluator, scripted_server: ScriptedServer
 ) -> None:
-    evaluator.evaluate(SEED, SPLITS.train)
+    evaluator.evaluate(BASELINE, SPLITS.train)
     known = variants_of(evaluator, {"top_k": [2, 9], "window": [1]})
     before = scripted_server.count
     found = {
-        (name, value): retrieval_of(known.under({name: value}), evaluator, SEED, SPLITS.train, Golds(verbatim=False))
+        (name, value): retrieval_of(
+            known.under({name: value}), evaluator, BASELINE, SPLITS.train, Golds(verbatim=False)
+        )
         for name, value in (("top_k", 1), ("top_k", 2), ("top_k", 9), ("window", 1))
     }
     assert scripted_server.count == before
@@ -163,9 +165,9 @@ class _Answering:
 
 
 def test_a_system_with_a_client_of_its_own_is_not_run_on_to_measure_what_it_retrieves(evaluator: Evaluator) -> None:
-    evaluator.evaluate(SEED, SPLITS.train)
+    evaluator.evaluate(BASELINE, SPLITS.train)
     own = evaluator.of(OwnClient(near=2.0), None)
-    assert retrieval_of(own, evaluator, SEED, SPLITS.train, Golds(verbatim=False)) is None
+    assert retrieval_of(own, evaluator, BASELINE, SPLITS.train, Golds(verbatim=False)) is None
     assert OwnClient.calls == 1
 
 
@@ -185,7 +187,7 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     result = search(Chatty(), {"top_k": [2, 9], "window": [2]}, rounds=3)
     # With the new setting nothing is wrong, so there is no second round.
     (record,) = result.rounds
-    assert (record.accepted, result.champion_candidate) == (True, SEED)
+    assert (record.accepted, result.champion_candidate) == (True, BASELINE)
     assert {name: (each.before, each.after) for name, each in result.settings.items()} == {"top_k": (1, 2)}
     assert record.changed == result.settings
     assert {split: score.score for split, score in result.baseline.items()} == dict.fromkeys(
@@ -267,7 +269,7 @@ def test_what_prompts_gain_is_measured_under_the_runs_own_settings(
     """The answers are too long, and in half of the conversations the parrot is not found either."""
     scripted_server.embed = far("1", "3", "5")
     result = search(WeakModel("answer"), {"top_k": [2]}, rounds=2)
-    assert result.champion_candidate["answer"] != SEED["answer"]
+    assert result.champion_candidate["answer"] != BASELINE["answer"]
     assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}
     assert result.delta == 0.5
     alone = result.prompts_alone
@@ -335,9 +337,9 @@ def test_settings_are_tuned_alone_where_no_prompt_may_be_rewritten(
     search: Search, scripted_server: ScriptedServer, *, local_objectives: bool
 ) -> None:
     scripted_server.embed = far(*EVERY)
-    result = search(Chatty(), {"top_k": [2, 9]}, tuned=(), local_objectives=local_objectives)
+    result = search(Chatty(), {"top_k": [2, 9]}, tune=(), local_objectives=local_objectives)
     (record,) = result.rounds
     assert (record.accepted, record.attempts, record.edited) == (True, (), ())
     assert record.blame
     assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}
-    assert (result.champion_candidate, result.verdict, result.delta) == (SEED, "improved", 0.5)
+    assert (result.champion_candidate, result.verdict, result.delta) == (BASELINE, "improved", 0.5)

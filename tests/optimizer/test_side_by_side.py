@@ -24,7 +24,7 @@ from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Budget, Holdback, Spending
 from tracing.llm.settings import Limits
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 CURE = WeakModel("answer").cures[0]
 
 
@@ -35,7 +35,7 @@ def trying(prompt: str, *lines: str, crowns: bool = True, tries: int = 1) -> Opt
         with tuning.round(1):
             best = sum(each.score for each in tuning.outcomes("validation"))
             for line in (f"{line}{' ' * n}" for line in lines for n in range(tries)):
-                candidate = {**tuning.champion, prompt: f"{line}\n{tuning.seed[prompt]}"}
+                candidate = {**tuning.champion, prompt: f"{line}\n{tuning.baseline[prompt]}"}
                 found = sum(each.score for each in tuning.measure(candidate, tuning.validation, "a try"))
                 if crowns and found > best:
                     best = found
@@ -77,7 +77,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
         result = optimize(
             evaluator=Evaluator(system, access, "short_contains", folder),
             splits=world(train=3, validation=4, test=6),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=1, **settings),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -106,7 +106,7 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
         (4, None, True),
     ]
     # Before the race nothing is the run's champion.
-    assert [each.champion == SEED for each in result.rounds] == [True, True, True, False]
+    assert [each.champion == BASELINE for each in result.rounds] == [True, True, True, False]
     assert result.rounds[2].validation_score == 0.5
     (kept,) = result.rounds[3].attempts
     assert (kept.prompt, kept.source, kept.text) == ("answer", "good", result.champion_candidate["answer"])
@@ -131,7 +131,7 @@ def test_texts_of_several_optimizers_meet_each_other_in_the_race(run: Run) -> No
 
     def crowned(tuning: Tuning, /) -> str:
         with tuning.round(1):
-            tuning.crown({**tuning.champion, "extract": f"Mind the weather.\n{SEED['extract']}"})
+            tuning.crown({**tuning.champion, "extract": f"Mind the weather.\n{BASELINE['extract']}"})
         return "done"
 
     result, _ = run({"crowned": crowned, "good": trying("answer", CURE)})
@@ -143,7 +143,7 @@ def test_texts_of_several_optimizers_meet_each_other_in_the_race(run: Run) -> No
 def test_where_nobody_finds_anything_there_is_no_race(run: Run) -> None:
     result, _ = run({"one": trying("answer", "Be merry."), "two": trying("answer", "Be glad.", crowns=False)})
     assert [each.optimizer for each in result.rounds] == ["one", "two"]
-    assert (result.verdict, result.champion_candidate) == ("inconclusive", SEED)
+    assert (result.verdict, result.champion_candidate) == ("inconclusive", BASELINE)
 
 
 def test_each_gets_its_share_of_the_calls_and_one_that_spends_it_does_not_end_the_others(run: Run) -> None:
@@ -184,7 +184,7 @@ def test_whoever_approves_is_asked_once_and_what_they_decline_stays_out(run: Run
 
     result, _ = run({"good": trying("answer", CURE)}, approve=approve)
     assert asked == ["good"]
-    assert result.champion_candidate == SEED
+    assert result.champion_candidate == BASELINE
     assert "declined by hand, though accepted" in str(result.rounds[-1].attempts[0].gate or "")
 
 

@@ -39,7 +39,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.forwarding import forwarded_calls
-from tracing.llm.forwarding.step import RepeatableStep
+from tracing.llm.forwarding.forwarded_calls import RepeatableStep
 from tracing.llm.settings import Limits
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Conversation
@@ -48,7 +48,7 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
 
 Open = Callable[..., ModelAccess]
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 TALKS = [talk for group in world(3, 2, 1).named().values() for talk in group]
 KEY = "sk-key-that-no-worker-needs-1234"
 
@@ -154,9 +154,9 @@ def test_outcomes_traces_and_every_count_are_those_of_threads(
             judging = Evaluator(
                 memory(), access, "short_contains", folder / "memories", folder / "traces", judge, executor
             )
-            outcomes = judging.evaluate(SEED, TALKS)
+            outcomes = judging.evaluate(BASELINE, TALKS)
             # The second time, memories and replies are there.
-            again = judging.repeated(1).evaluate(SEED, TALKS[:1])
+            again = judging.repeated(1).evaluate(BASELINE, TALKS[:1])
         files = sorted((folder / "traces").rglob("*.jsonl"))
         kept = [plain(load_trace(file).graph) for file in files]
         meter = {
@@ -180,9 +180,9 @@ def test_recorded_inputs_measured_elsewhere_have_the_same_credits(
     system = FactMemory(near=0.0)
     access = open_access()
     judging = Evaluator(system, access, "short_contains", tmp_path)
-    outcomes = judging.evaluate(SEED, TALKS)
-    for prompt in SEED:
-        text = f"Be brief.\n{SEED[prompt]}"
+    outcomes = judging.evaluate(BASELINE, TALKS)
+    for prompt in BASELINE:
+        text = f"Be brief.\n{BASELINE[prompt]}"
         credits = []
         for executor in (None, elsewhere(system)):
             local = LocalEvaluation(system, system.prompts, objectives_of(judging, {}), access, executor)
@@ -205,7 +205,7 @@ def test_a_failed_call_taints_the_outcome_elsewhere_too(
     for executor in (None, elsewhere(memory())):
         folder = tmp_path / str(executor is None)
         judging = Evaluator(memory(), open_access(cache=False), "short_contains", folder, executor=executor)
-        found.append(seen(judging.evaluate(SEED, TALKS)))
+        found.append(seen(judging.evaluate(BASELINE, TALKS)))
     assert found[0] == found[1]
     assert "no" in str(found[0][0][1])
 
@@ -216,7 +216,7 @@ def test_a_budget_is_never_exceeded_by_calls_from_elsewhere(
     access = open_access(Limits(calls=11))
     judging = Evaluator(memory(), access, "short_contains", tmp_path, executor=elsewhere(memory()))
     with pytest.raises(BudgetExceededError, match="11 calls"):
-        judging.evaluate(SEED, TALKS)
+        judging.evaluate(BASELINE, TALKS)
     assert scripted_server.count + len(scripted_server.embedding_requests) == access.budget.spent.calls <= 11
 
 
@@ -226,7 +226,7 @@ def test_a_share_that_is_spent_elsewhere_ends_no_more_than_the_share(
     access = open_access(Limits(calls=22))
     judging = Evaluator(memory(), access, "short_contains", tmp_path, executor=elsewhere(memory()))
     with access.budget.share(0.5), pytest.raises(ShareSpentError, match="its share of 11 calls is spent"):
-        judging.evaluate(SEED, TALKS)
+        judging.evaluate(BASELINE, TALKS)
 
 
 def test_no_key_is_in_what_the_two_sides_tell_each_other(
@@ -240,7 +240,9 @@ def test_no_key_is_in_what_the_two_sides_tell_each_other(
     executor = elsewhere(memory())
     for given in ({}, {"api_key": KEY}):
         access = open_access(cache=False, **given)
-        Evaluator(memory(), access, "short_contains", tmp_path / str(given), executor=executor).evaluate(SEED, TALKS)
+        Evaluator(memory(), access, "short_contains", tmp_path / str(given), executor=executor).evaluate(
+            BASELINE, TALKS
+        )
     assert set(scripted_server.keys) == {KEY}
     assert len(executor.told) > 20
     assert KEY not in "".join(executor.told)
@@ -251,13 +253,13 @@ def test_a_system_with_its_own_client_reaches_the_models_from_elsewhere(
     open_access: Open, tmp_path: Path, elsewhere: Callable[..., Elsewhere], scripted_server: ScriptedServer
 ) -> None:
     """Mem0 asks by the gateway, which serves on the loopback of the worker's own machine."""
-    seed = {name: spec.text for name, spec in Mem0.prompts.items()}
+    baseline = {name: spec.text for name, spec in Mem0.prompts.items()}
     scripted_server.script = Mem0Model()
     found = []
     for executor in (None, elsewhere(Mem0())):
         folder = tmp_path / str(executor is None)
         judging = Evaluator(Mem0(), open_access(cache=False), "contains", folder, executor=executor)
-        outcomes = judging.evaluate(seed, [SMALL_TALK])
+        outcomes = judging.evaluate(baseline, [SMALL_TALK])
         names = [operation.name for operation in outcomes[0].graph.operations.values()]
         found.append((names, outcomes[0].cases, outcomes[0].calls))
     assert found[0] == found[1]

@@ -152,7 +152,7 @@ def test_a_new_instruction_joins_the_list_and_stays_before_the_form_of_the_reply
 
 
 @pytest.mark.parametrize("spec", PROMPTS.values(), ids=list(PROMPTS))
-def test_the_bank_fits_every_seed_prompt(spec: object) -> None:
+def test_the_bank_fits_every_baseline_prompt(spec: object) -> None:
     assert len({each.id for each in INSTRUCTIONS}) == len(INSTRUCTIONS)
     for each in INSTRUCTIONS:
         assert placeholders_of(each.text) == set()

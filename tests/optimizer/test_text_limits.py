@@ -10,7 +10,7 @@ import pytest
 from memory_recordings import conversation
 from scripted_server import ScriptedServer
 from scripted_world import WeakModel, memory, world
-from test_loop import SEED, Notes
+from test_loop import BASELINE, Notes
 
 from attribution.methods import survival
 from experiments.data.loaders import load_dataset
@@ -45,15 +45,15 @@ def problems(text: str, limits: TextLimits | None = None, train: Sequence[Conver
 
 
 def test_a_long_text_and_a_changed_pinned_line_are_refused_with_the_reason() -> None:
-    seed = SEED["answer"]
-    assert problems(seed, TextLimits(30, {"answer": [CUE]})) == []
-    assert problems(seed + " word" * 40, TextLimits(30)) == ["the text has about 66 tokens, at most 30 are allowed"]
-    assert problems(seed.replace(CUE, "Answer:"), TextLimits(None, {"answer": [CUE]})) == [
+    baseline = BASELINE["answer"]
+    assert problems(baseline, TextLimits(30, {"answer": [CUE]})) == []
+    assert problems(baseline + " word" * 40, TextLimits(30)) == ["the text has about 66 tokens, at most 30 are allowed"]
+    assert problems(baseline.replace(CUE, "Answer:"), TextLimits(None, {"answer": [CUE]})) == [
         f"the pinned line {CUE!r} is missing"
     ]
     # Whole demonstrations have room by default; a text without end has not.
-    assert problems(f"{'A rule. ' * 400}\n{seed}") == []
-    assert any("tokens" in each for each in problems(f"{'A rule. ' * 800}\n{seed}"))
+    assert problems(f"{'A rule. ' * 400}\n{baseline}") == []
+    assert any("tokens" in each for each in problems(f"{'A rule. ' * 800}\n{baseline}"))
 
 
 def test_what_a_contract_refuses_stays_refused_in_a_run() -> None:
@@ -63,48 +63,48 @@ def test_what_a_contract_refuses_stays_refused_in_a_run() -> None:
 
 
 def test_values_of_train_are_refused_in_an_instruction_and_allowed_in_a_demonstration() -> None:
-    seed = SEED["answer"]
-    assert problems(f"The parrot is called Zibbel.\n{seed}") == ["'Zibbel' is a value of the train conversations"]
-    assert problems(f"Think of Anke's lorry.\n{seed}") == ["'Anke' is a value of the train conversations"]
-    shown = take_apart(seed).with_demonstrations(["Memories:\n- Anke's parrot is Zibbel.\n\nAnswer: Zibbel"]).text
+    baseline = BASELINE["answer"]
+    assert problems(f"The parrot is called Zibbel.\n{baseline}") == ["'Zibbel' is a value of the train conversations"]
+    assert problems(f"Think of Anke's lorry.\n{baseline}") == ["'Anke' is a value of the train conversations"]
+    shown = take_apart(baseline).with_demonstrations(["Memories:\n- Anke's parrot is Zibbel.\n\nAnswer: Zibbel"]).text
     assert problems(shown) == []
 
 
 def test_what_was_said_in_train_is_quoted_in_demonstrations_only() -> None:
-    seed, talk = SEED["answer"], TRAIN[0].model_dump(mode="json")
+    baseline, talk = BASELINE["answer"], TRAIN[0].model_dump(mode="json")
     said = "Our old harbour master hid seven silver teaspoons under a floorboard."
     talk["sessions"][0]["turns"][1]["text"] = said
     train = [Conversation.model_validate(talk)]
     quoted = ["'our old harbour master hid 7' is said in a train conversation"]
-    assert problems(f"{said}\n{seed}", train=train) == quoted
-    assert problems(f"As we know: {said.upper()}\n{seed}", train=train) == quoted
-    assert problems(f"{said}\n{seed}") == []
-    assert problems(f"Silver teaspoons are not asked for.\n{seed}", train=train) == []
-    shown = take_apart(seed).with_demonstrations([f"Memories:\n- {said}\n\nAnswer: seven"]).text
+    assert problems(f"{said}\n{baseline}", train=train) == quoted
+    assert problems(f"As we know: {said.upper()}\n{baseline}", train=train) == quoted
+    assert problems(f"{said}\n{baseline}") == []
+    assert problems(f"Silver teaspoons are not asked for.\n{baseline}", train=train) == []
+    shown = take_apart(baseline).with_demonstrations([f"Memories:\n- {said}\n\nAnswer: seven"]).text
     assert problems(shown, train=train) == []
 
 
 @pytest.mark.parametrize("leak", [KEY, KEY[:16], "sk-0123456789abcdef", "password=kolibri07"])
 def test_a_credential_is_refused_wherever_it_stands(leak: str) -> None:
-    seed = SEED["answer"]
+    baseline = BASELINE["answer"]
     wrong = ["a credential stands in the text"]
-    assert problems(f"Use {leak} here.\n{seed}") == wrong
-    assert problems(take_apart(seed).with_demonstrations([f"Memories:\n- {leak}\n\nAnswer: x"]).text) == wrong
+    assert problems(f"Use {leak} here.\n{baseline}") == wrong
+    assert problems(take_apart(baseline).with_demonstrations([f"Memories:\n- {leak}\n\nAnswer: x"]).text) == wrong
 
 
 @pytest.mark.slow
-def test_what_the_seed_says_and_common_words_are_no_secret() -> None:
+def test_what_the_baseline_says_and_common_words_are_no_secret() -> None:
     assert "Zibbel" not in train_values(TRAIN, "Reply like Zibbel.")
     train = load_dataset(RunConfig()).splits.train
-    values = train_values(train, "\n".join(SEED.values()))
+    values = train_values(train, "\n".join(BASELINE.values()))
     assert len(values) > 100
     assert not {"Saturday", "two", "unknown"} & set(values)
     limited = TextLimits().applied(FactMemory.prompts, train)
     refused = {
         each.id
         for each in INSTRUCTIONS
-        for name in SEED
-        if any("train" in one for one in limited[name].contract.violations(f"{each.text}\n{SEED[name]}"))
+        for name in BASELINE
+        if any("train" in one for one in limited[name].contract.violations(f"{each.text}\n{BASELINE[name]}"))
     }
     assert refused == set()
 
@@ -112,15 +112,15 @@ def test_what_the_seed_says_and_common_words_are_no_secret() -> None:
 @pytest.mark.parametrize("count", [1, 10])
 def test_roles_of_speakers_are_free(count: int) -> None:
     train = [conversation(f"c{n}", "user", "assistant", f"Zibbel{n}", "ochre") for n in range(count)]
-    assert problems(f"Help the user as their assistant.\n{SEED['answer']}", train=train) == []
-    assert problems(f"The user has Zibbel0.\n{SEED['answer']}", train=train) != []
+    assert problems(f"Help the user as their assistant.\n{BASELINE['answer']}", train=train) == []
+    assert problems(f"The user has Zibbel0.\n{BASELINE['answer']}", train=train) != []
 
 
 def test_a_speaker_of_many_conversations_gives_none_away() -> None:
     train = [conversation(f"c{n}", "Customer", f"Anke{n}", "Zibbel", "ochre") for n in range(3)]
-    seed = SEED["answer"]
-    assert problems(f"Answer as the customer does.\n{seed}", train=train) == []
-    assert problems(f"Think of Anke1.\n{seed}", train=train) == ["'Anke1' is a value of the train conversations"]
+    baseline = BASELINE["answer"]
+    assert problems(f"Answer as the customer does.\n{baseline}", train=train) == []
+    assert problems(f"Think of Anke1.\n{baseline}", train=train) == ["'Anke1' is a value of the train conversations"]
 
 
 @pytest.mark.parametrize(
@@ -140,23 +140,25 @@ def test_a_speaker_of_many_conversations_gives_none_away() -> None:
     ],
 )
 def test_a_name_that_is_a_common_word_counts_where_it_is_written_as_a_name(name: str, free: str, leak: str) -> None:
-    train, seed = [conversation("c", name, "Bodo", "Zibbel", "ochre")], SEED["answer"]
-    assert problems(f"{free}\n{seed}", train=train) == []
-    assert problems(f"{leak}\n{seed}", train=train) == [f"{name!r} is a value of the train conversations"]
+    train, baseline = [conversation("c", name, "Bodo", "Zibbel", "ochre")], BASELINE["answer"]
+    assert problems(f"{free}\n{baseline}", train=train) == []
+    assert problems(f"{leak}\n{baseline}", train=train) == [f"{name!r} is a value of the train conversations"]
 
 
 def test_an_answer_that_is_a_name_and_a_common_word_is_no_exception() -> None:
-    train, seed = [conversation("c", "Anke", "Bodo", "Will", "ochre")], SEED["answer"]
-    assert problems(f"Tell what each speaker will do.\n{seed}", train=train) == []
-    assert problems(f"The parrot is called Will.\n{seed}", train=train) != []
-    assert problems(f"It may be Ochre.\n{seed}", train=train) == problems(f"It may be ochre.\n{seed}", train=train)
+    train, baseline = [conversation("c", "Anke", "Bodo", "Will", "ochre")], BASELINE["answer"]
+    assert problems(f"Tell what each speaker will do.\n{baseline}", train=train) == []
+    assert problems(f"The parrot is called Will.\n{baseline}", train=train) != []
+    assert problems(f"It may be Ochre.\n{baseline}", train=train) == problems(
+        f"It may be ochre.\n{baseline}", train=train
+    )
 
 
 def test_that_nothing_is_known_is_no_value() -> None:
     talk = TRAIN[0].model_dump(mode="json")
     denials = ["Not mentioned in the conversation", "Nobody revealed it"]
     talk["questions"][0] |= {"answers": denials, "unanswerable": True}
-    rewrites = [f"Otherwise reply: {said}\n{SEED['answer']}" for said in denials]
+    rewrites = [f"Otherwise reply: {said}\n{BASELINE['answer']}" for said in denials]
     assert [problems(each, train=[Conversation.model_validate(talk)]) for each in rewrites] == [[], []]
 
 
@@ -170,12 +172,12 @@ def test_that_nothing_is_known_is_no_value() -> None:
         ),
         (
             TextLimits(None, {"answer": ["Answer"]}),
-            "prompts.pinned: 'Answer' is not a line of the seed's prompt 'answer'",
+            "prompts.pinned: 'Answer' is not a line of the baseline's prompt 'answer'",
         ),
-        (TextLimits(5), "prompts.max_tokens: the seed's prompt 'extract' has about"),
+        (TextLimits(5), "prompts.max_tokens: the baseline's prompt 'extract' has about"),
     ],
 )
-def test_limits_that_the_seed_breaks_are_refused_with_the_key(limits: TextLimits, expected: str) -> None:
+def test_limits_that_the_baseline_breaks_are_refused_with_the_key(limits: TextLimits, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         limits.check(FactMemory.prompts)
     assert expected in str(caught.value)
@@ -191,7 +193,7 @@ def tuned(
         return optimize(
             evaluator=Evaluator(system, access, "short_contains", tmp_path / "memories"),
             splits=world(),
-            seed_candidate=SEED,
+            baseline=BASELINE,
             settings=LoopSettings(rounds=1, proposals=4, limits=limits),
             access=access,
             failures=Failures(survival, access, system.operations),
@@ -218,7 +220,7 @@ def test_an_optimizer_that_does_not_look_is_refused_before_a_call(
     def careless(tuning: Tuning) -> str:
         asked.append(scripted_server.asked)
         with pytest.raises(ContractError, match="'Zibbeltrain0' is a value of the train conversations"):
-            tuning.measure({**SEED, "answer": f"Say Zibbeltrain0.\n{SEED['answer']}"}, tuning.validation, "try")
+            tuning.measure({**BASELINE, "answer": f"Say Zibbeltrain0.\n{BASELINE['answer']}"}, tuning.validation, "try")
         asked.append(scripted_server.asked)
         return "done"
 

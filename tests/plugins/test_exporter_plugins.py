@@ -38,7 +38,7 @@ class JsonFile:
         return render(json.loads((folder / "prompts.json").read_text())[name], values)
 '''
 
-SEED = {"answer": Rag.prompts["answer"].text}
+BASELINE = {"answer": Rag.prompts["answer"].text}
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_an_export_is_written_by_an_exporter_of_ones_own(own: str, tmp_path: Path) -> None:
     write_module(tmp_path, own, EXPORTER)
-    out = export("rag", SEED, f"{own}:JsonFile", tmp_path / "out", {})
-    assert json.loads((out / "prompts.json").read_text()) == SEED
+    out = export("rag", BASELINE, f"{own}:JsonFile", tmp_path / "out", {})
+    assert json.loads((out / "prompts.json").read_text()) == BASELINE
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["target"] == f"{own}:JsonFile"
     assert manifest["prompts"]["answer"]["file"] == "prompts.json"
@@ -62,9 +62,9 @@ def test_an_entry_point_is_an_exporter_by_its_name(own: str, tmp_path: Path, mon
     install(tmp_path / "site", "memtune.exporters", "one-file", f"{own}:JsonFile")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     assert "one-file" in EXPORTERS.names()
-    assert (export("rag", SEED, "one-file", tmp_path / "out", {}) / "prompts.json").is_file()
+    assert (export("rag", BASELINE, "one-file", tmp_path / "out", {}) / "prompts.json").is_file()
     with pytest.raises(RunError, match=r"rag can be exported to: text, .*rag, one-file, or by your own"):
-        export("rag", SEED, "xml", tmp_path / "other", {})
+        export("rag", BASELINE, "xml", tmp_path / "other", {})
 
 
 FOUND: dict[str, tuple[str, type[MemtuneError], str]] = {
@@ -96,7 +96,7 @@ def test_what_does_not_export_is_told_in_one_line_and_leaves_nothing(own: str, c
     if text:
         write_module(tmp_path, own, text)
     with pytest.raises(kind) as caught:
-        export("rag", SEED, f"{own}:JsonFile", tmp_path / "exports" / "out", {})
+        export("rag", BASELINE, f"{own}:JsonFile", tmp_path / "exports" / "out", {})
     assert complaint.replace("{own}", own) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "exports" / "out").exists()

@@ -19,7 +19,8 @@ from experiments.runs.config import RunConfig
 from experiments.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
 from tracing.conformance import Conformance
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
 

@@ -27,7 +27,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 class Model:
-    """Notes down every turn; answers right, but in a long sentence until the prompt is another than the seed's."""
+    """Notes down every turn; answers right, but in a long sentence until the prompt is another than the baseline's."""
 
     def __init__(self) -> None:
         groups = load_dataset(load_config(None)).splits.named().values()
@@ -118,9 +118,9 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
         "runs": ["runs"],
         "resume": ["run", "--resume", "latest"],
         "eval": ["eval", config, "--prompts", str(folder.path / "prompts" / "champion")],
-        "attribute": ["attribute", "latest", "--traces-of", "seed", "--out", "blames.jsonl"],
-        "replay": ["attribute", "latest", "--traces-of", "seed", "--replay", "--out", "replayed.jsonl"],
-        "diagnose": ["diagnose", "latest", "--traces-of", "seed", "--out", "diagnosis.html"],
+        "attribute": ["attribute", "latest", "--traces-of", "baseline", "--out", "blames.jsonl"],
+        "replay": ["attribute", "latest", "--traces-of", "baseline", "--replay", "--out", "replayed.jsonl"],
+        "diagnose": ["diagnose", "latest", "--traces-of", "baseline", "--out", "diagnosis.html"],
         "compare": ["compare", "latest", folder.id],
         "text": ["export", "latest", "--to", "text", "--out", "text"],
         "own": ["export", "latest", "--to", "own_exporter:JsonPrompts", "--out", "own"],
@@ -133,7 +133,7 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     assert verdicts
     assert set(verdicts) == {"not repairable"}, "a system without interventions is attributed, and not repaired"
     champion = folder.prompts("champion")
-    assert Path("text/answer.txt").read_text() == champion["answer"] != folder.prompts("seed")["answer"]
+    assert Path("text/answer.txt").read_text() == champion["answer"] != folder.prompts("baseline")["answer"]
     assert json.loads(Path("own/prompts.json").read_text()) == champion
     same = {"calls": summary.calls, "rounds": summary.rounds}
     assert replace(folder.summary(), **same) == summary  # type: ignore[arg-type]
@@ -196,7 +196,7 @@ def test_a_broken_system_ends_a_command_with_one_line_and_leaves_the_run_as_it_w
         for arguments in (
             ["run", config, "--dry-run"],
             ["run", "--resume", "run"],
-            ["eval", config, "--prompts", "run/prompts/seed"],
+            ["eval", config, "--prompts", "run/prompts/baseline"],
             ["export", "run", "--to", "text", "--out", "out"],
         ):
             code, _, err = command(*arguments)

@@ -17,7 +17,8 @@ from experiments.systems.long_context import LongContext
 from experiments.systems.rag import Rag
 from tracing.errors import ModelError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import current_recorder, variable
+from tracing.recording.recorder import current_recorder
+from tracing.recording.trace_context import variable
 from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts

@@ -14,7 +14,7 @@ from experiments.systems.evermemos import EverMemOS
 from experiments.systems.evermemos.writer import Clusters
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import seed_candidate

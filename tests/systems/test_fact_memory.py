@@ -12,7 +12,7 @@ from scripted_server import ScriptedServer, prompt_of
 from experiments.systems.fact_memory import PROMPTS, FactMemory
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import Memory
 

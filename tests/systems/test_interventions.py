@@ -18,7 +18,7 @@ from experiments.systems.mem0 import Mem0
 from experiments.systems.rag import Rag
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Heard, Intervention, Step, intervene, intervening

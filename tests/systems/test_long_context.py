@@ -9,7 +9,7 @@ from scripted_server import ScriptedServer, prompt_of
 
 from experiments.systems.long_context import LongContext
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.prompts import seed_candidate, tokens_of
 

@@ -21,7 +21,7 @@ from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.http.strict_json import DEEPEST, last_object, strict_json
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Question
 from tracing.systems.protocol import Memory

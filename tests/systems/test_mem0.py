@@ -24,7 +24,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.serving.embedded import compact_grammar
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import Memory, MemorySystem
@@ -251,7 +251,7 @@ def test_without_an_embedded_model_mem0s_own_request_is_left_alone(
 
 
 def test_the_embedded_runtime_can_hold_a_reply_to_the_update_schema() -> None:
-    grammar = compact_grammar(update_schema(['He said "café"\\ {x}', BASSOON], shown=2))
+    grammar = compact_grammar(update_schema(['He said "café"\\ {x}', BASSOON], memory_count=2))
     assert "bassoon" in grammar
     assert grammar.count("UPDATE") == 2
 
@@ -264,7 +264,7 @@ def test_the_exported_module_asks_as_a_run_does(scripted_server: ScriptedServer,
     build(open_access(cache=False), Mem0(reply_schema="always", window=1))
     of_the_run = forms()
     scripted_server.requests.clear()
-    prompts = native_prompts(SEED)
+    prompts = native_prompts(SEED, library.V1)
     memory = with_reply_schemas(
         library.open_memory(prompts, base_url=scripted_server.base_url, key="k", chat_model="m", embedding_model="e")
     )
@@ -340,7 +340,7 @@ def test_nothing_goes_past_the_gateway(
 
 
 def test_another_generation_is_refused_with_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "installed_version", lambda: "2.2.1")
+    monkeypatch.setattr("experiments.systems.libraries.installed_version", lambda package: "2.2.1")
     with pytest.raises(ConfigError, match=r"2\.2\.1 is installed here: pip install 'memtune\[mem0\]'"):
         library.load()
 

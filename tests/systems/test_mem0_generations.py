@@ -16,7 +16,7 @@ from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.entries import Entry

@@ -13,7 +13,7 @@ from experiments.systems.rag import Rag
 from tracing.errors import ConfigError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import trace
+from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import Memory
 from tracing.systems.registry import open_system

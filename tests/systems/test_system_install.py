@@ -140,7 +140,7 @@ def test_an_environment_whose_python_is_gone_is_refused_and_made_anew() -> None:
 def test_the_list_says_what_lacks_a_library_and_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("experiments.systems.mem0.library.installed_version", lambda: None)
+    monkeypatch.setattr("experiments.systems.libraries.installed_version", lambda package: None)
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         main(["system", "list"])

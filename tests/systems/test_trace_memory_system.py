@@ -17,7 +17,7 @@ from experiments.systems.trace_memory import TraceMemorySystem
 from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import seed_candidate

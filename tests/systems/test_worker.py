@@ -28,7 +28,8 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.plugins import look_in
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.interventions import Heard, Intervention, intervene
 from tracing.systems.protocol import MemorySystem

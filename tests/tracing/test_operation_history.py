@@ -5,7 +5,8 @@ import pytest
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.recording.recorder import operation, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace, variable
 
 
 def held(graph: ExecutionGraph) -> set[str]:

@@ -28,11 +28,17 @@ def is_too_deep(content: bytes, deepest: int = DEEPEST) -> bool:
 
 
 def loads(text: str, deepest: int = DEEPEST) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is none, or has more levels.
-    """
+    """The value of a JSON text. Raises ValueError: it is none, or has more levels."""
     if is_too_deep(text.encode("utf-8", "surrogatepass"), deepest):
         raise ValueError(f"nested more than {deepest} levels deep")
     return json.loads(text)
+
+
+def structured(value: Any) -> Any:
+    """The value of a text that is JSON, as tools write arguments, results and messages; anything else as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
+        try:
+            return loads(value)
+        except ValueError:
+            return value
+    return value

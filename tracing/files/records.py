@@ -18,10 +18,11 @@ import msgspec
 from tracing.errors import TraceError
 from tracing.files.trace_lines import FIELDS, GRAPH, Record
 from tracing.graph.elements import Element, Link, Operation, Session, Variable
-from tracing.graph.execution_graph import ExecutionGraph
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from tracing.graph.execution_graph import ExecutionGraph
 
 _CLASSES: dict[Any, type[Element]] = {"session": Session, "variable": Variable, "operation": Operation}
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 Status = Literal["open", "ok", "error"]
 Link = tuple[str, str]
@@ -206,3 +207,26 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type",
 
 
 Element = Session | Variable | Operation
+
+
+def stands_for(variable: Variable, whole: Variable) -> bool:
+    """Whether it is a reference to the other, or what another trace took over of it: all but its place there."""
+    previous = None if variable.previous is None else whole.previous
+    session = None if variable.session is None else whole.session
+    return variable.is_reference or variable == replace(whole, previous=previous, session=session)
+
+
+def joined(present: Operation, other: Operation) -> Operation | None:
+    """One operation from two sights of it, None where they differ: an open one is completed, slices are united."""
+    if present.status == "open" or other.status == "open":
+        return other if present.status == "open" else present
+    larger, smaller = sorted(
+        (present, other), key=lambda operation: len(operation.inputs) + len(operation.outputs), reverse=True
+    )
+    inputs, outputs = set(larger.inputs), set(larger.outputs)
+    united = replace(
+        larger,
+        inputs=larger.inputs + tuple(link for link in smaller.inputs if link not in inputs),
+        outputs=larger.outputs + tuple(link for link in smaller.outputs if link not in outputs),
+    )
+    return united if replace(smaller, inputs=united.inputs, outputs=united.outputs) == united else None

@@ -6,13 +6,14 @@ edges; variables are immutable, and a new version of one names the version befor
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tracing.graph import slices
-from tracing.graph.contents import GraphContents
-from tracing.graph.elements import Link, Operation, Session, Status, Variable
+from tracing.errors import TraceError
+from tracing.graph.elements import Link, Operation, Session, Status, Variable, joined, stands_for
+from tracing.graph.neighbours import Admits, Neighbours
 from tracing.graph.operation_filter import Filter, in_session
 
 if TYPE_CHECKING:
@@ -24,12 +25,17 @@ __all__ = ["ExecutionGraph", "Link", "Operation", "Session", "Status", "Variable
 _id, _session = attrgetter("id"), attrgetter("session")
 
 
-class ExecutionGraph(GraphContents):
+class ExecutionGraph:
     """Variables, the operations between them, and sessions, each by id in the order recorded.
 
     The cost of neighbours, versions and slices grows with what they visit, not with the graph; the first such query
     indexes what came since the last one. Queries may run while another thread records into the graph; they then see
     some state between the call's begin and end.
+
+    Attributes:
+        variables, operations, sessions: by id. Read them; what is to be added goes through the methods.
+        attributes: JSON-compatible facts about the whole graph, such as the file it was imported from.
+        neighbours: the index behind the queries.
 
     Example:
         >>> with trace() as recorder:
@@ -42,6 +48,134 @@ class ExecutionGraph(GraphContents):
         >>> [item.name for item in graph.shortest_path(message.id, fact.id)]
         ['D1:1', 'extract_facts', 'facts']
     """
+
+    def __init__(
+        self,
+        variables: Iterable[Variable] = (),
+        operations: Iterable[Operation] = (),
+        sessions: Iterable[Session] = (),
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.attributes: dict[str, Any] = dict(attributes or {})
+        self.variables: dict[str, Variable] = {}
+        self.operations: dict[str, Operation] = {}
+        self.sessions: dict[str, Session] = {}
+        self.neighbours = Neighbours()
+        self._nx: networkx.DiGraph | None = None
+        for session in sessions:
+            self.add_session(session)
+        for variable in variables:
+            self.add_variable(variable)
+        for operation in operations:
+            self.add_operation(operation)
+
+    def add_session(self, session: Session) -> None:
+        """Add a session; adding an equal one again changes nothing.
+
+        Raises:
+            TraceError: another session has this id.
+        """
+        if self.sessions.setdefault(session.id, session) != session:
+            raise _clash("session", session.id)
+
+    def add_variable(self, variable: Variable) -> None:
+        """Add a variable, or what a reference to it stood for; adding an equal one, or a reference, changes nothing.
+
+        Raises:
+            TraceError: another variable has this id.
+        """
+        present = self.variables.get(variable.id)
+        if present is None:
+            self.admit_variable(variable)
+        elif present is variable or present == variable or stands_for(variable, present):
+            return
+        elif stands_for(present, variable):
+            self.neighbours.resolve(variable)
+            self.variables[variable.id] = variable
+            self._nx = None
+        else:
+            raise _clash("variable", variable.id)
+
+    def admit_variable(self, variable: Variable) -> None:
+        """As `add_variable`, of one that is known to be new: its recorder made its id."""
+        self.neighbours.note(variable)
+        self.variables[variable.id] = variable
+        self._nx = None
+
+    def admit_variables(self, variables: Iterable[Variable]) -> None:
+        """As `admit_variable`, of many; each is in the graph when the next is asked for."""
+        graph_variables, note = self.variables, self.neighbours.note
+        for variable in variables:
+            note(variable)
+            graph_variables[variable.id] = variable
+        self._nx = None
+
+    def add_operation(self, operation: Operation) -> None:
+        """Add an operation, or complete one that is here as open or in part (from a slice).
+
+        Raises:
+            TraceError: another operation has this id, or it reads or made a variable that is not in the graph.
+        """
+        self._require_links(operation, operation.inputs, operation.outputs)
+        present = self.operations.get(operation.id)
+        if present is not None and present is not operation:
+            united = joined(present, operation)
+            if united is None:
+                raise _clash("operation", present.id)
+            operation = united
+        self.admit_operation(operation)
+
+    def admit_operation(self, operation: Operation) -> None:
+        """As `add_operation`, of one that is known to be new and to have links to variables of this graph alone."""
+        self.neighbours.note(operation)
+        self.operations[operation.id] = operation
+        self._nx = None
+
+    def add_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
+        """Give an operation of this graph further inputs and outputs.
+
+        Raises:
+            TraceError: a link names a variable that is not in the graph.
+        """
+        self._require_links(operation, inputs, outputs)
+        self.admit_links(operation, inputs, outputs)
+
+    def admit_links(self, operation: Operation, inputs: tuple[Link, ...] = (), outputs: tuple[Link, ...] = ()) -> None:
+        """As `add_links`, of links that are known to lead to variables of this graph."""
+        operation.inputs += inputs
+        operation.outputs += outputs
+        self.neighbours.note(operation)
+        self._nx = None
+
+    def _require_links(self, operation: Operation, *links: tuple[Link, ...]) -> None:
+        for role, variable in chain(*links):
+            if variable not in self.variables:
+                raise TraceError(
+                    f"operation {operation.id} ({operation.name}) names the unknown variable {variable!r} as {role}; "
+                    "add an operation after its variables"
+                )
+
+    def variable(self, vid: str) -> Variable:
+        """The variable with this id.
+
+        Raises:
+            TraceError: the graph has no such variable.
+        """
+        try:
+            return self.variables[vid]
+        except KeyError:
+            raise TraceError(f"the graph has no variable {vid!r}; take ids from this graph's `variables`") from None
+
+    def operation(self, oid: str) -> Operation:
+        """The operation with this id.
+
+        Raises:
+            TraceError: the graph has no such operation.
+        """
+        try:
+            return self.operations[oid]
+        except KeyError:
+            raise TraceError(f"the graph has no operation {oid!r}; take ids from this graph's `operations`") from None
 
     # --- sets ------------------------------------------------------------------------------------------------------
 
@@ -132,7 +266,7 @@ class ExecutionGraph(GraphContents):
         """
         for vid in vids:
             self.variable(vid)
-        return self._part(*slices.backward(self, vids, only, depth))
+        return self._part(*self.neighbours.backward(vids, self._admitting(only), depth))
 
     def forward_slice(self, *vids: str, only: Filter | None = None, depth: int | None = None) -> ExecutionGraph:
         """All that was made from the variables, themselves included: through operations and later versions.
@@ -141,7 +275,7 @@ class ExecutionGraph(GraphContents):
         """
         for vid in vids:
             self.variable(vid)
-        return self._part(*slices.forward(self, vids, only, depth))
+        return self._part(*self.neighbours.forward(vids, self._admitting(only), depth))
 
     def shortest_path(self, source: str, target: str, *, only: Filter | None = None) -> list[Variable | Operation]:
         """The fewest steps by which `target` came from `source`: variables, with the operations between them.
@@ -153,7 +287,7 @@ class ExecutionGraph(GraphContents):
         """
         self.variable(source)
         self.variable(target)
-        return slices.shortest_path(self, source, target, only)
+        return self.neighbours.shortest_path(source, target, self._admitting(only))
 
     def surroundings(self, oid: str) -> ExecutionGraph:
         """An operation, those nested in it, their inputs and outputs, and which operations these come from and go to.
@@ -164,7 +298,7 @@ class ExecutionGraph(GraphContents):
             TraceError: the graph has no such operation.
         """
         self.operation(oid)
-        return self._part(*slices.surroundings(self, oid))
+        return self._part(*self.neighbours.surroundings(oid))
 
     def until(self, oid: str) -> ExecutionGraph:
         """The graph as it was when an operation ended: what was recorded before it or led to it, and its outputs.
@@ -175,7 +309,10 @@ class ExecutionGraph(GraphContents):
             TraceError: the graph has no such operation.
         """
         self.operation(oid)
-        return self._part(*slices.until(self, oid))
+        return self._part(*self.neighbours.until(oid))
+
+    def _admitting(self, only: Filter | None) -> Admits | None:
+        return None if only is None else lambda operation: only.admits(operation, self.sessions)
 
     def _part(self, variables: set[int], operations: set[int]) -> ExecutionGraph:
         """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""
@@ -225,7 +362,7 @@ class ExecutionGraph(GraphContents):
         return self._nx
 
 
-def _digraph(graph: GraphContents) -> networkx.DiGraph:
+def _digraph(graph: ExecutionGraph) -> networkx.DiGraph:
     """The graph with edges variable → operation → variable, as `ExecutionGraph.nx` describes it."""
     import networkx
 
@@ -251,3 +388,9 @@ def _digraph(graph: GraphContents) -> networkx.DiGraph:
         for (source, target), roles in edges.items():
             built.add_edge(source, target, roles=tuple(roles))
     return built
+
+
+def _clash(what: str, key: str) -> TraceError:
+    return TraceError(
+        f"two different {what}s have the id {key!r}; record each trace with a prefix of its own: trace() draws one"
+    )

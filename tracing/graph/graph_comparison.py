@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from tracing.graph.contents import outer_operations
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.neighbours import outer_operations
 
 Parting = Literal["outputs", "inputs", "only in the first", "only in the second"]
 
@@ -152,7 +152,7 @@ class _Side:
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self.graph = graph
-        self._outer = outer_operations(graph)
+        self._outer = outer_operations(graph.operations)
         self._digests: dict[int, bytes] = {}  # by object: a large value may be that of many variables
 
     def value(self, vid: str) -> bytes:

@@ -1,9 +1,12 @@
-"""Which operations made and read a variable, and which versions follow it: the index behind a graph's queries."""
+"""Which operations made and read a variable, and which versions follow it: the index behind a graph's queries.
+
+The queries walk over it: slices from a variable on, shortest paths, the surroundings and the past of an operation.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 
@@ -13,6 +16,12 @@ from tracing.graph.elements import Link, Operation, Variable
 
 Users = int | dict[int, None] | None
 """Places of operations in the order seen. Nearly always it is one; a million dicts of one would fill the memory."""
+
+Cut = tuple[set[int], set[int]]
+"""Places of the variables of a part of a graph, and of its operations."""
+
+Admits = Callable[[Operation], bool]
+"""Whether a walk may go through an operation."""
 
 _id, _previous = attrgetter("id"), attrgetter("previous")
 
@@ -107,6 +116,134 @@ class Neighbours:
                 del self._pending[:count]
         return self
 
+    # --- parts of the graph ----------------------------------------------------------------------------------------
+
+    def backward(self, vids: Iterable[str], admits: Admits | None, depth: int | None) -> Cut:
+        """All that the variables were made from, through operations and earlier versions."""
+        self.caught_up()
+        return self._walk(vids, self.made_by, self.reads, self.earlier, admits, depth)
+
+    def forward(self, vids: Iterable[str], admits: Admits | None, depth: int | None) -> Cut:
+        """All that was made from the variables, through operations and later versions."""
+        self.caught_up()
+        return self._walk(vids, self.read_by, self.makes, self.later, admits, depth)
+
+    def _walk(
+        self,
+        vids: Iterable[str],
+        operations_at: Sequence[Users],
+        links_of: Sequence[tuple[int, ...]],
+        versions: Mapping[int, Sequence[int]],
+        admits: Admits | None,
+        depth: int | None,
+    ) -> Cut:
+        variables = {self.variable_places[vid] for vid in vids}
+        passed: set[int] = set()
+        frontier, steps = list(variables), 0
+        while frontier and (depth is None or steps < depth):
+            steps += 1
+            reached: list[int] = []
+            for place in frontier:
+                entry = operations_at[place]
+                for operation in (entry,) if type(entry) is int else tuple(users(entry)):
+                    if operation in passed:
+                        continue
+                    if admits is not None and not admits(self.operations[operation]):
+                        continue
+                    passed.add(operation)
+                    for other in links_of[operation]:
+                        if other not in variables:
+                            variables.add(other)
+                            reached.append(other)
+                if place in versions:
+                    for other in versions[place]:
+                        if other not in variables:
+                            variables.add(other)
+                            reached.append(other)
+            frontier = reached
+        return variables, passed
+
+    def shortest_path(self, source: str, target: str, admits: Admits | None) -> list[Variable | Operation]:
+        """Variables and operations by turns from source to target; where a version follows a version, no operation."""
+        self.caught_up()
+        first, last = self.variable_places[source], self.variable_places[target]
+        came: dict[int, tuple[int, int | None] | None] = {first: None}
+        queue = [first]
+        for place in queue:
+            if place == last:
+                break
+            for operation in tuple(users(self.read_by[place])):
+                if admits is None or admits(self.operations[operation]):
+                    for result in self.makes[operation]:
+                        if result not in came:
+                            came[result] = (place, operation)
+                            queue.append(result)
+            for following in self.later.get(place, ()):
+                if following not in came:
+                    came[following] = (place, None)
+                    queue.append(following)
+        if last not in came:
+            return []
+        path: list[Variable | Operation] = [self.variables[last]]
+        step = came[last]
+        while step is not None:
+            before, through = step
+            if through is not None:
+                path.append(self.operations[through])
+            path.append(self.variables[before])
+            step = came[before]
+        return path[::-1]
+
+    def surroundings(self, oid: str) -> Cut:
+        """An operation with those nested in it, their variables, and the operations these come from and go to."""
+        self.caught_up()
+        children: dict[str, list[int]] = {}
+        for place, operation in enumerate(self.operations):
+            if operation.parent is not None:
+                children.setdefault(operation.parent, []).append(place)
+        inside = [self.operation_places[oid]]
+        operations = set(inside)
+        for place in inside:
+            for child in children.get(self.operations[place].id, ()):
+                if child not in operations:  # a damaged file may hold a circle of parents
+                    operations.add(child)
+                    inside.append(child)
+        read = {variable for place in inside for variable in self.reads[place]}
+        outputs = {variable for place in inside for variable in self.makes[place]}
+        for index, variables in ((self.made_by, read), (self.read_by, outputs)):
+            for variable in variables:
+                operations.update(tuple(users(index[variable])))
+        return read | outputs, operations
+
+    def until(self, oid: str) -> Cut:
+        """An operation, all that it came from, and all that was recorded before it.
+
+        Of operations that it was nested in, that are nested in it, or that outlasted it, only what was recorded before
+        its first output counts; the same goes for what no operation made.
+        """
+        self.caught_up()
+        at = self.operation_places[oid]
+        operation, outputs = self.operations[at], self.makes[at]
+        first = min(outputs, default=max(self.reads[at], default=-1) + 1)
+        variables, operations = self.backward(operation.input_ids(), None, None)
+        outer = outer_operations({operation.id: operation for operation in self.operations})
+        around = _around(outer, oid)
+        later = set[int]()
+        for place, other in enumerate(self.operations):
+            before = place < at or place in operations
+            if place != at and not before and oid not in _around(outer, other.id):
+                later.update(self.makes[place])
+                continue
+            operations.add(place)
+            links = {*self.reads[place], *self.makes[place]}
+            outlasts = operation.ended is not None and other.ended is not None and other.ended > operation.ended
+            if place != at and (not before or other.id in around or outlasts):
+                links = {variable for variable in links if variable < first}
+                later.update(variable for variable in self.makes[place] if variable > first)
+            variables |= links
+        variables.update(variable for variable in range(first) if variable not in later)
+        return variables, operations
+
     def cut(self, operations: Iterable[int], variables: set[int]) -> list[Operation]:
         """Operations with only the links to some variables; one that keeps all and has ended stays itself."""
         operations_cut = []
@@ -189,3 +326,37 @@ def users(entry: Users) -> dict[int, None] | tuple[int, ...]:
     if entry is None:
         return ()
     return (entry,) if isinstance(entry, int) else entry
+
+
+def _around(outer: Mapping[str, str], oid: str) -> list[str]:
+    """The operations that one is nested in."""
+    around = []
+    while oid in outer:
+        oid = outer[oid]
+        around.append(oid)
+    return around
+
+
+def outer_operations(operations: Mapping[str, Operation]) -> dict[str, str]:
+    """Id of an operation → id of the one around it, for each that has one among them.
+
+    The result is a forest: operations that name each other as parents in a circle, as in a damaged file, have none
+    around them. Time and memory are linear in the operations, however deep they are nested.
+    """
+    settled: set[str] = set()
+    circles: set[str] = set()
+    for oid in list(operations):
+        path: dict[str, None] = {}
+        at: str | None = oid
+        while at is not None and at in operations and at not in settled and at not in path:
+            path[at] = None
+            at = operations[at].parent
+        if at in path:
+            way = list(path)
+            circles.update(way[way.index(at) :])
+        settled.update(path)
+    return {
+        oid: operation.parent
+        for oid, operation in list(operations.items())
+        if operation.parent is not None and operation.parent in operations and oid not in circles
+    }

@@ -8,11 +8,15 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
 
 from tracing.instrument.frameworks import langchain, langgraph, langmem, llama_index
 from tracing.instrument.openai_calls import openai
-from tracing.instrument.patches import Instrumentation
-from tracing.instrument.recorders import RECORDERS
-from tracing.instrument.thread_contexts import threads
+from tracing.instrument.patches import Instrumentation, threads
+from tracing.plugins import PluginRegistry
 
 __all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "mem0", "openai", "threads"]
+
+RECORDERS = PluginRegistry(
+    kind="recorders", key="recorder", built_in={"mem0": "experiments.systems.mem0.recorder:mem0"}
+)
+"""Of memory libraries: each takes the library's object and returns an `Instrumentation`; `instrument.NAME` is it."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,9 +1,9 @@
-"""Calls to models of which a library says when they begin and end."""
+"""Calls to models, as part of the step in which they are made; of some, a library says when they begin and end."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -11,17 +11,17 @@ from tracing.graph.elements import Variable
 from tracing.instrument.program_steps import Link, Step
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
+from tracing.recording.scope import NOTHING
 
 
 class ModelCall:
-    """A model that is asked in a step. While it is, the recording of its client leaves it alone."""
+    """A model that is asked in a step or, where there is none, on its own."""
 
-    def __init__(self, step: Step | None, links: Sequence[Link], model: str) -> None:
-        self._alone = step is None
-        self._step = step or Step("chat")
+    def __init__(self, step: Step | None, links: Sequence[Link], model: str, *, name: str = "chat") -> None:
+        self._alone, self._name = step is None, name
+        self._step = step or Step(name)
         self._model, self.over = model, False
         self._step.ask(links)
-        _LAST_CALL.set(weakref.ref(self))
 
     @property
     def recorder(self) -> Recorder:
@@ -29,44 +29,66 @@ class ModelCall:
         return self._step.recorder
 
     def answered(
-        self, text: str, value: Any = None, *, model: str = "", read: int = 0, written: int = 0
+        self,
+        text: str,
+        value: Any,
+        *,
+        model: str = "",
+        read: int = 0,
+        written: int = 0,
+        cost: float = 0.0,
+        facts: Mapping[str, Any] = NOTHING,
     ) -> Variable | None:
-        """The reply arrived, with a text and, where it is more than that, a value; returns its variable."""
-        if self.over or self._step.recorder.ended:
+        """The reply arrived, with its text and, where it is more than that, another value; returns its variable."""
+        if self.over or self.recorder.ended:
             return None
         self.over = True
         op = self._operation()
-        op.record_call(model=model or self._model, prompt_tokens=read, completion_tokens=written)
-        reply = op.output("reply", text if value is None else value, kind="reply")
+        op.record_call(model=model or self._model, prompt_tokens=read, completion_tokens=written, cost=cost)
+        reply = op.output("reply", value, kind="reply", **facts)
         self._step.replies.append((text, reply))
-        if self._step.streams:
-            op.output("prediction", text, name="prediction", kind="prediction")
-        if self._alone or self._step.streams:
+        if self._alone:
             self._step.end()
         return reply
 
     def failed(self, error: BaseException) -> None:
         """The call raised."""
-        if self.over or self._step.recorder.ended:
+        if self.over or self.recorder.ended:
             return
         self.over = True
         op = self._operation()
         if self._alone:
             self._step.end(error)
         else:
-            with self._step.recorder.lock:
-                before = self._step.recorder.graph.operations[op.id].attributes.get("failed_calls", [])
+            with self.recorder.lock:
+                before = self.recorder.graph.operations[op.id].attributes.get("failed_calls", [])
                 op.annotate(failed_calls=[*before, f"{type(error).__name__}: {error}"])
 
     def _operation(self) -> ActiveOperation:
         op = self._step.operation("llm")
         if self._step.over or op.ended is not None:  # a stream was read after the step that asked for it
-            self._alone, self._step = True, Step("chat", outer=self._step)
+            self._alone, self._step = True, Step(self._name, outer=self._step)
             op = self._step.operation("llm")
         return op
 
 
-_LAST_CALL: ContextVar[weakref.ref[ModelCall] | None] = ContextVar("memtune_asked", default=None)
+class LibraryCall(ModelCall):
+    """A call of which a library says when it begins and ends. Meanwhile the recording of its client leaves it alone."""
+
+    def __init__(self, step: Step | None, links: Sequence[Link], model: str) -> None:
+        super().__init__(step, links, model)
+        _LAST_CALL.set(weakref.ref(self))
+
+    def answered(self, text: str, value: Any, **details: Any) -> Variable | None:
+        """As `ModelCall.answered`; where the step's own answer is what is streamed, the step ends with it."""
+        reply = super().answered(text, value, **details)
+        if reply is not None and self._step.streams:
+            self._step.operation("llm").output("prediction", text, name="prediction", kind="prediction")
+            self._step.end()
+        return reply
+
+
+_LAST_CALL: ContextVar[weakref.ref[LibraryCall] | None] = ContextVar("memtune_asked", default=None)
 """The last call made in this context. It may end in another, so nobody takes it back, and it is held weakly."""
 
 

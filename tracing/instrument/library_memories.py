@@ -10,9 +10,11 @@ from typing import Any
 
 from tracing.graph.elements import Variable
 from tracing.graph.values import snapshot
-from tracing.instrument.program_steps import Link, Step, executed, recalled, registry_of, strings_in
+from tracing.instrument.program_steps import Link, Step, begun, executed, recalled, registry_of, strings_in
 from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder, current_recorder, variable
+from tracing.recording.recorder import Recorder, current_recorder
+from tracing.recording.scope import current
+from tracing.recording.trace_context import variable
 
 
 class Search:
@@ -27,6 +29,10 @@ class Search:
     def over(self) -> bool:
         """Whether it has ended."""
         return self._op.ended is not None
+
+    def end(self, error: BaseException | None = None) -> None:
+        """It is over."""
+        self._op.end(error)
 
     def add_result(self, key: Hashable, name: str, value: Any, *, score: float | None = None) -> Variable:
         """One of its results, in order; returns the context."""
@@ -62,6 +68,13 @@ def is_at_work() -> bool:
     search = reference() if reference is not None else None
     searches = search is not None and not search.over and search.recorder is current_recorder()
     return searches or _WRITING.get()
+
+
+def begin_search(recorder: Recorder, step: Step | None, query: str) -> Search:
+    """`retrieve`, of which a library says when it begins and ends."""
+    queries = [("query", variable(query, name="query", kind="query"))]
+    op = begun("retrieve", "retrieval", step.scope if step is not None else current.get(), queries)
+    return Search(recorder, op, step)
 
 
 @contextmanager

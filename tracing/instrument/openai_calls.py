@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from inspect import iscoroutinefunction
 from typing import Any
 
-from tracing.instrument.client_calls import Call, Price, begin_call
-from tracing.instrument.patches import Instrumentation
+from tracing.instrument.library_calls import ModelCall, asked_by_library
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
+from tracing.instrument.program_steps import step_here
+from tracing.recording.operations import ActiveOperation
+from tracing.recording.recorder import Recorder, open_recorder
 from tracing.recording.scope import NOTHING
+
+Price = tuple[float, float]
+"""The price of a million prompt tokens and of a million completion tokens, in any one currency."""
+
+_KINDS = {
+    "/chat/completions": ("chat", "messages"),
+    "/responses": ("respond", "input"),
+    "/embeddings": ("embed", "input"),
+    "/completions": ("complete", "prompt"),
+}
+"""End of an endpoint's path → name of the operation, and the key of the request's content."""
 
 
 def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Instrumentation:
@@ -38,53 +51,35 @@ def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Inst
 
     instrumentation = Instrumentation()
     for owner in (sdk.OpenAI, sdk.AsyncOpenAI) if client is None else (client,):
-        instrumentation.replace(owner, "request", functools.partial(_recorded, client, prices))
+        instrumentation.replace(owner, "request", recorded(functools.partial(_requested, client, prices)))
     return instrumentation
 
 
-def _recorded(client: Any, prices: Mapping[str, Price], original: Any) -> Any:
-    """`original` with recording; every resource of a client uses its `request`."""
+@contextmanager
+def _requested(
+    client: Any, prices: Mapping[str, Price], recorder: Recorder, *args: Any, **kwargs: Any
+) -> Iterator[ResultHandler]:
+    """Around the `request` of a client, which every resource of it uses."""
+    sender, positional = (client, args) if client is not None else (args[0], args[1:])
+    call = _begin_call(sender, kwargs["options"] if "options" in kwargs else positional[1], prices)
+    if call is None:
+        yield lambda _: None
+        return
 
-    def begun(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
-        sender, positional = (client, args) if client is not None else (args[0], args[1:])
-        options = kwargs["options"] if "options" in kwargs else positional[1]
-        return begin_call(sender, options, prices)
+    def on_result(reply: Any) -> None:
+        if not kwargs.get("stream") or not hasattr(reply, "_iterator"):
+            call.replied(reply)
+        elif isinstance(reply, AsyncIterable):
+            _follow_async(reply, call)
+        else:
+            _follow(reply, call)
 
-    if iscoroutinefunction(original):
-
-        @functools.wraps(original)
-        async def request_async(*args: Any, **kwargs: Any) -> Any:
-            call = begun(args, kwargs)
-            if call is None:
-                return await original(*args, **kwargs)
-            with _failing(call):
-                reply = await original(*args, **kwargs)
-            return _receive(call, reply, kwargs, _follow_async)
-
-        return request_async
-
-    @functools.wraps(original)
-    def request(*args: Any, **kwargs: Any) -> Any:
-        call = begun(args, kwargs)
-        if call is None:
-            return original(*args, **kwargs)
-        with _failing(call):
-            reply = original(*args, **kwargs)
-        return _receive(call, reply, kwargs, _follow)
-
-    return request
-
-
-def _receive(call: Call, reply: Any, kwargs: Mapping[str, Any], follow: Callable[[Any, Call], None]) -> Any:
-    if kwargs.get("stream") and hasattr(reply, "_iterator"):
-        follow(reply, call)
-    else:
-        call.answered(reply)
-    return reply
+    with _failing(call):
+        yield on_result
 
 
 @contextmanager
-def _failing(call: Call) -> Iterator[None]:
+def _failing(call: _ClientCall) -> Iterator[None]:
     try:
         yield
     except GeneratorExit:
@@ -95,7 +90,7 @@ def _failing(call: Call) -> Iterator[None]:
 
 
 @contextmanager
-def _read(call: Call) -> Iterator[None]:
+def _read(call: _ClientCall) -> Iterator[None]:
     """The call ends with its stream, however that ends."""
     try:
         with _failing(call):
@@ -104,7 +99,7 @@ def _read(call: Call) -> Iterator[None]:
         call.complete()
 
 
-def _follow(stream: Any, call: Call) -> None:
+def _follow(stream: Any, call: _ClientCall) -> None:
     def items(inner: Iterator[Any]) -> Iterator[Any]:
         with _read(call):
             for item in inner:
@@ -121,7 +116,7 @@ def _follow(stream: Any, call: Call) -> None:
     stream.close = closing
 
 
-def _follow_async(stream: Any, call: Call) -> None:
+def _follow_async(stream: Any, call: _ClientCall) -> None:
     async def items(inner: AsyncIterator[Any]) -> AsyncIterator[Any]:
         with _read(call):
             async for item in inner:
@@ -136,3 +131,164 @@ def _follow_async(stream: Any, call: Call) -> None:
         await followed.aclose()  # type: ignore[attr-defined]
 
     stream.close = closing
+
+
+def _begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> _ClientCall | None:
+    """Record a request; None if nothing is recorded, something else records it, or no model is asked."""
+    body = options.json_data
+    if open_recorder() is None or not isinstance(body, Mapping) or _by_gateway(client, options) or asked_by_library():
+        return None
+    for path, (name, key) in _KINDS.items():
+        if options.url.endswith(path):
+            return _ClientCall(name, key, body, prices)
+    return None
+
+
+def _by_gateway(client: Any, options: Any) -> bool:
+    from tracing.llm.serving.gateway import CALL_HEADER
+
+    headers = options.headers if isinstance(options.headers, Mapping) else NOTHING
+    return CALL_HEADER in headers or CALL_HEADER in client.default_headers
+
+
+class _ClientCall(ModelCall):
+    """A call that belongs to the step or operation that runs, or is an operation itself if none does."""
+
+    def __init__(self, name: str, key: str, body: Mapping[str, Any], prices: Mapping[str, Price]) -> None:
+        super().__init__(step_here(), [], str(body.get("model", "")), name=name)
+        self._prices = prices
+        settings = {word: value for word, value in body.items() if word != key and not callable(value)}
+        op = self._step.operation("llm")
+        self._request = self.recorder.make(op, None, body.get(key), "request", "request", None, settings)
+        op.use("request", self._request)
+        self._chunks: list[Any] = []
+
+    def received(self, chunk: Any) -> None:
+        """A piece of a streamed reply arrived."""
+        self._chunks.append(chunk)
+
+    def complete(self) -> None:
+        """A streamed reply ended, or its rest is not wanted."""
+        self.replied(_assembled(self._chunks))
+
+    def replied(self, reply: Any) -> None:
+        """The reply arrived."""
+        if self.over or self.recorder.ended:
+            return
+        reply = _parsed(reply)
+        read, written, cost = _usage(reply)
+        if not cost and self._model in self._prices:
+            price_in, price_out = self._prices[self._model]
+            cost = (read * price_in + written * price_out) / 1e6
+        value, facts = _content(reply)
+        self.answered(
+            value if isinstance(value, str) else "",
+            value,
+            model=str(getattr(reply, "model", None) or ""),
+            read=read,
+            written=written,
+            cost=cost,
+            facts=facts,
+        )
+
+    def _operation(self) -> ActiveOperation:
+        step = self._step
+        op = super()._operation()
+        if self._step is not step:
+            op.use("request", self._request)
+        return op
+
+
+def _parsed(reply: Any) -> Any:
+    """The reply in a raw response; None if reading it would consume it before the caller does."""
+    if hasattr(reply, "http_response") and hasattr(reply, "parse"):
+        return reply.parse() if type(reply).__name__ == "LegacyAPIResponse" else None
+    return reply
+
+
+def _usage(reply: Any) -> tuple[int, int, float]:
+    """Prompt tokens, completion tokens and cost, as far as the endpoint reports them."""
+    usage = getattr(reply, "usage", None)
+
+    def first(*names: str) -> Any:
+        return next((count for name in names if (count := getattr(usage, name, None)) is not None), 0)
+
+    read, written = first("prompt_tokens", "input_tokens"), first("completion_tokens", "output_tokens")
+    cost = first("cost")
+    return int(read), int(written), float(cost) if isinstance(cost, int | float) else 0.0
+
+
+def _content(reply: Any) -> tuple[Any, dict[str, Any]]:
+    """The content of the reply (for a single text, the same object that the caller gets), and facts about it."""
+    if getattr(reply, "output_text", None):
+        return reply.output_text, {}
+    if getattr(reply, "data", None) and hasattr(reply.data[0], "embedding"):
+        vector = reply.data[0].embedding
+        return {"embeddings": len(reply.data), "dimensions": len(vector) if isinstance(vector, list) else None}, {}
+    choices = getattr(reply, "choices", None) or []
+    if len(choices) == 1:
+        choice = choices[0]
+        message = getattr(choice, "message", None)
+        text = getattr(message, "content", None) if message is not None else getattr(choice, "text", None)
+        facts = {"finish_reason": choice.finish_reason}
+        if isinstance(text, str) and not getattr(message, "tool_calls", None):
+            return text, facts
+    return _plain(reply), {}
+
+
+def _plain(reply: Any) -> Any:
+    return reply.model_dump(mode="json", exclude_none=True) if hasattr(reply, "model_dump") else reply
+
+
+class _Assembled:
+    """A reply assembled from the pieces of a stream."""
+
+    def __init__(self) -> None:
+        self.model: str | None = None
+        self.usage: Any = None
+        self.choices: list[_Choice] = []
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return {"choices": [choice.model_dump() for choice in self.choices]}
+
+
+class _Choice:
+    """One of the choices of a streamed reply, and at the same time its message."""
+
+    def __init__(self) -> None:
+        self.content = ""
+        self.tool_calls: dict[int, dict[str, str]] = {}
+        self.finish_reason: str | None = None
+
+    @property
+    def message(self) -> _Choice:
+        return self
+
+    def add(self, piece: Any) -> None:
+        delta = getattr(piece, "delta", None)
+        self.content += (getattr(delta, "content", None) if delta is not None else getattr(piece, "text", None)) or ""
+        for part in getattr(delta, "tool_calls", None) or []:
+            call = self.tool_calls.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
+            call["id"] += part.id or ""
+            for key in ("name", "arguments"):
+                call[key] += getattr(part.function, key, None) or ""
+        self.finish_reason = getattr(piece, "finish_reason", None) or self.finish_reason
+
+    def model_dump(self) -> dict[str, Any]:
+        calls = [self.tool_calls[place] for place in sorted(self.tool_calls)]
+        message = {"content": self.content, "tool_calls": calls, "finish_reason": self.finish_reason}
+        return {key: value for key, value in message.items() if value}
+
+
+def _assembled(chunks: list[Any]) -> Any:
+    whole = _Assembled()
+    choices: dict[int, _Choice] = {}
+    for chunk in chunks:
+        if getattr(chunk, "response", None) is not None and str(getattr(chunk, "type", "")).endswith("completed"):
+            return chunk.response
+        whole.model = getattr(chunk, "model", None) or whole.model
+        whole.usage = getattr(chunk, "usage", None) or whole.usage
+        for piece in getattr(chunk, "choices", None) or []:
+            choices.setdefault(getattr(piece, "index", 0), _Choice()).add(piece)
+    whole.choices = [choices[place] for place in sorted(choices)] or [_Choice()]
+    return whole

@@ -1,15 +1,18 @@
-"""Methods that are replaced temporarily."""
+"""Methods that are replaced temporarily: of a library while it is recorded, and of threads."""
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self
 
-from tracing.recording.recorder import current_recorder
+from tracing.recording.recorder import open_recorder
+from tracing.recording.scope import bind, current, paused
 
 _MARK = "_memtune_original"
 
@@ -76,8 +79,8 @@ def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Ca
 
             @functools.wraps(original)
             async def called_async(*args: Any, **kwargs: Any) -> Any:
-                recorder = current_recorder()
-                if recorder is None or recorder.ended:
+                recorder = open_recorder()
+                if recorder is None:
                     return await original(*args, **kwargs)
                 with around(recorder, *args, **kwargs) as on_result:
                     result = await original(*args, **kwargs)
@@ -88,8 +91,8 @@ def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Ca
 
         @functools.wraps(original)
         def called(*args: Any, **kwargs: Any) -> Any:
-            recorder = current_recorder()
-            if recorder is None or recorder.ended:
+            recorder = open_recorder()
+            if recorder is None:
                 return original(*args, **kwargs)
             with around(recorder, *args, **kwargs) as on_result:
                 result = original(*args, **kwargs)
@@ -107,3 +110,41 @@ def with_subclasses(kind: Any) -> list[Any]:
     for subclass in kind.__subclasses__():
         classes |= dict.fromkeys(with_subclasses(subclass))
     return list(classes)
+
+
+def threads() -> Instrumentation:
+    """Let every `threading.Thread`, and all work of a `ThreadPoolExecutor`, record in the context that started it.
+
+    It applies only while something is recorded, and to other context variables too.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> with instrument.threads(), trace() as recorder, ThreadPoolExecutor() as pool:
+        ...     home = pool.submit(variable, "Oslo", name="home").result()
+        >>> home.id in recorder.graph.variables
+        True
+    """
+    instrumentation = Instrumentation()
+
+    def starting(original: Any) -> Any:
+        @functools.wraps(original)
+        def start(thread: threading.Thread) -> None:
+            if current.get().recorder is not None:
+                thread.run = bind(thread.run)  # type: ignore[method-assign]
+            original(thread)
+
+        return start
+
+    def submitting(original: Any) -> Any:
+        @functools.wraps(original)
+        def submit(pool: ThreadPoolExecutor, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if current.get().recorder is not None:
+                function = bind(function)
+            with paused():  # a worker that is started here will do other people's work too
+                return original(pool, function, *args, **kwargs)
+
+        return submit
+
+    instrumentation.replace(threading.Thread, "start", starting)
+    instrumentation.replace(ThreadPoolExecutor, "submit", submitting)
+    return instrumentation

@@ -15,8 +15,9 @@ from typing import Any
 from tracing.graph.elements import Variable
 from tracing.graph.values import has_identity
 from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder, current_operation, current_recorder
+from tracing.recording.recorder import Recorder, current_operation, current_recorder, open_recorder
 from tracing.recording.scope import NOTHING, Scope, current, within
+from tracing.recording.trace_context import variable
 
 Link = tuple[str, Variable]
 """A role, and the variable that plays it."""
@@ -78,9 +79,10 @@ class Step:
     """
 
     def __init__(self, name: str, *, outer: Step | None = None, running: ActiveOperation | None = None) -> None:
-        recorder = current_recorder()
+        recorder = outer.recorder if outer is not None else current_recorder()
         assert recorder is not None  # noqa: S101 (steps are made only where something is recorded)
-        self.name, self.recorder = name, recorder
+        self.name = name
+        self.recorder: Recorder = recorder
         self.messages: list[Link] = []
         self.arguments: list[Link] = []
         self.contexts: list[Variable] = []
@@ -120,10 +122,10 @@ class Step:
         elif self.replies and any((role, id(variable)) not in self._read for role, variable in links):
             op.end()
             op = self.operation(kind)
-        for role, variable in links:
-            if (role, id(variable)) not in self._read:
-                self._read.add((role, id(variable)))
-                op.use(role, variable)
+        for role, value in links:
+            if (role, id(value)) not in self._read:
+                self._read.add((role, id(value)))
+                op.use(role, value)
         return op
 
     def ask(self, links: Sequence[Link]) -> ActiveOperation:
@@ -203,8 +205,8 @@ def opened_step() -> Step | None:
 
 def step_here(run: Step | None = None) -> Step | None:
     """The innermost step of the present context: a user's operation, what was opened, or a library's step (`run`)."""
-    recorder = current_recorder()
-    if recorder is None or recorder.ended:
+    recorder = open_recorder()
+    if recorder is None:
         return None
     candidates = (
         candidate for candidate in (opened_step(), run, *(say() for say in _RUNNING)) if candidate is not None
@@ -252,6 +254,15 @@ def recalled(recorder: Recorder, text: str) -> Variable | None:
             recorder.settle()
             message = recorder.builder.recall(text)
     return message if message is not None and message.kind in _MESSAGE_KINDS else None
+
+
+def request_link(registry: VariableRegistry, step: str, text: str, speaker: str, *, is_prompt: bool) -> list[Link]:
+    """A message of a request that was not recorded before: a prompt, which stays the same one, or a text as it is."""
+    if is_prompt:
+        key = ("prompt", step, text)
+        prompt = registry.by_key.get(key) or registry.keep(variable(text, name=step, kind="prompt"), key=key)
+        return [("prompt", prompt)]
+    return [("request", variable(text, name=speaker, kind="request"))] if text else []
 
 
 def strings_in(value: Any) -> Iterator[str]:

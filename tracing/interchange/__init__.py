@@ -48,11 +48,7 @@ class Format(Protocol):
         ...
 
     def write(self, graph: ExecutionGraph, path: Path) -> None:
-        """Write a graph as a new file.
-
-        Raises:
-            TraceError: the file exists, or cannot be written.
-        """
+        """Write a graph as a new file. Raises TraceError: the file exists, or cannot be written."""
         ...
 
 

@@ -24,7 +24,8 @@ from tracing.errors import TraceError
 from tracing.files.trace_file import records_of
 from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.recording.recorder import operation, session, trace, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, trace, variable
 
 
 def recorded() -> ExecutionGraph:

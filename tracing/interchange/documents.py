@@ -191,17 +191,12 @@ def documents_in(path: Path, content: bytes, troubles: Troubles) -> list[tuple[s
     return [("", whole)]
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a new file completely or, whatever happens, not at all.
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """Write a new file completely or, whatever happens, not at all; its text need never be in memory at once.
 
     Raises:
         TraceError: the file exists, or cannot be written.
     """
-    write_pieces(path, (text,))
-
-
-def write_pieces(path: Path, pieces: Iterable[str]) -> None:
-    """As `write_text`, of a text that is never in memory at once."""
     partial = path.with_name(f"{path.name}.partial")
     try:
         if path.exists():
@@ -301,3 +296,8 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def text_or_none(value: Any) -> str | None:
     """`value` if it is non-empty text, otherwise None."""
     return value if isinstance(value, str) and value else None
+
+
+def first_of(facts: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The value of the first of these names that has one, None if none has."""
+    return next((facts[name] for name in names if facts.get(name) is not None), None)

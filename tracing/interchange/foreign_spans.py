@@ -1,77 +1,58 @@
 """A span of another tool as an operation, with the inputs and outputs that the usual attributes give.
 
-Names are those of OpenTelemetry's semantic conventions for generative AI, current and former, of OpenInference,
-OpenLLMetry and MLflow. Equal values of two spans are two variables, since nothing says that they are the same.
+The names of the attributes are in `foreign_spans.toml`. Equal values of two spans are two variables, since nothing says
+that they are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
-from tracing.files.depth import loads
+import msgspec
+
+from tracing.files.depth import structured
 from tracing.graph.elements import Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.documents import FreeIds, Troubles, text_or_none
+from tracing.interchange.documents import FreeIds, Troubles, first_of, text_or_none
 from tracing.interchange.spans import Span
 from tracing.interchange.speech import INSTRUCTIONS, role_of, speech_of, unspoken
 
 
-class _Content(NamedTuple):
-    """An attribute with an input or output: its role, and its kind if it is a single value."""
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What an attribute holds: its role, and its kind if it is a single value."""
 
     role: str
     kind: str = "value"
 
 
-_INPUT_ATTRIBUTES: Mapping[str, _Content] = {
-    "gen_ai.system_instructions": _Content("system", "prompt"),
-    "gen_ai.input.messages": _Content("input", "message"),
-    "gen_ai.prompt": _Content("input", "message"),
-    "gen_ai.retrieval.query.text": _Content("query", "query"),
-    "gen_ai.tool.call.arguments": _Content("arguments"),
-    "llm.input_messages": _Content("input", "message"),
-    "input.value": _Content("input"),
-    "traceloop.entity.input": _Content("input"),
-    "mlflow.spanInputs": _Content("input"),
-}
-_OUTPUT_ATTRIBUTES: Mapping[str, _Content] = {
-    "gen_ai.output.messages": _Content("output", "message"),
-    "gen_ai.completion": _Content("output", "message"),
-    "gen_ai.retrieval.documents": _Content("documents", "context"),
-    "gen_ai.tool.call.result": _Content("result"),
-    "llm.output_messages": _Content("output", "message"),
-    "retrieval.documents": _Content("documents", "context"),
-    "output.value": _Content("output"),
-    "traceloop.entity.output": _Content("output"),
-    "mlflow.spanOutputs": _Content("result"),
-}
-_MESSAGE_EVENTS: Mapping[str, tuple[bool, str]] = {
-    "gen_ai.system.message": (True, "prompt"),
-    "gen_ai.user.message": (True, "message"),
-    "gen_ai.assistant.message": (True, "message"),
-    "gen_ai.tool.message": (True, "message"),
-    "gen_ai.content.prompt": (True, "message"),
-    "gen_ai.choice": (False, "message"),
-    "gen_ai.content.completion": (False, "message"),
-}
-"""Events of earlier conventions → whether they are inputs, and their kind."""
+@dataclass(frozen=True, slots=True)
+class _Conventions:
+    """The tables of `foreign_spans.toml`, which says what they are."""
 
-_MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model")
-_PROMPT_TOKENS = (
-    "gen_ai.usage.input_tokens",
-    "gen_ai.usage.prompt_tokens",
-    "llm.token_count.prompt",
-    "llm.usage.prompt_tokens",
-)
-_COMPLETION_TOKENS = (
-    "gen_ai.usage.output_tokens",
-    "gen_ai.usage.completion_tokens",
-    "llm.token_count.completion",
-    "llm.usage.completion_tokens",
-)
-_COST = ("gen_ai.usage.cost", "llm.cost.total")
-_SESSION = ("gen_ai.conversation.id", "session.id", "mlflow.trace.session")
+    model: tuple[str, ...]
+    prompt_tokens: tuple[str, ...]
+    completion_tokens: tuple[str, ...]
+    cost: tuple[str, ...]
+    session: tuple[str, ...]
+    kind: tuple[str, ...]
+    kinds: Mapping[str, str]
+    inputs: Mapping[str, _Content]
+    outputs: Mapping[str, _Content]
+    input_events: Mapping[str, str]
+    output_events: Mapping[str, str]
+
+
+@cache
+def _conventions() -> _Conventions:
+    text = (files("tracing") / "interchange" / "foreign_spans.toml").read_bytes()
+    return msgspec.toml.decode(text, type=_Conventions)
+
+
 _DETAILS = "gen_ai.client.inference.operation.details"
 """Event that holds the messages in place of the span."""
 
@@ -80,37 +61,21 @@ _NO_SPEECH = "value"
 
 _DEEPEST_NAME, _LONGEST_NUMBER = 12, 6
 
-_KIND = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "mlflow.spanType")
-_KINDS = {
-    "chat": "llm",
-    "generate_content": "llm",
-    "text_completion": "llm",
-    "chat_model": "llm",
-    "embeddings": "embedding",
-    "retriever": "retrieval",
-    "execute_tool": "tool",
-    "unknown": "function",
-}
-
 
 def operation_of(
     span: Span, graph: ExecutionGraph, operation_ids: dict[str, str], ids: FreeIds, troubles: Troubles
 ) -> None:
     """Add a foreign span to the graph as an operation with its variables and its session.
 
-    Args:
-        span: the span.
-        graph: is extended.
-        known: operation ids by "trace id/span id"; is extended.
-        ids: finds unused ids.
-        troubles: collects repeated ids.
+    Its id is added to `operation_ids`, by "trace id/span id".
     """
+    names = _conventions()
     trace = str(span.origin.get("trace_id"))
     if f"{trace}/{span.id}" in operation_ids:
         troubles.add("is the id of several spans; the latest was used as the parent of others", f"span {span.id!r}")
     oid = ids.free(graph.operations, span.id)
     operation_ids[f"{trace}/{span.id}"] = oid
-    session = text_or_none(_first(span, _SESSION)) or text_or_none(trace)
+    session = text_or_none(first_of(span.attributes, names.session)) or text_or_none(trace)
     if session is not None and session not in graph.sessions:
         graph.add_session(Session(session, session))
     links: dict[bool, list[Link]] = {True: [], False: []}
@@ -118,7 +83,7 @@ def operation_of(
         vid = ids.free(graph.variables, f"{oid}/{'input' if read else 'output'} {number}")
         graph.add_variable(Variable(vid, role, kind, value, session=session))
         links[read].append((role, vid))
-    model = text_or_none(_first(span, _MODEL))
+    model = text_or_none(first_of(span.attributes, names.model))
     has_ended = span.end is not None and span.end >= span.start
     if not has_ended and span.end is not None:
         troubles.add("ends before it begins; its end counts as unknown", f"span {span.id!r}")
@@ -136,9 +101,9 @@ def operation_of(
             error=_error(span),
             model=model,
             calls=int(model is not None),
-            prompt_tokens=_count(_first(span, _PROMPT_TOKENS)),
-            completion_tokens=_count(_first(span, _COMPLETION_TOKENS)),
-            cost=_amount(_first(span, _COST)),
+            prompt_tokens=_count(first_of(span.attributes, names.prompt_tokens)),
+            completion_tokens=_count(first_of(span.attributes, names.completion_tokens)),
+            cost=_amount(first_of(span.attributes, names.cost)),
             attributes={
                 **span.attributes,
                 "span": {
@@ -153,7 +118,8 @@ def operation_of(
 def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
     """(is an input, role, kind, value) of all inputs and outputs of a span."""
     holders = [span.attributes, *(event.attributes for event in span.events if event.name == _DETAILS)]
-    for read, table in ((True, _INPUT_ATTRIBUTES), (False, _OUTPUT_ATTRIBUTES)):
+    conventions = _conventions()
+    for read, table in ((True, conventions.inputs), (False, conventions.outputs)):
         spoken = False
         for name, content in table.items():
             value = next((holder[name] for holder in holders if holder.get(name) is not None), None)
@@ -161,20 +127,21 @@ def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
                 value = _numbered(span.attributes, name)
             if value is None:
                 continue
-            value = _structured(value)
+            value = structured(value)
             if content.kind == "value" and not spoken and (messages := _messages_in(value)):
                 content, value = _Content(content.role, "message"), messages
             spoken = spoken or content.kind == "message"
             for role, kind, part in _parts(content, value):
                 yield read, role, kind, part
     for event in span.events:
-        if event.name in _MESSAGE_EVENTS:
-            read, kind = _MESSAGE_EVENTS[event.name]
+        read = event.name in conventions.input_events
+        spoken_kind = conventions.input_events.get(event.name) or conventions.output_events.get(event.name)
+        if spoken_kind is not None:
             names = ("content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content", "message")
-            value = next((event.attributes[name] for name in names if event.attributes.get(name) is not None), None)
+            value = first_of(event.attributes, names)
             role = event.name.split(".")[1]
-            message = dict(event.attributes) if value is None else _structured(value)
-            yield read, role, *_message_value(message, kind if role != "tool" else _NO_SPEECH)
+            message = dict(event.attributes) if value is None else structured(value)
+            yield read, role, *_message_value(message, spoken_kind if role != "tool" else _NO_SPEECH)
 
 
 def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
@@ -226,7 +193,7 @@ def _plain(message: Any) -> Any:
     fields = _nested(message) if any("." in key for key in message) else message
     inner = fields.get("message") if isinstance(fields, Mapping) else None
     message = inner if isinstance(inner, Mapping) else fields
-    parts = _structured(message.get("content")) if isinstance(message, Mapping) else None
+    parts = structured(message.get("content")) if isinstance(message, Mapping) else None
     listed = isinstance(parts, list) and parts and all(isinstance(part, Mapping) and "type" in part for part in parts)
     return {**message, "content": parts} if listed else message
 
@@ -267,20 +234,10 @@ def _with_lists(names: dict[str, Any]) -> Any:
     return [fields[key] for key in sorted(fields, key=int)] if numbered else fields
 
 
-def _structured(value: Any) -> Any:
-    """The value of a text that is JSON: attributes cannot hold objects or lists."""
-    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
-        try:
-            return loads(value)
-        except ValueError:
-            return value
-    return value
-
-
 def _kind(span: Span) -> str:
-    kind = _first(span, _KIND)
+    kind = first_of(span.attributes, _conventions().kind)
     word = kind.lower() if isinstance(kind, str) and kind else span.kind
-    return _KINDS.get(word, word)
+    return _conventions().kinds.get(word, word)
 
 
 def _error(span: Span) -> str | None:
@@ -291,10 +248,6 @@ def _error(span: Span) -> str | None:
             words = [event.attributes.get(name) for name in ("exception.type", "exception.message")]
             return ": ".join(str(word) for word in words if word) or None
     return span.error or str(span.attributes.get("error.type", "")) or None
-
-
-def _first(span: Span, names: tuple[str, ...]) -> Any:
-    return next((span.attributes[name] for name in names if span.attributes.get(name) is not None), None)
 
 
 def _count(value: Any) -> int:

@@ -14,58 +14,27 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracing.errors import TraceError
 from tracing.files.depth import loads
-from tracing.files.file_kinds import MLFLOW, likeness
-from tracing.files.loading import collector_paused
+from tracing.files.file_kinds import MLFLOW
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.documents import (
-    Imported,
-    Troubles,
-    documents_in,
-    mapping,
-    moment_in,
-    read_bytes,
-    require_room,
-    text_or_none,
-    to_json,
-    write_text,
-)
-from tracing.interchange.span_graphs import graph_of_spans, spans_of
+from tracing.interchange.documents import Imported, Troubles, mapping, require_room, text_or_none, to_json, write_pieces
+from tracing.interchange.span_files import read_spans, rows_at, span_of
+from tracing.interchange.span_graphs import spans_of
 from tracing.interchange.spans import RECORD, Event, Span, digest, trace_id_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-__all__ = [
-    "KEY",
-    "document_of",
-    "encodable",
-    "load",
-    "log_trace",
-    "read",
-    "span_type",
-    "token_usage",
-    "values_by_role",
-    "write",
-    "written_span",
-]
 
 KEY = "mlflow"
 """Attribute of a graph: MLflow's information about the traces that memtune did not write."""
 
 _SPAN_TYPES = {"llm": "LLM", "retrieval": "RETRIEVER", "embedding": "EMBEDDING", "tool": "TOOL", "graph": "CHAIN"}
 _REQUEST = "mlflow.traceRequestId"
-_CODES: Mapping[Any, bool] = {"STATUS_CODE_OK": True, "OK": True, "STATUS_CODE_ERROR": False, "ERROR": False}
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of MLflow traces; `read` also reports repairs.
-
-    Raises:
-        TraceError: the file cannot be read, or has no trace.
-    """
+    """The graph in a file of MLflow traces; `read` also reports repairs, and raises the same."""
     return read(path).graph
 
 
@@ -75,31 +44,25 @@ def read(path: Path) -> Imported:
     Raises:
         TraceError: the file cannot be read, or has no trace.
     """
-    troubles = Troubles()
-    with collector_paused():
-        spans: list[Span] = []
-        others: list[Mapping[str, Any]] = []
-        for where, document in documents_in(path, read_bytes(path), troubles):
-            document_spans = list(_spans(where, mapping(document), troubles))
-            spans += document_spans
-            if any(RECORD not in span.attributes for span in document_spans):
-                others.append(mapping(mapping(document).get("info")))
-        if not spans:
-            looks = likeness(path, MLFLOW) or "give the JSON of a trace, with info and data.spans"
-            raise TraceError(f"{path}: holds no spans of MLflow; {looks}")
-        graph = graph_of_spans(spans, troubles)
-        if others:
-            graph.attributes[KEY] = {"traces": others}
-    return Imported(graph, troubles.lines())
+    others: list[Mapping[str, Any]] = []
+
+    def spans_in(where: str, document: Any, troubles: Troubles) -> list[Span]:
+        spans = list(_spans(where, mapping(document), troubles))
+        if any(RECORD not in span.attributes for span in spans):
+            others.append(mapping(mapping(document).get("info")))
+        return spans
+
+    imported = read_spans(
+        path, MLFLOW, "spans of MLflow", "give the JSON of a trace, with info and data.spans", spans_in
+    )
+    if others:
+        imported.graph.attributes[KEY] = {"traces": others}
+    return imported
 
 
 def write(graph: ExecutionGraph, path: Path) -> None:
-    """Write a graph as a new file with the JSON of one MLflow trace.
-
-    Raises:
-        TraceError: the file exists, or cannot be written.
-    """
-    write_text(path, to_json(document_of(graph)) + "\n")
+    """Write a graph as a new file with the JSON of one MLflow trace; raises as `Format.write` does."""
+    write_pieces(path, (to_json(document_of(graph)), "\n"))
 
 
 # --- out -----------------------------------------------------------------------------------------------------------
@@ -269,48 +232,34 @@ def _base64(digits: str) -> str:
 
 
 def _spans(where: str, document: Mapping[str, Any], troubles: Troubles) -> Iterator[Span]:
-    info, rows = mapping(document.get("info")), mapping(document.get("data")).get("spans")
+    info = mapping(document.get("info"))
     trace = text_or_none(info.get("trace_id")) or text_or_none(info.get("request_id")) or where
     # Session and user of a trace are told once for all its spans.
     facts = mapping(info.get("trace_metadata") or info.get("request_metadata"))
-    for number, row in enumerate(rows if isinstance(rows, list) else ()):
-        path = f"{where}.data.spans[{number}]".lstrip(".")
-        if isinstance(row, dict):
-            yield _read_span(row, path, {"trace_id": trace} | ({"metadata": facts} if facts else {}), troubles)
-        else:
-            troubles.add("is not an object and was left out", path)
+    origin = {"trace_id": trace} | ({"metadata": facts} if facts else {})
+    for path, row in rows_at(document.get("data"), f"{where}.data", "spans", troubles):
+        span = span_of(_current(row), path, origin, troubles, attributes_of=mapping, id_of=_hexadecimal)
+        span.attributes = {name: _parsed(value) for name, value in span.attributes.items()}
+        yield span
 
 
-def _read_span(row: Mapping[str, Any], path: str, origin: dict[str, Any], troubles: Troubles) -> Span:
-    """A span as MLflow 3 writes it or, with `context` and `start_time`, MLflow 2."""
-    context, status = mapping(row.get("context")), mapping(row.get("status"))
-    sid = _hexadecimal(row.get("span_id") or context.get("span_id"))
-    if sid is None:
-        troubles.add("is missing or no text; one was made up", f"{path}.span_id")
-    code = status.get("code") or row.get("status_code")
-    start = "start_time_unix_nano" if "start_time_unix_nano" in row else "start_time"
-    end = "end_time_unix_nano" if "end_time_unix_nano" in row else "end_time"
+def _current(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A span as MLflow 3 writes it, also where MLflow 2 has written it with `context` and `start_time`."""
     events = row.get("events")
-    return Span(
-        id=sid or path,
-        parent=_hexadecimal(row.get("parent_span_id") or row.get("parent_id")),
-        name=text_or_none(row.get("name")) or "span",
-        start=moment_in(row.get(start), f"{path}.{start}", troubles),
-        end=None if row.get(end) is None else moment_in(row[end], f"{path}.{end}", troubles),
-        ok=_CODES.get(code) if isinstance(code, str) else None,
-        error=text_or_none(status.get("message")) or text_or_none(row.get("status_message")),
-        attributes={name: _parsed(value) for name, value in mapping(row.get("attributes")).items()},
-        events=[
-            Event(
-                text_or_none(event.get("name")) or "event",
-                moment_in(event.get("time_unix_nano", event.get("timestamp")), f"{path}.events", troubles),
-                mapping(event.get("attributes")),
-            )
-            for event in (events if isinstance(events, list) else ())
-            if isinstance(event, dict)
-        ],
-        origin=origin,
-    )
+    if isinstance(events, list):
+        events = [
+            {"time_unix_nano": event.get("timestamp"), **event} if isinstance(event, dict) else event
+            for event in events
+        ]
+    return {
+        "span_id": mapping(row.get("context")).get("span_id"),
+        "parent_span_id": row.get("parent_id"),
+        "start_time_unix_nano": row.get("start_time"),
+        "end_time_unix_nano": row.get("end_time"),
+        "status": {"code": row.get("status_code"), "message": row.get("status_message")},
+        **row,
+        "events": events,
+    }
 
 
 def _hexadecimal(span_id: Any) -> str | None:

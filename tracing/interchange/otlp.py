@@ -12,39 +12,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tracing.errors import TraceError
-from tracing.files.file_kinds import OTLP, likeness
-from tracing.files.loading import collector_paused
+from tracing.files.file_kinds import OTLP
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.documents import (
-    Imported,
-    Troubles,
-    documents_in,
-    mapping,
-    moment_in,
-    read_bytes,
-    require_room,
-    text_or_none,
-    to_json,
-    write_text,
-)
-from tracing.interchange.span_graphs import graph_of_spans, spans_of
-from tracing.interchange.spans import Event, Span, trace_id_of
-
-__all__ = ["document_of", "load", "read", "write"]
+from tracing.interchange.documents import Imported, Troubles, mapping, require_room, text_or_none, to_json, write_pieces
+from tracing.interchange.span_files import read_spans, rows_at, span_of, value_at
+from tracing.interchange.span_graphs import spans_of
+from tracing.interchange.spans import Span, trace_id_of
 
 _INTERNAL, _CLIENT = 1, 3
 _OK, _ERROR = 1, 2
-_CODES: Mapping[Any, bool | None] = {1: True, "STATUS_CODE_OK": True, 2: False, "STATUS_CODE_ERROR": False}
 _LARGEST = 2**63 - 1
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of OTLP JSON; `read` also reports repairs.
-
-    Raises:
-        TraceError: the file cannot be read, or has no spans.
-    """
+    """The graph in a file of OTLP JSON; `read` also reports repairs, and raises the same."""
     return read(path).graph
 
 
@@ -54,24 +35,13 @@ def read(path: Path) -> Imported:
     Raises:
         TraceError: the file cannot be read, or has no spans.
     """
-    troubles = Troubles()
-    with collector_paused():
-        documents = documents_in(path, read_bytes(path), troubles)
-        spans = [span for where, document in documents for span in _spans(where, document, troubles)]
-        if not spans:
-            looks = likeness(path, OTLP) or "its resourceSpans, scopeSpans or spans are missing"
-            raise TraceError(f"{path}: holds no OTLP spans; {looks}")
-        graph = graph_of_spans(spans, troubles)
-    return Imported(graph, troubles.lines())
+    missing = "its resourceSpans, scopeSpans or spans are missing"
+    return read_spans(path, OTLP, "OTLP spans", missing, _spans)
 
 
 def write(graph: ExecutionGraph, path: Path) -> None:
-    """Write a graph as a new file of OTLP JSON, one document in one line.
-
-    Raises:
-        TraceError: the file exists, or cannot be written.
-    """
-    write_text(path, to_json(document_of(graph)) + "\n")
+    """Write a graph as a new file of OTLP JSON, one document in one line; raises as `Format.write` does."""
+    write_pieces(path, (to_json(document_of(graph)), "\n"))
 
 
 # --- out -----------------------------------------------------------------------------------------------------------
@@ -131,68 +101,23 @@ def _any_value(value: Any) -> dict[str, Any]:
 
 
 def _spans(where: str, document: Any, troubles: Troubles) -> Iterator[Span]:
-    for place, group in _rows(document, where, "resourceSpans", troubles):
-        resource = _facts(_get(mapping(_get(group, "resource")), "attributes"))
-        scoped = [*_rows(group, place, "scopeSpans", troubles)]
-        scoped += _rows(group, place, "instrumentationLibrarySpans", troubles)
+    for place, group in rows_at(document, where, "resourceSpans", troubles):
+        resource = _facts(value_at(mapping(value_at(group, "resource")), "attributes"))
+        scoped = [*rows_at(group, place, "scopeSpans", troubles)]
+        scoped += rows_at(group, place, "instrumentationLibrarySpans", troubles)
         for inner, scope in scoped:
-            name = mapping(_get(scope, "scope")).get("name") or mapping(_get(scope, "instrumentationLibrary")).get(
-                "name"
-            )
-            origin = {"resource": resource} | ({"scope": name} if isinstance(name, str) else {})
-            for at, row in _rows(scope, inner, "spans", troubles):
-                yield _read_span(row, at, origin, troubles)
+            names = [mapping(value_at(scope, key)).get("name") for key in ("scope", "instrumentationLibrary")]
+            name = next(filter(None, names), None)
+            about = {"resource": resource} | ({"scope": name} if isinstance(name, str) else {})
+            for path, row in rows_at(scope, inner, "spans", troubles):
+                trace = text_or_none(value_at(row, "traceId")) or ""
+                more = {key: value for key in _ORIGIN_KEYS if (value := value_at(row, key))}
+                origin = {"trace_id": trace, **about, **more}
+                yield span_of(row, path, origin, troubles, attributes_of=_facts)
 
 
-def _rows(holder: Any, where: str, key: str, troubles: Troubles) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a list under a key, each with the key path to it."""
-    rows = _get(mapping(holder), key)
-    path = f"{where}.{key}".lstrip(".")
-    if rows is None:
-        return
-    if not isinstance(rows, list):
-        troubles.add("is not a list and was left out", path)
-        return
-    for number, row in enumerate(rows):
-        if isinstance(row, dict):
-            yield f"{path}[{number}]", row
-        else:
-            troubles.add("is not an object and was left out", f"{path}[{number}]")
-
-
-def _read_span(row: Mapping[str, Any], path: str, origin: Mapping[str, Any], troubles: Troubles) -> Span:
-    sid = text_or_none(_get(row, "spanId"))
-    if sid is None:
-        troubles.add("is missing or no text; one was made up", f"{path}.spanId")
-    status = mapping(_get(row, "status"))
-    more = {key: _get(row, key) for key in ("kind", "links", "traceState", "flags") if _get(row, key)}
-    end = moment_in(_get(row, "endTimeUnixNano"), f"{path}.endTimeUnixNano", troubles)
-    code = status.get("code")
-    return Span(
-        id=sid or path,
-        parent=text_or_none(_get(row, "parentSpanId")),
-        name=text_or_none(row.get("name")) or "span",
-        start=moment_in(_get(row, "startTimeUnixNano"), f"{path}.startTimeUnixNano", troubles),
-        end=end or None,
-        ok=_CODES.get(code) if isinstance(code, int | str) else None,
-        error=text_or_none(status.get("message")),
-        attributes=_facts(_get(row, "attributes")),
-        events=[
-            Event(
-                text_or_none(event.get("name")) or "event",
-                moment_in(_get(event, "timeUnixNano"), f"{at}.timeUnixNano", troubles),
-                _facts(_get(event, "attributes")),
-            )
-            for at, event in _rows(row, path, "events", troubles)
-        ],
-        origin={"trace_id": text_or_none(_get(row, "traceId")) or "", **origin, **more},
-    )
-
-
-def _get(row: Mapping[str, Any], key: str) -> Any:
-    if key in row:
-        return row[key]
-    return row.get("".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in key))
+_ORIGIN_KEYS = ("kind", "links", "traceState", "flags")
+"""Keys of a span that belong to its origin."""
 
 
 def _facts(rows: Any) -> dict[str, Any]:
@@ -211,16 +136,16 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     for key in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
-        if (scalar := _get(value, key)) is not None:
+        if (scalar := value_at(value, key)) is not None:
             return scalar
-    if (number := _get(value, "intValue")) is not None:
+    if (number := value_at(value, "intValue")) is not None:
         try:
             return int(number) if isinstance(number, str) and len(number) < 32 else number
         except ValueError:
             return number
-    if (listed := _get(value, "arrayValue")) is not None:
+    if (listed := value_at(value, "arrayValue")) is not None:
         rows = mapping(listed).get("values")
         return [_plain(row) for row in rows] if isinstance(rows, list) else []
-    if (keyed := _get(value, "kvlistValue")) is not None:
+    if (keyed := value_at(value, "kvlistValue")) is not None:
         return _facts(mapping(keyed).get("values"))
     return None

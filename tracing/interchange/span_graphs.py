@@ -17,9 +17,9 @@ from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST_LINE, loads
 from tracing.files.records import RecordReader
 from tracing.files.trace_lines import GRAPH, Record, record_of
-from tracing.graph.contents import outer_operations
 from tracing.graph.elements import Link, Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.neighbours import outer_operations
 from tracing.interchange.documents import FreeIds, Troubles
 from tracing.interchange.foreign_spans import operation_of
 from tracing.interchange.spans import PLACE, RECORD, VARIABLE, Event, Span, digest, nanoseconds
@@ -50,7 +50,7 @@ def spans_of(graph: ExecutionGraph) -> list[Span]:
             attributes={"gen_ai.conversation.id": session.name, RECORD: json.dumps(record_of(session)), PLACE: place},
         )
     operations = {}
-    outer = outer_operations(graph)  # spans must be a tree, even if a damaged trace is not
+    outer = outer_operations(graph.operations)  # spans must be a tree, even if a damaged trace is not
     for place, operation in enumerate(graph.operations.values()):
         span = _operation_span(graph, operation)
         span.attributes |= {RECORD: json.dumps(record_of(operation)), PLACE: place}
@@ -136,12 +136,7 @@ def _outer_first(spans: Mapping[str, Span]) -> Iterator[Span]:
 
 
 def graph_of_spans(spans: Iterable[Span], troubles: Troubles) -> ExecutionGraph:
-    """The graph that spans describe; those that memtune did not write become operations.
-
-    Args:
-        spans: of one or more traces, in any order.
-        troubles: collects what was repaired or left out.
-    """
+    """The graph that spans of any traces describe; those that memtune did not write become operations."""
     records: dict[str, list[tuple[int, int, Record, Span]]] = {}
     foreign: list[Span] = []
     number = count()

@@ -19,28 +19,14 @@ INSTRUCTIONS, REASONING = "instructions to the model", "pieces of a model's reas
 TOOL_CALLS, TOOL_RESULTS, IMAGES = "tool calls", "tool results", "images"
 
 SPEAKERS: Mapping[str, str] = {
-    "human": USER,
-    "user": USER,
-    "gpt": ASSISTANT,
-    "chatgpt": ASSISTANT,
-    "ai": ASSISTANT,
-    "bot": ASSISTANT,
-    "model": ASSISTANT,
-    "assistant": ASSISTANT,
-    "prompter": USER,
-    "humanmessagechunk": USER,
-    "aimessagechunk": ASSISTANT,
+    **dict.fromkeys(("human", "user", "prompter", "humanmessagechunk"), USER),
+    **dict.fromkeys(("gpt", "chatgpt", "ai", "bot", "model", "assistant", "aimessagechunk"), ASSISTANT),
 }
 """Role in lower case → who speaks."""
 
 UNSPOKEN: Mapping[str, str] = {
-    "system": INSTRUCTIONS,
-    "developer": INSTRUCTIONS,
-    "tool": TOOL_RESULTS,
-    "function": TOOL_RESULTS,
-    "ipython": TOOL_RESULTS,
-    "environment": TOOL_RESULTS,
-    "observation": TOOL_RESULTS,
+    **dict.fromkeys(("system", "developer"), INSTRUCTIONS),
+    **dict.fromkeys(("tool", "function", "ipython", "environment", "observation"), TOOL_RESULTS),
     "function_call": TOOL_CALLS,
     "reasoning": REASONING,
 }

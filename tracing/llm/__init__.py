@@ -2,7 +2,7 @@
 
 access, settings                           the models of a run, by role
 models, dimension, dspy_lm                 one model to ask, also from DSPy
-reply_chain, cache, booking, single_flight the chain that a request passes: cache, ledger, budget, endpoint
+cache, booking, single_flight              the chain that a request passes: cache, ledger, budget, endpoint
 endpoints, threads                         the endpoints of a run, and the threads that keep them busy
 accounting                                 budget, meter and ledger
 forwarding                                 calls of worker processes, made here through the same chain

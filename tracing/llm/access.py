@@ -7,26 +7,24 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tracing.errors import ConfigError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.meter import Meter, Watch
-from tracing.llm.booking import NO_OPERATION, Booking, watching
-from tracing.llm.cache import ResponseCache
+from tracing.llm.booking import Booking, watching
+from tracing.llm.cache import Replies, ResponseCache
 from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.models import ChatModel, EmbeddingModel, SilentModel
-from tracing.llm.reply_chain import PaidCalls, Replies
-from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight
 from tracing.llm.threads import Threads
 
-__all__ = ["NO_OPERATION", "ModelAccess"]
+if TYPE_CHECKING:
+    from tracing.llm.serving.gateway import Gateway
 
 
 class ModelAccess:
@@ -57,10 +55,10 @@ class ModelAccess:
         self._shared, self.ledger, self.repetition, self._dimension = shared, ledger, repetition, dimension
         self.caches = shared.cache is not None
         self.threads = shared.threads
-        self.meter, self.budget = shared.booking.meter, shared.booking.budget
-        self._guard = threading.Lock()
+        self.meter, self.budget = shared.meter, shared.budget
+        self._held, self._guard = shared.held, threading.Lock()
         self._gateway: Gateway | None = None
-        self._replies = replies = Replies(shared.cache, PaidCalls(shared.booking, ledger), shared.flights)
+        self._replies = replies = Replies(shared.cache, Booking(self.budget, self.meter, ledger), shared.flights)
         self.task = self._chat_model("task", replies)
         self.proposer = self._chat_model("proposer", replies) if "proposer" in shared.chats else self.task
         self.judge = self._chat_model("judge", replies) if "judge" in shared.chats else self.task
@@ -127,19 +125,17 @@ class ModelAccess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close connections, servers and the cache. Closing twice does no harm."""
-        self._shared.close()
+        self._held.close()
 
     @property
     def concurrency(self) -> int:
         """How many requests the task model's endpoint may have at a time."""
-        return self._shared.endpoints.width(self.task.settings)
+        return self._shared.endpoints.width
 
     @property
     def keys(self) -> tuple[str | None, ...]:
@@ -183,11 +179,14 @@ class ModelAccess:
 
         It starts on the first call, with a random port and token, and closes with the access.
         """
+        # Few systems have a client of their own, and the others need no server.
+        from tracing.llm.serving.gateway import Gateway
+
         with self._guard:
             if self._gateway is None:
                 gateway = Gateway(self)
                 gateway.start()
-                self._shared.held.callback(gateway.close)
+                self._held.callback(gateway.close)
                 self._gateway = gateway
             return self._gateway
 
@@ -206,13 +205,13 @@ class _Shared:
     Attributes:
         chats: endpoint and identity of each chat model, by role.
         embedding: those of the embedding model.
-        held: resources to close with the access.
+        held: resources to close with the access, the latest first.
     """
 
     def __init__(
         self, roles: Mapping[Role, ModelSettings], cache_dir: Path | None, budget: Budget, concurrency: int | None
     ) -> None:
-        self.booking = Booking(budget, Meter())
+        self.budget, self.meter = budget, Meter()
         self.cache = None if cache_dir is None else ResponseCache(cache_dir)
         self.flights = SingleFlight()
         self.endpoints = Endpoints(budget, concurrency, self.cache)
@@ -220,14 +219,10 @@ class _Shared:
             role: self.endpoints.of_chat(settings) for role, settings in roles.items() if role != "embedding"
         }
         self.embedding = self.endpoints.of_embedding(roles.get("embedding") or ModelSettings(model=EMBEDDED_EMBEDDING))
-        width = self.endpoints.width(roles["task"])
+        width = self.endpoints.width
         # While one thread waits for its turn or for a retry, another uses the endpoint.
         self.threads = Threads(width if width == 1 else 2 * width)
         self.held = contextlib.ExitStack()
         if self.cache is not None:
             self.held.callback(self.cache.close)
         self.held.callback(self.endpoints.close)
-
-    def close(self) -> None:
-        """Close everything, the latest first."""
-        self.held.close()

@@ -1,19 +1,20 @@
-"""Booking of calls: against the budget, in the meter, in open watches, and in the running operation."""
+"""Booking of calls: against the budget, in the ledger, in the meter, in open watches, and in the running operation."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.accounting.budget import Budget, Spending
-from tracing.llm.accounting.ledger import LedgerEntry
-from tracing.llm.accounting.meter import Meter, Watch
+from tracing.llm.accounting.ledger import Ledger
+from tracing.llm.accounting.meter import Meter, Usage, Watch
 from tracing.llm.http.bodies import ChatCompletion, Embeddings
 from tracing.llm.settings import ModelSettings
+from tracing.llm.threads import end_if_given_up
 from tracing.recording.recorder import current_operation, current_recorder
 
 Reply = TypeVar("Reply", ChatCompletion, Embeddings)
@@ -42,20 +43,43 @@ class Call(Generic[Reply]):
 
 
 class Booking:
-    """The last link before the endpoint: the budget must allow every call, and every call is counted."""
+    """The links between cache and endpoint: a budget must allow every call, and each is recorded and counted.
 
-    def __init__(self, budget: Budget, meter: Meter) -> None:
-        self.budget, self.meter = budget, meter
+    Args:
+        budget: allows calls.
+        meter: counts them.
+        ledger: records paid calls, and has those made before the run was resumed; None for none.
+    """
 
-    def make(self, call: Call[Reply]) -> Reply:
-        """Send the request if the budget allows it, and book what it cost. A failed call is booked too.
+    def __init__(self, budget: Budget, meter: Meter, ledger: Ledger | None) -> None:
+        self.ledger = ledger
+        self._budget, self._meter = budget, meter
+
+    def require_room(self) -> None:
+        """Check that another reply can be stored (`Ledger.require_room`), and that its result is still wanted."""
+        end_if_given_up()
+        if self.ledger is not None:
+            self.ledger.require_room()
+
+    def make(self, call: Call[Reply]) -> Mapping[str, bytes]:
+        """Make a call, record it, and return its cache entries. A failed call is booked too.
 
         Raises:
             BudgetExceededError: a budget does not allow the call; it was not made.
             CallFailedError: as the endpoint.
+            RunError: it cannot be recorded.
         """
-        self.budget.reserve(call.most)
-        started = self.budget.seconds
+        began = self._budget.seconds
+        reply = self._send(call)
+        entries = call.entries(reply)
+        if self.ledger is not None:
+            now, took = self._budget.seconds, self._budget.since(began)
+            self.ledger.record_call(list(entries), reply.prompt_tokens, reply.completion_tokens, now, took)
+        return entries
+
+    def _send(self, call: Call[Reply]) -> Reply:
+        self._budget.reserve(call.most)
+        started = self._budget.seconds
         spent = Spending(calls=1)
         read = written = 0
         try:
@@ -67,27 +91,39 @@ class Booking:
             spent = Spending()
             raise
         finally:
-            self.budget.settle(call.most, spent)
+            self._budget.settle(call.most, spent)
             if spent.calls:
-                self._book(call.settings.model, read, written, spent.money, self.budget.since(started))
+                usage = Usage(1, 0, read, written, spent.money, self._budget.since(started))
+                self._count(call.settings.model, usage)
 
-    def again(self, settings: ModelSettings, most: Spending, entry: LedgerEntry) -> None:
-        """Book a call that the run paid for before it was resumed, at the time in the run when it was made.
+    def claim(self, settings: ModelSettings, keys: Sequence[str], most: Callable[[int], Spending]) -> bool:
+        """Book cached replies that the run paid for before it was resumed as if paid now; whether there are any.
+
+        Each is booked at the time in the run when it was made.
+
+        Args:
+            settings: of the model.
+            keys: of the replies.
+            most: maps a call's prompt tokens to the most that it may have cost.
 
         Raises:
             BudgetExceededError: a budget no longer allows it.
         """
-        self.budget.go_to(entry.seconds)
-        spent = price(settings, entry.prompt_tokens, entry.completion_tokens)
-        self.budget.reserve(most)
-        self.budget.settle(most, spent)
-        self._book(settings.model, entry.prompt_tokens, entry.completion_tokens, spent.money, entry.took)
+        claimed = [] if self.ledger is None else self.ledger.claim(keys)
+        for entry in claimed:
+            reserved, read, written = most(entry.prompt_tokens), entry.prompt_tokens, entry.completion_tokens
+            spent = price(settings, read, written)
+            self._budget.go_to(entry.seconds)
+            self._budget.reserve(reserved)
+            self._budget.settle(reserved, spent)
+            self._count(settings.model, Usage(1, 0, read, written, spent.money, entry.took))
+        return bool(claimed)
 
     def reuse(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Book a reply from the cache."""
-        self.meter.cached(_operation_name())
+        """Book a reply from the cache that another run paid for, with the tokens that it had then."""
+        self._meter.count(_operation_name(), Usage(calls_cached=1))
         for watch in _watches.get():
-            watch.count(calls=0, cached=1, prompt_tokens=0, completion_tokens=0)
+            watch.count(Usage(calls_cached=1))
         operation = current_operation()
         if operation is not None:
             operation.record_call(
@@ -96,41 +132,45 @@ class Booking:
 
     def note_empty(self) -> None:
         """Count a reply without a text for the running operation."""
-        self.meter.empty(_operation_name())
+        self._meter.count(_operation_name(), Usage(empty=1))
 
-    def _book(self, model: str, read: int, written: int, cost: float, seconds: float) -> None:
-        self.meter.count_call(
-            _operation_name(), prompt_tokens=read, completion_tokens=written, cost=cost, seconds=seconds
-        )
+    def _count(self, model: str, usage: Usage) -> None:
+        self._meter.count(_operation_name(), usage)
         for watch in _watches.get():
-            watch.count(calls=1, cached=0, prompt_tokens=read, completion_tokens=written)
+            watch.count(usage)
         operation = current_operation()
         if operation is not None:
-            operation.record_call(model=model, prompt_tokens=read, completion_tokens=written, cost=cost)
+            operation.record_call(
+                model=model,
+                prompt_tokens=usage.prompt_tokens,
+                completion_tokens=usage.completion_tokens,
+                cost=usage.cost,
+            )
 
 
-def book_elsewhere(watched: Mapping[str, int], recorded: Mapping[str, Any] | None) -> None:
+def book_elsewhere(watched: Usage, recorded: Mapping[str, Any] | None) -> None:
     """Count calls that another process made and booked: in the watches and the operation that are open here.
 
     Args:
-        watched: `calls`, `cached`, `prompt_tokens` and `completion_tokens`, as a watch counts them.
-        recorded: the same as the operation records them, with `model` and `cost`; None without an operation.
+        watched: the calls, as a watch counts them.
+        recorded: what the operation records of them: `model`, `prompt_tokens`, `completion_tokens` and `cost`; None
+            without an operation.
     """
     for watch in _watches.get():
-        watch.count(**watched)
+        watch.count(watched)
     running = current_operation()
     if running is None or recorded is None:
         return
-    tokens = {key: recorded[key] for key in ("prompt_tokens", "completion_tokens", "cost")}
-    for number in range(recorded["calls"] + recorded["cached"]):
-        cached = number >= recorded["calls"]
-        running.record_call(model=recorded["model"], cached=cached, **(tokens if number == 0 else {}))
+    model, tokens = recorded["model"], {key: value for key, value in recorded.items() if key != "model"}
+    for number in range(watched.calls_made + watched.calls_cached):
+        cached = number >= watched.calls_made
+        running.record_call(model=model, cached=cached, **(tokens if number == 0 else {}))
 
 
 def running_operation() -> str | None:
     """The name of the operation that runs here; None outside of any."""
-    name = _operation_name()
-    return None if name == NO_OPERATION else name
+    operation, recorder = current_operation(), current_recorder()
+    return None if operation is None or recorder is None else recorder.graph.operations[operation.id].name
 
 
 @contextlib.contextmanager
@@ -149,13 +189,10 @@ def failures_noted(model: str) -> Iterator[None]:
     """Record in the watches any error that a call to `model` raises, as its caller sees it."""
     try:
         yield
-    except MemtuneError as error:
-        for watch in _watches.get():
-            watch.fail(f"{type(error).__name__}: {error}")
-        raise
     except BaseException as error:
+        kind = type(error).__name__
         for watch in _watches.get():
-            watch.fail(f"{type(error).__name__} during a call to {model}")
+            watch.fail(f"{kind}: {error}" if isinstance(error, MemtuneError) else f"{kind} during a call to {model}")
         raise
 
 
@@ -166,7 +203,4 @@ def price(settings: ModelSettings, prompt_tokens: int, completion_tokens: int) -
 
 
 def _operation_name() -> str:
-    operation, recorder = current_operation(), current_recorder()
-    if operation is None or recorder is None:
-        return NO_OPERATION
-    return recorder.graph.operations[operation.id].name
+    return running_operation() or NO_OPERATION

@@ -44,11 +44,7 @@ class Dimension:
         return vector if vector is not None and self._fits(len(vector)) else None
 
     def check(self, embeddings: Embeddings) -> None:
-        """Check that new vectors are as long as earlier ones.
-
-        Raises:
-            MalformedReplyError: they are not.
-        """
+        """Raise a `MalformedReplyError` if new vectors are not as long as earlier ones."""
         length = len(embeddings.vectors[0])
         fits = self._fits(length)
         self._note(length)

@@ -32,11 +32,7 @@ def dspy_lm(model: ChatModel, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> dspy.L
 
 
 def lm_of(engine: AccessEngine) -> dspy.LM:
-    """A language model whose calls an engine makes.
-
-    Raises:
-        ConfigError: dspy is not installed.
-    """
+    """A language model whose calls an engine makes."""
     require_dspy()
     import dspy
 
@@ -44,11 +40,7 @@ def lm_of(engine: AccessEngine) -> dspy.LM:
 
 
 def require_dspy() -> None:
-    """Make sure that dspy can be imported; it takes seconds.
-
-    Raises:
-        ConfigError: dspy is not installed.
-    """
+    """Import dspy, which takes seconds; a `ConfigError` if it is not installed."""
     try:
         import dspy  # noqa: F401
     except ImportError:

@@ -20,24 +20,20 @@ from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
 class Endpoints:
     """Opens each endpoint on the first request to it; thread-safe.
 
-    Args:
-        budget: whose time ends all waiting.
-        concurrency: requests that one endpoint may have at a time; None means `AT_ONCE`.
-        cache: keeps what endpoints take; None for no longer than they are open.
+    Attributes:
+        width: requests that one endpoint may have at a time.
     """
 
-    def __init__(self, budget: Budget, concurrency: int | None, cache: ResponseCache | None = None) -> None:
-        self._budget, self._concurrency, self._cache = budget, concurrency, cache
+    def __init__(self, budget: Budget, concurrency: int | None, cache: ResponseCache | None) -> None:
+        """The time of `budget` ends all waiting; `concurrency` None means `AT_ONCE`; `cache` keeps what is learnt."""
+        self._budget, self._cache = budget, cache
+        self.width = concurrency or AT_ONCE
         self._guard = threading.Lock()
         self._loop = EventLoop()
         self._widths: dict[str | None, Width] = {}
         self._opened: dict[ModelSettings, Endpoint] = {}
         self._served: dict[str, EmbeddedModel] = {}
         self._server: EmbeddedServer | None = None
-
-    def width(self, settings: ModelSettings) -> int:
-        """How many requests this model's endpoint may have at a time."""
-        return self._concurrency or AT_ONCE
 
     def of_chat(self, settings: ModelSettings) -> tuple[Endpoint, str]:
         """The endpoint of a chat model, and what its replies depend on besides the request.
@@ -84,7 +80,7 @@ class Endpoints:
     def _endpoint(self, settings: ModelSettings) -> Endpoint:
         with self._guard:
             if settings not in self._opened:
-                width = self._widths.setdefault(settings.base_url, Width(self.width(settings)))
+                width = self._widths.setdefault(settings.base_url, Width(self.width))
                 address = functools.partial(self._serve, settings.model) if settings.embedded else None
                 capabilities = Capabilities(self._cache, f"{settings.base_url} {settings.model}")
                 self._opened[settings] = Endpoint(settings, address, width, self._loop, self._budget, capabilities)

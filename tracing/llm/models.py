@@ -9,11 +9,10 @@ from typing import Any
 
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.llm.booking import Call, failures_noted, price, running_operation
-from tracing.llm.cache import request_key
+from tracing.llm.cache import Replies, request_key
 from tracing.llm.dimension import Dimension
 from tracing.llm.http.bodies import ChatCompletion, Embeddings, packed, unpacked
 from tracing.llm.http.endpoint import Endpoint
-from tracing.llm.reply_chain import Replies
 
 DEFAULT_MAX_TOKENS = 1024
 """Maximum length of a reply if a program with its own client gives none: budgets must reserve the most."""
@@ -24,7 +23,7 @@ _SAMPLES_A_REPETITION = 1000
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A model's reply.
+    """A model's reply: a `ChatCompletion`, and where it came from.
 
     Attributes:
         text: what it said.
@@ -155,35 +154,26 @@ class ChatModel(_Model):
         with failures_noted(settings.model):
             completion, cached = self._completion(key(), call)
             if not completion.text and not completion.tool_calls:
-                self._replies.calls.note_empty()
+                self._replies.booking.note_empty()
             if (whole or completion.tool_calls) and completion.finish_reason == "length":
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
                 )
-            return ChatReply(
-                text=completion.text,
-                finish_reason=completion.finish_reason,
-                prompt_tokens=completion.prompt_tokens,
-                completion_tokens=completion.completion_tokens,
-                cached=cached,
-                model=settings.model,
-                first_token=completion.first_token,
-                tool_calls=tuple(call.model_dump() for call in completion.tool_calls or ()),
-                thinking=completion.thinking or "",
-            )
+            values = completion.model_dump(exclude_none=True, exclude={"cached_tokens", "thinking_tokens"})
+            return ChatReply(**values, cached=cached, model=settings.model)
 
     def _completion(self, key: str, call: Call[ChatCompletion]) -> tuple[ChatCompletion, bool]:
         """The reply, and whether the cache had it."""
-        calls = self._replies.calls
-        calls.require_room()
+        booking = self._replies.booking
+        booking.require_room()
         with self._replies.alone(key):
             completion = self._replies.stored([key], ChatCompletion.stored).get(key)
             if completion is None:
                 (entry,) = self._replies.make(call).values()
                 return ChatCompletion.model_validate_json(entry), False
-            if calls.claim(call.settings, [key], lambda prompt_tokens: call.most):
+            if booking.claim(call.settings, [key], lambda prompt_tokens: call.most):
                 return completion, False
-            calls.reuse(call.settings.model, completion.prompt_tokens, completion.completion_tokens)
+            booking.reuse(call.settings.model, completion.prompt_tokens, completion.completion_tokens)
             return completion, True
 
 
@@ -222,16 +212,16 @@ class EmbeddingModel(_Model):
         extra = {"input_type": "query" if query else "passage"} if settings.embedded else {}
         keys = {text: request_key(kind="embedding", model=self.identity, text=text, **extra) for text in texts}
         with failures_noted(settings.model), self._replies.alone(*keys.values()):
-            calls = self._replies.calls
-            calls.require_room()
+            booking = self._replies.booking
+            booking.require_room()
             vectors = self._replies.stored(list(keys.values()), self._dimension.fitting)
             missing = [text for text, key in keys.items() if key not in vectors]
-            claimed = calls.claim(settings, list(vectors), lambda prompt_tokens: price(settings, prompt_tokens, 0))
+            claimed = booking.claim(settings, list(vectors), lambda prompt_tokens: price(settings, prompt_tokens, 0))
             for start in range(0, len(missing), _TEXTS_A_REQUEST):
                 part = missing[start : start + _TEXTS_A_REQUEST]
                 vectors |= self._request_vectors({text: keys[text] for text in part}, extra)
             if texts and not missing and not claimed:
-                calls.reuse(settings.model, 0, 0)
+                booking.reuse(settings.model, 0, 0)
         return [vectors[keys[text]] for text in texts]
 
     def _request_vectors(self, keys: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, list[float]]:

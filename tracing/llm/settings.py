@@ -135,16 +135,9 @@ class ModelSettings(BaseModel):
         return key
 
     def require_named_key(self) -> None:
-        """Check that the key is set if its variable was named explicitly.
-
-        Raises:
-            ConfigError: the variable is not set.
-        """
-        if (
-            self.key_command is None
-            and self.api_key_env != type(self).model_fields["api_key_env"].default
-            and self.key() is None
-        ):
+        """Raise a `ConfigError` if the key's variable was named explicitly, and is not set."""
+        named = self.key_command is None and self.api_key_env != type(self).model_fields["api_key_env"].default
+        if named and self.key() is None:
             raise ConfigError(
                 f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "
                 "leave out api_key_env if no key is needed"

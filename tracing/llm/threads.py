@@ -106,11 +106,7 @@ class Threads:
 
 
 def end_if_given_up() -> None:
-    """Stop this work if its result is no longer wanted.
-
-    Raises:
-        GivenUp: it is not wanted.
-    """
+    """Raise `GivenUp` if the result of this work is no longer wanted."""
     batch = _batch.get()
     if batch is not None and batch.given_up:
         raise GivenUp
@@ -163,11 +159,7 @@ class _Batch(Generic[T, R]):
                 self._changed.notify_all()
 
     def results(self) -> Iterator[R]:
-        """The results in order, as they arrive.
-
-        Raises:
-            The first error of the work, in order.
-        """
+        """The results in order, as they arrive, or the first error in that order."""
         for at in range(len(self._items)):
             with self._changed:
                 self._awaited = at

@@ -369,10 +369,6 @@ class GraphBuilder:
         if used.startswith(self.prefix) and letter in self._counts and number.isdecimal():
             self._counts[letter] = max(self._counts[letter], int(number))
 
-    def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Attributes as they may be recorded."""
-        return self._facts(snapshot(attributes))
-
     def _facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         return self.redaction.value(dict(attributes)) if attributes else {}
 

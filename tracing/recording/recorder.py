@@ -1,17 +1,8 @@
-"""Recording an execution while it runs.
-
-    with trace(path) as recorder, session("D1"):
-        with operation("extract_facts", kind="llm", inputs={"messages": messages, "prompt": prompt}) as op:
-            fact = op.output("facts", text, kind="fact")
-
-asyncio tasks inherit what is being recorded; a thread gets it through `bind`, a process through `hand_over`. Without a
-trace all of this does nothing and costs next to nothing.
-"""
+"""The recorder: takes notes of what happens in a trace, and settles them into its graph."""
 
 from __future__ import annotations
 
 import contextlib
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,27 +13,14 @@ from tracing.errors import TraceError
 from tracing.files.records import RecordReader
 from tracing.files.trace_file import records_of
 from tracing.files.trace_lines import Record
-from tracing.graph.elements import Element, Session, Variable, noted_variable
+from tracing.graph.elements import Element, Variable, noted_variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, snapshot
 from tracing.recording.graph_builder import GraphBuilder
-from tracing.recording.operations import ActiveOperation, operation
+from tracing.recording.operations import ActiveOperation
 from tracing.recording.redaction import Redaction
-from tracing.recording.scope import NOTHING, SILENCE, InputNote, RunningOperation, Scope, bind, current, within
+from tracing.recording.scope import NOTHING, SILENCE, InputNote, RunningOperation, Scope, current, within
 from tracing.recording.trace_writer import TraceWriter
-
-__all__ = [
-    "ActiveOperation",
-    "Recorder",
-    "attributes",
-    "bind",
-    "current_operation",
-    "current_recorder",
-    "operation",
-    "session",
-    "trace",
-    "variable",
-]
 
 
 class Recorder:
@@ -273,7 +251,8 @@ class Recorder:
 
     def facts(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Attributes as they may be recorded."""
-        return self.builder.facts(attributes)
+        facts: dict[str, Any] = self.redaction.value(snapshot(dict(attributes)))
+        return facts
 
     def own_variable(self, original: Variable) -> Variable | None:
         """The variable as this trace has it; see `GraphBuilder.own_variable`."""
@@ -337,138 +316,6 @@ class Recorder:
                 self._writer.close()
 
 
-def unique_prefix() -> str:
-    """The beginning of ids that no other trace has: 50 bits drawn at random, as letters and digits."""
-    return f"{''.join(secrets.choice(_LETTERS) for _ in range(_PREFIX_LENGTH))}-"
-
-
-_LETTERS, _PREFIX_LENGTH = "0123456789abcdefghjkmnpqrstvwxyz", 10
-
-
-def _file_of(path: str | Path, prefix: str, clock: Callable[[], float]) -> Path:
-    """The file that a path means."""
-    file = Path(path)
-    if not (str(path).endswith("/") or file.is_dir()):
-        return file
-    try:
-        file.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TraceError(f"{file}: cannot be made ({error.strerror}); give trace() another folder") from None
-    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock()))
-    return file / f"{moment}-{prefix.rstrip('-')}.jsonl"
-
-
-@contextlib.contextmanager
-def trace(
-    path: str | Path | None = None,
-    *,
-    prefix: str | None = None,
-    clock: Callable[[], float] = time.time,
-    strict: bool = False,
-    redaction: Redaction | None = None,
-) -> Iterator[Recorder]:
-    """Record what happens inside; an outer trace pauses meanwhile.
-
-    A thread of its own writes the file, a few hundredths of a second behind. Where it cannot, the program continues,
-    the logger `tracing` warns once, and `Recorder.lost` counts what was lost.
-
-    Args:
-        path: a new file to append records to, or a folder (it exists, or the path ends in "/"), in which each trace
-            gets a file of its own, named by moment and prefix; None keeps them in memory only.
-        prefix: begins every id, so that no two traces have one in common; drawn at random by default. With one of
-            your own the same program gets the same ids again, as long as no other trace has it.
-        clock: gives epoch seconds.
-        strict: refuse an input that was recorded and then changed without that being recorded; the message shows how.
-        redaction: what is taken out before anything is recorded; API keys and bearer tokens always are.
-
-    Raises:
-        TraceError: the file holds something already, or cannot be one.
-
-    Example:
-        >>> with trace("run.jsonl"), session("D1"):
-        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
-        >>> load_trace("run.jsonl").graph.variables[message.id].value
-        'I moved to Oslo.'
-    """
-    prefix = unique_prefix() if prefix is None else prefix
-    file = None if path is None else _file_of(path, prefix, clock)
-    recorder = Recorder(file, prefix, clock, strict=strict, redaction=redaction)
-    outer = current_recorder()
-    going_on = outer is not None and not outer.ended
-    try:
-        with within(Scope(recorder)):
-            yield recorder
-    finally:
-        recorder.end()
-        if going_on and outer is not None and outer.ended and current.get().recorder is outer:
-            current.set(SILENCE)  # a generator held the outer one, and was closed inside of this one
-
-
-@contextlib.contextmanager
-def session(name: str, **attributes: Any) -> Iterator[Session]:
-    """A named stage: what is recorded inside belongs to it; the innermost counts. Without a trace its id is empty.
-
-    Example:
-        >>> with trace() as recorder, session("D1", date="Monday"):
-        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
-        >>> [variable.name for variable in recorder.graph.find_variables(session="D1")]
-        ['D1:1']
-    """
-    scope, recorder = current.get(), current_recorder()
-    if recorder is None:
-        yield Session("", name)
-        return
-    if recorder.ended:
-        raise recorder.late()
-    with recorder.lock:
-        recorder.settle()
-        new_session = recorder.builder.add_session(name, {**scope.inherited, **snapshot(attributes)})
-    recorder.noticed()
-    with within(Scope(recorder, scope.operation, new_session.id, scope.inherited)):
-        yield new_session
-
-
-@contextlib.contextmanager
-def attributes(**facts: Any) -> Iterator[None]:
-    """Give attributes such as tenant, conversation or user to every session, operation and variable recorded inside.
-
-    They are inherited across tasks and bound threads; inner ones, and an element's own, take precedence.
-
-    Example:
-        >>> with trace(), attributes(tenant="acme", user="mara"):
-        ...     message = variable("I moved to Oslo.", name="D1:1", kind="message")
-        >>> message.attributes
-        {'tenant': 'acme', 'user': 'mara'}
-    """
-    scope = current.get()
-    if scope.recorder is None:
-        yield
-        return
-    inherited = {**scope.inherited, **scope.recorder.facts(facts)}
-    with within(Scope(scope.recorder, scope.operation, scope.session, inherited)):
-        yield
-
-
-def variable(
-    value: Any, *, name: str, kind: str = "value", previous: Variable | str | None = None, **attributes: Any
-) -> Variable:
-    """Record a value that no operation made, such as a message or a prompt.
-
-    Without a trace the variable has no id and holds `value` itself.
-
-    Example:
-        >>> with trace():
-        ...     lima = variable("Lima", name="home", kind="memory_entry")
-        ...     oslo = variable("Oslo", name="home", kind="memory_entry", previous=lima)
-        >>> oslo.value, oslo.version
-        ('Oslo', 2)
-    """
-    scope = current.get()
-    if scope.recorder is None:
-        return Variable("", name, kind, value, attributes=attributes)
-    return scope.recorder.make(scope, None, value, name, kind, previous, attributes)
-
-
 def current_operation() -> ActiveOperation | None:
     """The innermost operation that runs in this context; None outside of any, and without a trace.
 
@@ -489,3 +336,9 @@ def current_recorder() -> Recorder | None:
         True
     """
     return cast(Recorder | None, current.get().recorder)  # a scope knows it as `RecorderLike` alone
+
+
+def open_recorder() -> Recorder | None:
+    """The recorder of the innermost trace of this context, if that has not ended."""
+    recorder = current_recorder()
+    return None if recorder is None or recorder.ended else recorder

@@ -79,12 +79,7 @@ def rerun_operation(
 
 
 def call_method(system: MemorySystem, method: str, arguments: Mapping[str, Any]) -> Any:
-    """What any method of a system returns, unchecked.
-
-    Raises:
-        MemorySystemError: it raised its own error.
-        ModelError, BudgetExceededError: a call through the access failed.
-    """
+    """What any method of a system returns, unchecked. Raises as `build_memory`."""
     with _own_errors(method):
         return settled(getattr(system, method)(**arguments))
 
@@ -106,11 +101,7 @@ def _own_errors(method: str) -> Iterator[None]:
 
 
 def settled(result: Any) -> Any:
-    """What a method returned, or what the coroutine that it returned does; recorded where this is called.
-
-    Raises:
-        Exception: whatever the coroutine raises.
-    """
+    """What a method returned, or what the coroutine that it returned does; recorded where this is called."""
     if not inspect.iscoroutine(result):
         return result
     future = _LOOP.start(_within, result, copy_context())

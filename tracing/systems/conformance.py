@@ -23,10 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tracing.conformance import require
 from tracing.errors import ModelError
-from tracing.recording.recorder import trace
 from tracing.recording.redaction import REDACTED
+from tracing.recording.trace_context import trace
 from tracing.systems.calls import build_memory, settled
-from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import faults_of
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import (
@@ -45,6 +45,7 @@ from tracing.systems.recording_check import (
     rerun_difference,
     unrecorded_operations,
 )
+from tracing.systems.suite.scripted_endpoint import Request
 from tracing.systems.suite.steps import (
     CREDENTIAL,
     FACT,
@@ -111,26 +112,22 @@ class MemorySystemConformance(SystemSteps):
 
     def test_nothing_depends_on_being_recorded(self) -> None:
         """The system works the same without an active trace."""
-        system, candidate, question = self.system(), self._candidate(), self._question()
+        system, question = self.system(), self._question()
         built = self._build(system)
         traced = self._answer(system, built, question)
-        with self._heard() as (access, requests):
-            memory = settled(system.build(self.conversation, candidate, access))
-            answer = settled(system.answer(memory, question, candidate, access))
+        answer, requests = self._untraced(system, self.conversation, question)
         require(requests == built.requests + traced.requests, "without a trace it asked the models something else")
         require(answer.text == traced.result.text, "without a trace it gave another answer")
 
     def test_credentials_in_a_conversation_are_sent_and_not_recorded(self) -> None:
         """The models are sent the user's own texts; a trace is made for people to read, and holds no credential."""
         system, candidate, conversation = self.system(), self._candidate(), with_credential(self.conversation)
-        built = self._run(lambda access: system.build(conversation, candidate, access), "b")
-        restored = RecordedCall(Memory(json.loads(as_json(built.result.state))), built.records, built.graph, [])
+        built = self._run("b", system.build, conversation, candidate)
+        restored = _restored(built)
         for question in conversation.questions:
             step = self._answer(system, built, question)
             require(CREDENTIAL not in json.dumps(step.records), f"{question.id}: the trace holds a credential")
-            with self._heard() as (access, requests):
-                memory = settled(system.build(conversation, candidate, access))
-                answer = settled(system.answer(memory, question, candidate, access))
+            answer, requests = self._untraced(system, conversation, question)
             sent = "".join(text for request in requests for text in request.texts)
             require(REDACTED not in sent, "a model was sent the redacted text of a trace, not what was said")
             require(requests == built.requests + step.requests, "while recorded, it sent the models other texts")
@@ -164,8 +161,7 @@ class MemorySystemConformance(SystemSteps):
         """Snapshots store a memory as JSON, beside the records of its build."""
         system = self.system()
         built = self._build(system)
-        state, records = json.loads(as_json(built.result.state)), json.loads(json.dumps(built.records))
-        restored = RecordedCall(Memory(state), records, built.graph, [])
+        restored = _restored(built)
         for question in self.conversation.questions:
             ours, theirs = self._answer(system, built, question), self._answer(self.system(), restored, question)
             require(theirs.requests == ours.requests, f"{question.id}: the restored memory led to other requests")
@@ -210,10 +206,7 @@ class MemorySystemConformance(SystemSteps):
         """A run builds and asks the memories of many conversations with one system, also at the same time."""
         system, candidate = self.system(), self._candidate()
         talks = {tenant: as_tenant(tenant, self.conversation) for tenant in TENANTS}
-        built = {
-            tenant: self._run(lambda access, talk=talk: system.build(talk, candidate, access), "b")  # type: ignore[misc]
-            for tenant, talk in talks.items()
-        }
+        built = {tenant: self._run("b", system.build, talk, candidate) for tenant, talk in talks.items()}
         for tenant, other in (TENANTS, TENANTS[::-1]):
             steps = [
                 built[tenant],
@@ -235,7 +228,7 @@ class MemorySystemConformance(SystemSteps):
         if not isinstance(system, HoldsEntries):
             return
         for texts in ([FACT], []):
-            call = self._run(lambda access, texts=texts: system.with_entries(texts, access), "b")  # type: ignore[misc]
+            call = self._run("b", system.with_entries, texts)
             as_json(call.result.state)
             step = self._answer(system, call, question)
             require(isinstance(step.result.text, str), "the answer has no text")
@@ -248,7 +241,7 @@ class MemorySystemConformance(SystemSteps):
         system, candidate = self.system(), self._candidate()
         if not isinstance(system, BuildsFromFacts):
             return
-        call = self._run(lambda access: system.build_from_facts([[FACT], []], candidate, access), "b")
+        call = self._run("b", system.build_from_facts, [[FACT], []], candidate)
         as_json(call.result.state)
         extracting = {op.name for op in system.operations if op.stage == "extract" and op.prompt is not None}
         recorded = {operation.name for operation in call.graph.operations.values()}
@@ -261,7 +254,7 @@ class MemorySystemConformance(SystemSteps):
         system, candidate, question = self.system(), self._candidate(), self._question()
         if not isinstance(system, AnswersFromContext):
             return
-        call = self._run(lambda access: system.answer_from([FACT], question, candidate, access), "a")
+        call = self._run("a", system.answer_from, [FACT], question, candidate)
         require(sent(call, FACT), "the answer's request does not hold the context that was given")
         require(sent(call, question.question), "the answer's request does not hold the question")
         retrieving = {operation.name for operation in system.operations if operation.stage == "retrieve"}
@@ -278,13 +271,19 @@ class MemorySystemConformance(SystemSteps):
         for prompt, spec in system.prompts.items():
             for execution in graph.find_operations(name=spec.operation):
                 parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, graph)
-                call = self._run(
-                    lambda access, prompt=prompt, parts=parts: system.rerun(prompt, parts, candidate, access),  # type: ignore[misc]
-                    "l",
-                )
+                call = self._run("l", system.rerun, prompt, parts, candidate)
                 outputs = recorded_outputs(execution, graph)
                 difference = rerun_difference(spec, parts, outputs, call.graph, repeatable=True)
                 require(difference is None, difference or "")
+
+    def _untraced(
+        self, system: MemorySystem, conversation: Conversation, question: Question
+    ) -> tuple[Answer, list[Request]]:
+        """The answer to a question by a new memory, and all requests for it, with nothing recorded."""
+        candidate = self._candidate()
+        with self._heard() as (access, requests):
+            memory = settled(system.build(conversation, candidate, access))
+            return settled(system.answer(memory, question, candidate, access)), requests
 
     def _built_at_once(self, system: MemorySystem, talks: Mapping[str, Conversation]) -> dict[str, str]:
         """The states of the tenants' memories, built in a thread each."""
@@ -298,10 +297,13 @@ class MemorySystemConformance(SystemSteps):
             return dict(zip(talks, threads.map(build, talks), strict=True))
 
 
+def _restored(built: RecordedCall) -> RecordedCall:
+    """A built memory as it comes back from a file."""
+    state, records = json.loads(as_json(built.result.state)), json.loads(json.dumps(built.records))
+    return RecordedCall(Memory(state), records, built.graph, [])
+
+
 def _all_of(step: RecordedCall) -> str:
     """The texts that were sent, recorded and, by an answer, replied."""
     texts = [text for request in step.requests for text in request.texts]
     return "\n".join([*texts, json.dumps(step.records), str(getattr(step.result, "text", ""))]).lower()
-
-
-__all__ = ["SMALL_TALK", "MemorySystemConformance"]

@@ -227,9 +227,9 @@ def write_conversations(path: Path, conversations: Iterable[Conversation]) -> No
     path.write_text(text, encoding="utf-8")
 
 
-def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """A validation problem as `key.path: message` on one line: the first, or with `model` the first unknown key."""
-    return problems_of(error, model)[0]
+def first_problem(error: ValidationError) -> str:
+    """The first problem of a validation as `key.path: message` on one line."""
+    return problems_of(error)[0]
 
 
 def problems_of(error: ValidationError, model: type[BaseModel] | None = None) -> list[str]:

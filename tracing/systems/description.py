@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from tracing.plugins import code_of
 from tracing.systems.prompts import PromptSpec
-from tracing.systems.protocol import HasSettings, MemorySystem, Named, OperationSpec, Versioned
+from tracing.systems.protocol import MemorySystem, OperationSpec, Stage
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_STAGES = ("extract", "update", "retrieve", "answer")
+_STAGES = get_args(Stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Description:
 
     Attributes:
         name: its own, or `module:Class` without one.
-        version: "0" if it has none.
-        settings: empty if it has none.
+        version: changes when it would build other memories than before; "0" if it has none.
+        settings: everything besides prompts and models that shapes the result (top-k…), as JSON; empty if it has none.
         code: digest of its source; None for a system that memtune ships, which its version identifies.
     """
 
@@ -37,9 +37,9 @@ def describe(system: MemorySystem) -> Description:
     """A system's description."""
     kind = type(system)
     return Description(
-        name=system.name if isinstance(system, Named) else f"{kind.__module__}:{kind.__qualname__}",
-        version=system.version if isinstance(system, Versioned) else "0",
-        settings=system.settings if isinstance(system, HasSettings) else {},
+        name=getattr(system, "name", f"{kind.__module__}:{kind.__qualname__}"),
+        version=getattr(system, "version", "0"),
+        settings=getattr(system, "settings", {}),
         code=code_of(system),
     )
 

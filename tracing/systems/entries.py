@@ -29,21 +29,13 @@ class Entry:
 
 
 def similarity(vector: Sequence[float], other: Sequence[float]) -> float:
-    """Cosine of two normalised vectors.
-
-    Raises:
-        ModelError: they are not from the same model.
-    """
+    """Cosine of two normalised vectors; a `ModelError` if they are not from the same model."""
     check_lengths(vector, other)
     return sum(a * b for a, b in zip(vector, other, strict=True))
 
 
 def check_lengths(vector: Sequence[float], other: Sequence[float]) -> None:
-    """Check that two vectors can be compared.
-
-    Raises:
-        ModelError: they have different lengths, and so are from different models.
-    """
+    """Raise a `ModelError` for vectors of different lengths, which are from different models."""
     if len(vector) != len(other):
         raise ModelError(
             f"a stored memory has a vector of {len(other)} numbers, and the text it is compared with one of "

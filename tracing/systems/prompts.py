@@ -113,11 +113,7 @@ def tokens_of(text: str) -> int:
 
 
 def placeholders_of(template: str) -> set[str]:
-    """Names of the placeholders of `template`.
-
-    Raises:
-        ValueError: braces do not balance, or a field is more than a plain name.
-    """
+    """Names of the placeholders of `template`; a `ValueError` if braces do not balance, or one is no plain name."""
     names: set[str] = set()
     for _, name, spec, conversion in string.Formatter().parse(template):
         if name is None:
@@ -153,11 +149,7 @@ def seed_candidate(specs: Mapping[str, PromptSpec]) -> Candidate:
 
 
 def check_candidate(specs: Mapping[str, PromptSpec], candidate: Candidate) -> None:
-    """Refuse a candidate that lacks or invents a prompt, or whose texts break a contract.
-
-    Raises:
-        ContractError: names each prompt and what is wrong with it.
-    """
+    """Raise a `ContractError` that names each prompt which a candidate lacks, invents or breaks."""
     problems = [f"{name}: no such prompt (known: {', '.join(specs)})" for name in candidate if name not in specs]
     for name, spec in specs.items():
         if name not in candidate:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
 
 Stage = Literal["extract", "update", "retrieve", "answer"]
 """What an operation does with information: take it in, keep it current, find it again, use it."""
@@ -77,7 +79,7 @@ class MemorySystem(Protocol):
     `build` and `answer` record their operations in the current trace (`tracing.operation`) and keep no state between
     calls: equal arguments give equal requests. They may be `async def`, as any method. They call models through the
     given access, or with their own client; caching and budgets do not cover the calls of such a client
-    (docs/extending.md).
+    (docs/extending.md). A system may also have a `name`, a `version` and `settings` (`description.Description`).
 
     Example:
         >>> from tracing.systems.suite.notebook import Notebook
@@ -102,30 +104,6 @@ class MemorySystem(Protocol):
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from `memory` without changing it."""
         ...
-
-
-@runtime_checkable
-class Named(Protocol):
-    """A system with its own name; otherwise it is named after its class."""
-
-    @property
-    def name(self) -> str: ...
-
-
-@runtime_checkable
-class Versioned(Protocol):
-    """A system with a version, which changes when it would build other memories than before; otherwise "0"."""
-
-    @property
-    def version(self) -> str: ...
-
-
-@runtime_checkable
-class HasSettings(Protocol):
-    """A system with settings: everything besides prompts and models that shapes the result (top-k…), as JSON."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]: ...
 
 
 @runtime_checkable

@@ -27,20 +27,12 @@ def _spelt(marker: str, text: str) -> str:
 
 
 def check_seeds(specs: Mapping[str, PromptSpec], texts: Candidate) -> None:
-    """Refuse texts that could not be the seeds of these prompts; how long they are is for their author to say.
-
-    Raises:
-        ContractError: a prompt is missing or unknown, or its text breaks its contract.
-    """
+    """Raise a `ContractError` for texts that could not be the seeds of these prompts; their author says how long."""
     check_candidate({name: _seeded(spec, texts.get(name)) for name, spec in specs.items()}, texts)
 
 
 def with_seeds(system: MemorySystem, texts: Candidate) -> MemorySystem:
-    """The same system with these seed texts; the given object is not changed.
-
-    Raises:
-        ContractError: a prompt is missing or unknown, or its text breaks its contract.
-    """
+    """The same system with these seed texts, checked as by `check_seeds`; the given object is not changed."""
     specs = {name: _seeded(spec, texts.get(name)) for name, spec in system.prompts.items()}
     check_candidate(specs, texts)
     kind = type(system)

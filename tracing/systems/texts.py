@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.graph.elements import Variable
-from tracing.recording.recorder import current_recorder, variable
+from tracing.recording.recorder import current_recorder
+from tracing.recording.trace_context import variable
 from tracing.systems.layouts import Item
 
 

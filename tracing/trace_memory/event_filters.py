@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from tracing.errors import DataError
@@ -45,85 +44,51 @@ class FilterArguments(TypedDict, total=False):
     mentions: str
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilter:
-    """Which events; an empty field admits all.
-
-    Attributes:
-        types: event types.
-        keys: names of tools, steps, decisions or speakers.
-        process: the agent persona that recorded the event.
-        project, session: its labels.
-        since, until: seconds since the epoch; `since` is included, `until` is not.
-        mentions: a text that key, value or metadata contains; case makes no difference for ASCII letters.
-    """
-
-    types: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    process: str | None = None
-    project: str | None = None
-    session: str | None = None
-    since: float | None = None
-    until: float | None = None
-    mentions: str | None = None
-
-    def condition(self, like: str) -> tuple[str, list[Any]]:
-        """The WHERE condition on table `events e`, and its parameters; `like` is the operator that ignores case."""
-        parts: list[str] = []
-        values: list[Any] = []
-        for column, among in (("type", self.types), ("key", self.keys)):
-            if among:
-                parts.append(f"e.{column} IN ({', '.join('?' for _ in among)})")
-                values += among
-        for column, expected in (("process", self.process), ("project", self.project), ("session", self.session)):
-            if expected is not None:
-                parts.append(f"e.{column} = ?")
-                values.append(expected)
-        if self.since is not None:
-            parts.append("e.time >= ?")
-            values.append(self.since)
-        if self.until is not None:
-            parts.append("e.time < ?")
-            values.append(self.until)
-        if self.mentions:
-            parts.append(f"(e.key || ' ' || e.value || ' ' || e.metadata) {like} ? ESCAPE '!'")
-            escaped = "".join(f"!{sign}" if sign in "!%_" else sign for sign in self.mentions)
-            values.append(f"%{escaped}%")
-        return " AND ".join(parts) or "1 = 1", values
+Condition = tuple[str, list[Any]]
+"""A WHERE condition on `events e`, and its parameters."""
 
 
-def newest(only: EventFilter, limit: int | None, like: str) -> tuple[str, list[Any]]:
-    """A query for the newest events, newest first; those of one time in the reverse order of their arrival."""
-    condition, values = only.condition(like)
-    query = f"SELECT {SELECTED} FROM events e WHERE {condition} ORDER BY e.time DESC, e.number DESC"
-    if limit is None:
-        return query, values
-    return f"{query} LIMIT ?", [*values, limit]
+def condition_of(arguments: FilterArguments, *, project: str, session: str, like: str) -> Condition:
+    """The condition that a caller asks for; `mentions` does not tell small ASCII letters from capital ones.
 
-
-def filter_of(arguments: FilterArguments, *, project: str, session: str) -> EventFilter:
-    """The filter that a caller asks for; `project` and `session` are those of the memory, for `scope`.
+    Args:
+        arguments: what is left out, or empty, admits all.
+        project, session: those of the memory, for `scope`.
+        like: the operator of patterns that ignores case.
 
     Raises:
         DataError: a filter, a type or a scope is unknown, or a time is none.
     """
     check_arguments(arguments, FilterArguments, "filter")
-    types = _several(arguments.get("type"))
+    types, keys = _several(arguments.get("type")), _several(arguments.get("key"))
     for kind in types:
         check_type(kind, (*TYPES, DAMAGED))
     scope = arguments.get("scope", "entity")
     if scope not in ("session", "project", "entity"):
         raise DataError(f"scope: {scope!r} is unknown; choose session, project or entity")
-    return EventFilter(
-        types=types,
-        keys=_several(arguments.get("key")),
-        process=arguments.get("process"),
-        project=arguments.get("project") or (project if scope == "project" else None),
-        session=arguments.get("session") or (session if scope == "session" else None),
-        since=moment(arguments.get("since"), "since"),
-        until=moment(arguments.get("until"), "until"),
-        mentions=arguments.get("mentions"),
-    )
+    parts: list[str] = []
+    values: list[Any] = []
+    for column, choices in (("type", types), ("key", keys)):
+        if choices:
+            parts.append(f"e.{column} IN ({', '.join('?' for _ in choices)})")
+            values += choices
+    comparisons = {
+        "e.process =": arguments.get("process"),
+        "e.project =": arguments.get("project") or (project if scope == "project" else None),
+        "e.session =": arguments.get("session") or (session if scope == "session" else None),
+        "e.time >=": moment(arguments.get("since"), "since"),
+        "e.time <": moment(arguments.get("until"), "until"),
+    }
+    for comparison, expected in comparisons.items():
+        if expected is not None:
+            parts.append(f"{comparison} ?")
+            values.append(expected)
+    mentions = arguments.get("mentions")
+    if mentions:
+        parts.append(f"(e.key || ' ' || e.value || ' ' || e.metadata) {like} ? ESCAPE '!'")
+        escaped = "".join(f"!{sign}" if sign in "!%_" else sign for sign in mentions)
+        values.append(f"%{escaped}%")
+    return " AND ".join(parts) or "1 = 1", values
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -68,11 +68,7 @@ class Writer:
                 self._changed.wait()
 
     def close(self) -> None:
-        """Flush and end the thread.
-
-        Raises:
-            StoreError: rows could not be saved, and are lost with this process.
-        """
+        """Flush and end the thread. Raises StoreError: rows could not be saved, and are lost with this process."""
         try:
             self.flush()
         except StoreError as error:

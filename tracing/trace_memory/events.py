@@ -100,11 +100,7 @@ def moment(time: Time | None, what: str = "time") -> float | None:
 
 
 def check_type(kind: object, types: Sequence[str] = TYPES) -> None:
-    """Return if this is an event type.
-
-    Raises:
-        DataError: it is none.
-    """
+    """Return if this is an event type. Raises DataError: it is none."""
     if kind not in types:
         raise DataError(f"type: {kind!r} is not an event type; choose one of {', '.join(TYPES)}")
 
@@ -136,11 +132,7 @@ def checked_name(what: str, name: object, *, empty: bool = False) -> str:
 
 
 def as_json(what: str, value: Any) -> str:
-    """A value as JSON text.
-
-    Raises:
-        DataError: it is not JSON-compatible.
-    """
+    """A value as JSON text. Raises DataError: it is not JSON-compatible."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text.encode()
@@ -149,16 +141,6 @@ def as_json(what: str, value: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"{what}: is not JSON-compatible ({error}); give texts, numbers, lists and mappings") from None
     return text
-
-
-def structured(value: Any) -> Any:
-    """A text that is JSON as what it says: arguments and results of tools come so. Anything else as it is."""
-    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
 
 
 def plain(value: Any) -> str:

@@ -7,11 +7,12 @@ taken from variables of kind `message`, once each, however many calls were given
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracing.files.depth import structured
+from tracing.interchange.documents import first_of
 from tracing.interchange.spans import digest
-from tracing.trace_memory.events import Event, structured
+from tracing.trace_memory.events import Event
 
 if TYPE_CHECKING:
     from tracing.graph.elements import Link, Operation
@@ -23,19 +24,6 @@ _RESULT = ("gen_ai.tool.call.result",)
 _AGENT = ("gen_ai.agent.name", "gen_ai.agent.id")
 _ONE_RESULT = ("result", "output", "return", "value")
 _MODEL_CALLS = ("llm", "embedding")
-
-
-def graph_in(path: Path) -> ExecutionGraph:
-    """The graph of a trace file of memtune or of OpenTelemetry (OTLP in JSON).
-
-    Raises:
-        TraceError: it is neither.
-    """
-    # Imported here, so that an agent that only records starts quickly.
-    from tracing.files.loading import load_trace
-    from tracing.interchange import otlp
-
-    return otlp.load(path) if _is_otlp(path) else load_trace(path).graph
 
 
 def events_of_graph(graph: ExecutionGraph) -> list[Event]:
@@ -53,14 +41,14 @@ def _operation_events(graph: ExecutionGraph) -> Iterable[Event]:
         facts: dict[str, Any] = {"status": operation.status}
         if operation.ended is not None:
             facts["seconds"] = round(max(operation.ended - started, 0.0), 6)
-        agent = _first(operation.attributes, _AGENT)
+        agent = first_of(operation.attributes, _AGENT)
         if agent is not None:
             facts["agent"] = str(agent)
         value = operation.error if operation.status == "error" else _operation_value(graph, operation)
         kind, key = "step", operation.name
         if operation.kind == "tool":
-            kind, key = "tool_call", str(_first(operation.attributes, _TOOL_NAMES) or operation.name)
-            arguments = structured(_first(operation.attributes, _ARGUMENTS))
+            kind, key = "tool_call", str(first_of(operation.attributes, _TOOL_NAMES) or operation.name)
+            arguments = structured(first_of(operation.attributes, _ARGUMENTS))
             facts["arguments"] = arguments if isinstance(arguments, Mapping) else _values(graph, operation.inputs)
         elif operation.kind == "decision":
             kind = "decision"
@@ -72,7 +60,7 @@ def _operation_events(graph: ExecutionGraph) -> Iterable[Event]:
 
 def _operation_value(graph: ExecutionGraph, operation: Operation) -> Any:
     """What an operation made, without messages, which are events of their own."""
-    result = structured(_first(operation.attributes, _RESULT)) if operation.kind == "tool" else None
+    result = structured(first_of(operation.attributes, _RESULT)) if operation.kind == "tool" else None
     if result is not None:
         return result
     if operation.kind in _MODEL_CALLS:
@@ -113,17 +101,3 @@ def _message_events(graph: ExecutionGraph) -> Iterable[Event]:
 
 def _session_name(graph: ExecutionGraph, sid: str | None) -> str:
     return graph.sessions[sid].name if sid is not None and sid in graph.sessions else ""
-
-
-def _first(facts: Mapping[str, Any], names: Iterable[str]) -> Any:
-    return next((facts[name] for name in names if facts.get(name) is not None), None)
-
-
-def _is_otlp(path: Path) -> bool:
-    """Whether a file's beginning has the key of an OTLP document."""
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(4096)
-    except OSError:
-        return False
-    return b"resourceSpans" in beginning or b"resource_spans" in beginning

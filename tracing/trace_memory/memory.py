@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
 from tracing.errors import ConfigError, DataError
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory import semantic, upkeep
-from tracing.trace_memory.event_filters import FilterArguments, filter_of, newest
+from tracing.trace_memory.event_filters import SELECTED, Condition, FilterArguments, condition_of
 from tracing.trace_memory.event_writer import Writer
 from tracing.trace_memory.events import Event, EventType, Time, check_arguments, moment
 from tracing.trace_memory.stores import open_storage
@@ -205,14 +205,17 @@ class TraceMemory:
         return self.add(events_of_graph(graph))
 
     def add_trace(self, path: str | Path) -> int:
-        """Record a trace file of memtune or of OpenTelemetry (OTLP in JSON); see `add_graph`.
+        """Record a trace file of memtune or of OpenTelemetry (OTLP in JSON), or of any tool in docs/interchange.md.
+
+        See `add_graph`.
 
         Raises:
-            TraceError: it is neither.
+            TraceError: it is none of these.
         """
-        from tracing.trace_memory.graph_events import graph_in
+        from tracing.interchange import read_graph
 
-        return self.add_graph(graph_in(Path(path)))
+        graph, _ = read_graph(Path(path))
+        return self.add_graph(graph)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -224,8 +227,11 @@ class TraceMemory:
             DataError: a filter is malformed.
         """
         self.flush()
-        condition = filter_of(arguments, project=self.project, session=self.session)
-        query, values = newest(condition, _checked_limit(limit), self._storage.like)
+        condition, values = self._condition(arguments)
+        # Those of one time are in the order of their arrival.
+        query = f"SELECT {SELECTED} FROM events e WHERE {condition} ORDER BY e.time DESC, e.number DESC"
+        if _checked_limit(limit) is not None:
+            query, values = f"{query} LIMIT ?", [*values, limit]
         return [event_of(row) for row in reversed(self._storage.read(query, values))]
 
     def search(self, text: str, *, limit: int = 10, **arguments: Unpack[FilterArguments]) -> list[Event]:
@@ -240,10 +246,11 @@ class TraceMemory:
         if self._embedding is None:
             raise ConfigError("this trace memory has no embedding; give it one: TraceMemory(…, embedding=…)")
         self.flush()
-        condition = filter_of(arguments, project=self.project, session=self.session)
-        semantic.index(self._storage, self._embedding, condition, event_of)
-        limit = _checked_limit(limit) or 0
-        return [event_of(row) for row in semantic.nearest(self._storage, self._embedding, text, condition, limit)]
+        condition = self._condition(arguments)
+        return semantic.nearest(self._storage, self._embedding, text, condition, _checked_limit(limit) or 0)
+
+    def _condition(self, arguments: FilterArguments) -> Condition:
+        return condition_of(arguments, project=self.project, session=self.session, like=self._storage.like)
 
     # --- upkeep ------------------------------------------------------------------------------------------------------
 
@@ -253,14 +260,13 @@ class TraceMemory:
         Raises:
             StoreError: it cannot be stored. The events are kept, and the next `flush` tries again.
         """
-        if os.getpid() != self._opened_by:
-            raise StoreError("this trace memory was opened before a fork; open one in each process")
+        self._require_own_process()
         self._writer.flush()
 
     def check(self) -> list[Problem]:
         """What is wrong with the store and with the events in reach; empty if nothing is."""
         self.flush()
-        return upkeep.check(self._storage, event_of)
+        return upkeep.check(self._storage)
 
     def repair(self) -> list[Problem]:
         """Mend what `check` finds and return what that was; nothing that can still be read is lost.
@@ -271,7 +277,7 @@ class TraceMemory:
             StoreError: the store is damaged beyond its indexes; names the remedy.
         """
         self.flush()
-        return upkeep.repair(self._storage, self.tenant.process, event_of)
+        return upkeep.repair(self._storage, self.tenant.process)
 
     def close(self) -> None:
         """Flush, and end the use of the store.
@@ -310,9 +316,9 @@ class TraceMemory:
             value=value,
             metadata={name: fact for name, fact in facts.items() if fact is not None},
             time=self._clock() if at is None else at,
-            project=place.get("project", self.project),
-            session=place.get("session", self.session),
-            shared=place.get("shared", self._shared),
+            project=place.get("project", ""),
+            session=place.get("session", ""),
+            shared=place.get("shared", False),
         )
         self._put(event)
         if place.get("sync", self._sync):
@@ -320,15 +326,18 @@ class TraceMemory:
         return event.id
 
     def _put(self, event: Event) -> None:
+        self._require_own_process()
         placed = replace(
             event,
             project=event.project or self.project,
             session=event.session or self.session,
             shared=event.shared or self._shared,
         )
+        self._writer.put(row_of(placed, self._redaction))
+
+    def _require_own_process(self) -> None:
         if os.getpid() != self._opened_by:
             raise StoreError("this trace memory was opened before a fork; open one in each process")
-        self._writer.put(row_of(placed, self._redaction))
 
 
 def _checked_limit(limit: int | None) -> int | None:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tracing.errors import DataError
+from tracing.files.depth import structured
 from tracing.interchange.spans import digest
-from tracing.trace_memory.events import Event, structured
+from tracing.trace_memory.events import Event
 
 _SILENT = ("system", "developer")
 """Roles of instructions, which are no part of what happened."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from tracing.errors import ConfigError
-from tracing.trace_memory.event_filters import SELECTED, EventFilter
+from tracing.trace_memory.event_filters import SELECTED, Condition
 from tracing.trace_memory.events import Event
-from tracing.trace_memory.stores.storage import Row, Storage, StoreError
+from tracing.trace_memory.stores.storage import Storage, StoreError, event_of
 
 _TEXTS_AT_ONCE = 64
 
@@ -28,45 +28,26 @@ class Embedding(Protocol):
         ...
 
 
-def index(storage: Storage, embedding: Embedding, only: EventFilter, read: Callable[[Row], Event]) -> int:
-    """Make the vectors that events of `wanted` lack; returns how many."""
-    condition, values = only.condition(storage.like)
-    missing = (
-        f"SELECT {SELECTED} FROM events e LEFT JOIN vectors v ON v.event = e.number AND v.model = ? "
-        f"WHERE v.event IS NULL AND {condition} ORDER BY e.number LIMIT ?"
-    )
-    count = 0
-    while rows := storage.read(missing, [embedding.identity, *values, _TEXTS_AT_ONCE]):
-        vectors = embedding.embed([read(row).content() for row in rows])
-        numbers = [row[0] for row in rows]
-        storage.add_vectors(
-            [
-                (number, embedding.identity, array("f", vector).tobytes())
-                for number, vector in zip(numbers, vectors, strict=True)
-            ]
-        )
-        count += len(rows)
-    return count
+def nearest(storage: Storage, embedding: Embedding, text: str, condition: Condition, limit: int) -> list[Event]:
+    """The events that meet the condition and whose content is nearest to `text`, nearest first.
 
-
-def nearest(storage: Storage, embedding: Embedding, text: str, only: EventFilter, limit: int) -> list[Row]:
-    """The rows of the indexed events of `wanted` whose content is nearest to `text`, nearest first.
-
-    Every vector that the filter admits is compared, so the time grows with their number.
+    Those that have no vector get one first. Every vector that the condition admits is compared, so the time grows with
+    their number.
 
     Raises:
         ConfigError: numpy is missing.
         StoreError: a vector has another length than the text's.
     """
+    _add_missing_vectors(storage, embedding, condition)
     try:
         import numpy as np
     except ModuleNotFoundError:
         raise ConfigError("semantic search needs numpy; install it with: pip install numpy") from None
     (vector,) = embedding.embed([text], query=True)
     query = np.asarray(vector, dtype=np.float32)
-    condition, values = only.condition(storage.like)
+    only, values = condition
     candidates = (
-        f"SELECT v.event, v.vector FROM events e JOIN vectors v ON v.event = e.number WHERE v.model = ? AND {condition}"
+        f"SELECT v.event, v.vector FROM events e JOIN vectors v ON v.event = e.number WHERE v.model = ? AND {only}"
     )
     best: list[tuple[float, int]] = []
     for rows in storage.stream(candidates, [embedding.identity, *values]):
@@ -83,4 +64,20 @@ def nearest(storage: Storage, embedding: Embedding, text: str, only: EventFilter
     places = {number: place for place, (_, number) in enumerate(best)}
     marks = ", ".join("?" for _ in places)
     rows = storage.read(f"SELECT {SELECTED} FROM events e WHERE e.number IN ({marks})", list(places))
-    return sorted(rows, key=lambda row: places[row[0]])
+    return [event_of(row) for row in sorted(rows, key=lambda row: places[row[0]])]
+
+
+def _add_missing_vectors(storage: Storage, embedding: Embedding, condition: Condition) -> None:
+    only, values = condition
+    missing = (
+        f"SELECT {SELECTED} FROM events e LEFT JOIN vectors v ON v.event = e.number AND v.model = ? "
+        f"WHERE v.event IS NULL AND {only} ORDER BY e.number LIMIT ?"
+    )
+    while rows := storage.read(missing, [embedding.identity, *values, _TEXTS_AT_ONCE]):
+        vectors = embedding.embed([event_of(row).content() for row in rows])
+        storage.add_vectors(
+            [
+                (row[0], embedding.identity, array("f", vector).tobytes())
+                for row, vector in zip(rows, vectors, strict=True)
+            ]
+        )

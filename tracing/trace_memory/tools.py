@@ -16,13 +16,7 @@ R = TypeVar("R")
 def with_calls_recorded(
     function: Callable[P, R], record: Callable[..., str], clock: Callable[[], float]
 ) -> Callable[P, R]:
-    """The function, of which each call is given to `record` with arguments, result or error, and time.
-
-    Args:
-        function: to record.
-        record: `TraceMemory.tool_call`.
-        clock: seconds since the epoch.
-    """
+    """The function, of which each call is given to `record` (a `TraceMemory.tool_call`)."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)

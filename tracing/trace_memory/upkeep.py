@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracing.trace_memory.event_filters import SELECTED
-from tracing.trace_memory.events import DAMAGED, TYPES, Event, as_json
-from tracing.trace_memory.stores.storage import Row, Storage, StoreError
+from tracing.trace_memory.events import DAMAGED, TYPES, as_json
+from tracing.trace_memory.stores.storage import Row, Storage, StoreError, event_of
 
 _FLOAT_BYTES = 4
 
@@ -23,16 +22,16 @@ class Problem:
         return f"event {self.event}: {self.what}" if self.event else self.what
 
 
-def check(storage: Storage, read: Callable[[Row], Event]) -> list[Problem]:
+def check(storage: Storage) -> list[Problem]:
     """What is wrong with the store and with the events that its tenant sees."""
     return [
         *(Problem(fault) for fault in storage.faults()),
-        *(Problem(fault, str(row[1])) for row, fault in _damaged(storage, read)),
+        *(Problem(fault, str(row[1])) for row, fault in _damaged(storage)),
         *(Problem("its vector is broken", str(event)) for _, event in _broken_vectors(storage)),
     ]
 
 
-def repair(storage: Storage, tenant_process: str, read: Callable[[Row], Event]) -> list[Problem]:
+def repair(storage: Storage, tenant_process: str) -> list[Problem]:
     """Mend what `check` finds, and return what that was.
 
     An event whose content cannot be read keeps it as a text, with the type `damaged`. A broken vector is made again by
@@ -41,9 +40,9 @@ def repair(storage: Storage, tenant_process: str, read: Callable[[Row], Event]) 
     Raises:
         StoreError: the store itself cannot be repaired.
     """
-    problems = check(storage, read)
+    problems = check(storage)
     storage.repair()
-    for row, _ in _damaged(storage, read):
+    for row, _ in _damaged(storage):
         number, process, kind, value, metadata = row[0], row[3], row[7], row[9], row[10]
         if process == tenant_process:
             raw = {"type": kind, "value": value, "metadata": metadata}
@@ -52,12 +51,12 @@ def repair(storage: Storage, tenant_process: str, read: Callable[[Row], Event]) 
     return problems
 
 
-def _damaged(storage: Storage, read: Callable[[Row], Event]) -> list[tuple[Row, str]]:
+def _damaged(storage: Storage) -> list[tuple[Row, str]]:
     damaged = []
     for rows in storage.stream(f"SELECT {SELECTED} FROM events e ORDER BY e.number"):
         for row in rows:
             try:
-                event = read(row)
+                event = event_of(row)
             except StoreError as error:
                 damaged.append((row, str(error)))
                 continue

@@ -11,9 +11,9 @@ conversation.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from operator import mul
+from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT
@@ -43,18 +43,13 @@ Vector = Sequence[float]
 
 
 class Meaning:
-    """Opinions by an embedding model.
-
-    Args:
-        conversation: whose turns other texts are compared with.
-        model: its calls are made when they are needed, and cached.
-    """
+    """Opinions by an embedding model, whose calls are made when they are needed, and cached."""
 
     def __init__(self, conversation: Conversation, model: EmbeddingModel) -> None:
         self._conversation, self._model = conversation, model
         self._is_read = is_read(turn.text for turn in conversation.turns())
         self._vectors: dict[tuple[str, bool], Vector] = {}
-        self._scales: dict[str, _Scale] = {}
+        self._scales: dict[str, Sequence[tuple[float, float]]] = {}
 
     def worth(self, claim: Claim, texts: Sequence[str]) -> Sequence[bool]:
         """None: what is neither traced nor shares a word is hardly ever found by its meaning."""
@@ -100,7 +95,9 @@ class Meaning:
             # Hardly ever a match, and there are too many of them to embed.
             return None
         statement = f"{question_text} {need.label}"
-        near, nearer = self._scale(question_text, statement).of(*self._cosines(question_text, statement, passage.text))
+        cosines = self._cosines(question_text, statement, passage.text)
+        scale = self._scale(question_text, statement)
+        near, nearer = ((cosine - mean) / deviation for cosine, (mean, deviation) in zip(cosines, scale, strict=True))
         thresholds = (_NEAR, _NEARER) if passage.traced else (_NEAR_UNTRACED, _NEARER_UNTRACED)
         return _LIKE if near >= thresholds[0] and nearer >= thresholds[1] else None
 
@@ -118,12 +115,14 @@ class Meaning:
         about = len(content_of(question_text) & content_of(text)) / max(1, len(content_of(question_text)))
         return how == "denied" and (grade.coverage >= _ON_SUBJECT or about >= _ON_SUBJECT)
 
-    def _scale(self, question: str, statement: str) -> _Scale:
+    def _scale(self, question: str, statement: str) -> Sequence[tuple[float, float]]:
+        """Mean and standard deviation of other turns' cosines, by which a text's nearness and gain are unusual."""
         if statement not in self._scales:
             turns = [turn.spoken for turn in self._conversation.turns()]
             sample = turns[:: max(1, len(turns) // _BACKGROUND)][:_BACKGROUND]
             self._embed(sample, query=False)
-            self._scales[statement] = _Scale([self._cosines(question, statement, turn) for turn in sample])
+            cosines = zip(*(self._cosines(question, statement, turn) for turn in sample), strict=True)
+            self._scales[statement] = [(fmean(values), pstdev(values) or 1.0) for values in cosines] or [(0.0, 1.0)] * 2
         return self._scales[statement]
 
     def _cosines(self, question: str, statement: str, text: str) -> tuple[float, float]:
@@ -148,22 +147,6 @@ class Meaning:
 def _is_value(text: str) -> bool:
     """Whether a text is a list, or gives a number or a time: other ones are as near to it as the same ones."""
     return len(items_of(text)) > 1 or is_date(text) or any(map(is_number, content_of(text)))
-
-
-class _Scale:
-    """How near other turns are to a statement, to say how unusual a text's nearness is, in standard deviations."""
-
-    def __init__(self, others: Sequence[tuple[float, float]]) -> None:
-        self._near, self._nearer = (_mean_and_deviation([pair[at] for pair in others]) for at in (0, 1))
-
-    def of(self, near: float, nearer: float) -> tuple[float, float]:
-        """A text's nearness and gain by the answer, relative to the others'."""
-        return (near - self._near[0]) / self._near[1], (nearer - self._nearer[0]) / self._nearer[1]
-
-
-def _mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    mean = sum(values) / max(1, len(values))
-    return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values))) or 1.0
 
 
 def _dot(first: Vector, second: Vector) -> float:

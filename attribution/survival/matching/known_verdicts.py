@@ -14,15 +14,9 @@ KNOWN_LANGUAGES = ("en", "de", "es", "fr")
 
 @dataclass(frozen=True, slots=True)
 class ClaimPair:
-    """A claim (a question with its answer) and a text.
+    """A claim (a question with its answer) and a text, what relates them, and whether the text carries the claim.
 
-    Attributes:
-        language: of both.
-        kind: what relates them: a `paraphrase` or another `form` carry the claim; an `opposite`, people who have
-            `swapped` roles, and something `near` it do not.
-        question, answer: the claim.
-        text: what may carry it.
-        carries: whether it does.
+    A `paraphrase` or another `form` carry it; an `opposite`, people with `swapped` roles, and something `near` do not.
     """
 
     language: str
@@ -35,13 +29,7 @@ class ClaimPair:
 
 @dataclass(frozen=True, slots=True)
 class ReplyTwins:
-    """A reply that is right in other words than the accepted answer, and a wrong one that looks much the same.
-
-    Attributes:
-        kind: how the right one differs from the answer.
-        question, answer: what was asked, and the accepted answer.
-        right, wrong: the replies.
-    """
+    """A reply that is right in other words than the accepted answer (`kind` says how), and a wrong one like it."""
 
     kind: str
     question: str

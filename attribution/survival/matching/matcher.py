@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, cast, runtime_checkable
 
-from attribution.survival.need import Need
+from attribution.survival.needs import Need
 from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.need import Need
+from attribution.survival.needs import Need
 from attribution.text.languages.reading_language import in_its_language
 from tracing.systems.conversations import Question
 
@@ -24,11 +24,7 @@ class Opinions(Protocol):
         ...
 
     def opinions(self, claim: Claim, passages: Sequence[Passage], grades: Sequence[Grade], /) -> Sequence[float | None]:
-        """How likely each passage carries the claim, 0 to 1; None where the words, which gave `grades`, decide.
-
-        Raises:
-            BudgetExceededError, ModelError: it asks a model, and the call was refused or failed.
-        """
+        """How likely each passage carries the claim, 0 to 1; None where the words, which gave `grades`, decide."""
         ...
 
     def right(self, question: Question, reply: str, /) -> bool | None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, PLAIN_WORDS, STATED
 from attribution.survival.matching.matcher import Claim, Grade, Passage, Person
-from attribution.survival.need import Need
-from attribution.survival.needs import clause_with, fact_of, listed
+from attribution.survival.needs import Need, clause_with, fact_of, listed
 from attribution.text.content import Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
 from attribution.text.languages.reading_language import in_its_language
@@ -81,16 +80,6 @@ class Grader:
         """Part of the subject, by weight, that the text names; the better of question and annotated fact."""
         return max(self._vocabulary.coverage(topic, words) for topic in self._topics)
 
-    def grade(self, need: Need, text: str, *, traced: bool, possible: bool = False) -> Grade:
-        """Grade a text in somebody's own words.
-
-        Args:
-            need: what it should carry.
-            text: the words of a fact, entry or context.
-            traced, possible: as of `Passage`.
-        """
-        return self._grade(need, text, traced=traced, possible=possible, verbatim=False)
-
     def grade_verbatim(self, need: Need, text: str, *, traced: bool, possible: bool = False) -> Grade:
         """Grade a text cut from the conversation: it carries what the turns that it holds unchanged say.
 
@@ -105,7 +94,7 @@ class Grader:
         passages = [part for part in passages_of(text) if not need_words.isdisjoint(content_of(part))]
         if need.times or not passages:
             passages = [text]
-        grades = [self._grade(need, part, traced=traced, possible=possible, verbatim=True) for part in passages]
+        grades = [self.grade(need, part, traced=traced, possible=possible, verbatim=True) for part in passages]
         return max(grades, key=lambda grade: (grade.carries, grade.relevant, grade.coverage))
 
     def _grade_repeated(self, need: Need, repetition: Repeated) -> Grade:
@@ -120,7 +109,8 @@ class Grader:
         carries = right and coverage >= need.threshold
         return Grade(coverage, "right" if right else "other", self.about(words), right, carries, True, words)
 
-    def _grade(self, need: Need, text: str, *, traced: bool, possible: bool, verbatim: bool) -> Grade:
+    def grade(self, need: Need, text: str, *, traced: bool, possible: bool = False, verbatim: bool = False) -> Grade:
+        """Grade the words of a fact, entry or context; verbatim ones are not asked whose they are."""
         answer_words = whose_words = content_of(text)
         about = self.about(answer_words)
         if need.times:
@@ -174,12 +164,7 @@ def _gives_time(need: Need, text: str) -> bool:
 
 
 class WordMatcher:
-    """A `Matcher` by words.
-
-    Args:
-        conversation: whose questions are matched.
-        vocabulary: of that conversation, if known already.
-    """
+    """A `Matcher` by words."""
 
     def __init__(self, conversation: Conversation, vocabulary: Vocabulary | None = None) -> None:
         self._conversation = conversation

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from attribution.cases import Blame, ErrorType
+from attribution.constants import GARBLED, IGNORED, INVENTED
 from attribution.explanations import quote, quoted
 from attribution.survival.assertion import Assertion
 from attribution.survival.case_view import CaseView, Trail
-from attribution.survival.verdicts.strength import GARBLED, IGNORED, INVENTED
 from attribution.text.content import text_of
 from tracing.graph.elements import Operation
 
@@ -17,14 +17,13 @@ def on_assertion(view: CaseView, assertion: Assertion) -> Blame | None:
         answer = view.answering.answer
         reason = f"the reply is {quote(view.case.reply)}, of which nothing that {answer.name} was given says anything"
         evidence = (view.case.prediction,) if view.case.prediction else ()
-        return Blame(answer.name, answer.id, "ResponseError", INVENTED, reason, evidence)
+        return view.flow.blame(answer, "ResponseError", INVENTED, reason, evidence)
     if assertion.standing != "garbled":
         return None
     entry = assertion.carriers[0]
     fault, kind = _made_it(view, assertion)
-    name = fault.name if fault is not None else view.flow.named("extract")
     reason = f"entry {entry.name} holds {quoted(entry)}, as the reply has it, but nobody said {quote(view.case.reply)}"
-    return Blame(name, fault.id if fault is not None else None, kind, GARBLED, reason, (entry.id,))
+    return view.flow.blame(fault, kind, GARBLED, reason, (entry.id,))
 
 
 def at_its_word(view: CaseView, trail: Trail, blame: Blame) -> Blame:
@@ -33,13 +32,12 @@ def at_its_word(view: CaseView, trail: Trail, blame: Blame) -> Blame:
     What it was given has the words of the question, as any text on the subject does. Where it has all that was said
     too, nothing was left out.
     """
-    readers = [reader for turn in trail.need.turns for reader in view.flow.readers(turn)]
+    readers = view.flow.readers(*trail.need.turns)
     if blame.error_type != "ResponseError" or not readers or not trail.context or view.gives_all(trail):
         return blame
     memory, turns = trail.context[0], " and ".join(trail.need.turns)
     reason = f"of {turns}, {readers[-1].name} left {quoted(memory)}, and the reply says that this does not tell it"
-    strength = IGNORED * trail.clarity
-    return Blame(readers[-1].name, readers[-1].id, "ExtractionError", strength, reason, (memory.id,))
+    return view.flow.blame(readers[-1], "ExtractionError", IGNORED * trail.clarity, reason, (memory.id,))
 
 
 def _made_it(view: CaseView, assertion: Assertion) -> tuple[Operation | None, ErrorType]:

@@ -6,12 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from attribution.cases import Blame
-from attribution.constants import ABOUT, PART_OF_IT, SAME_SUBJECT
+from attribution.constants import (
+    ABOUT,
+    FAILED,
+    GARBLED,
+    IGNORED,
+    NEVER_EXTRACTED,
+    NOT_RETRIEVED,
+    PART_OF_IT,
+    SAME_SUBJECT,
+)
 from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
-from attribution.survival.need import PRIORS, Need
-from attribution.survival.verdicts.strength import FAILED, GARBLED, IGNORED, NEVER_EXTRACTED, NOT_RETRIEVED
+from attribution.survival.needs import PRIORS, Need
 from attribution.survival.verdicts.updates import lost_at_update, not_updated
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_unknown
@@ -19,13 +27,7 @@ from tracing.graph.elements import Operation, Variable
 
 
 def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
-    """Blame for the wrong answer, as far as one need explains it.
-
-    Args:
-        view: the case.
-        trail: where the content of the need is.
-        outdated: the value that it replaced, if any.
-    """
+    """Blame for the wrong answer, as far as the need of a trail explains it; `outdated` is what that replaced."""
     stale = not_updated(view, trail, outdated) if outdated is not None else None
     if stale is not None:
         blame = stale
@@ -50,7 +52,7 @@ def _ignored(view: CaseView, trail: Trail) -> Blame:
     holding = f"the context held {needed} in {piece.name}, {quoted(piece)}"
     reason = f"{holding}, but the reply is {quote(view.case.reply)}{confused}"
     evidence = (piece.id, *((view.case.prediction,) if view.case.prediction else ()))
-    return Blame(answer.name, answer.id, "ResponseError", IGNORED * trail.clarity, reason, evidence)
+    return view.flow.blame(answer, "ResponseError", IGNORED * trail.clarity, reason, evidence)
 
 
 def _without_owner(view: CaseView, trail: Trail) -> Blame | None:
@@ -74,13 +76,13 @@ def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
 
 def _blame_of_reader(view: CaseView, trail: Trail, memory: Variable, lost: str) -> Blame | None:
     """Blame for the extraction that left only this of its turns; None if none read them."""
-    readers = [reader for turn in trail.need.turns for reader in view.flow.readers(turn)]
+    readers = view.flow.readers(*trail.need.turns)
     if not readers:
         return None
     fault = readers[-1]
     turns = " and ".join(trail.need.turns)
     reason = f"of {turns}, {fault.name} left only {quoted(memory)}, which does not name {lost} the question is about"
-    return Blame(fault.name, fault.id, "ExtractionError", GARBLED * trail.clarity, reason, (memory.id,))
+    return view.flow.blame(fault, "ExtractionError", GARBLED * trail.clarity, reason, (memory.id,))
 
 
 def _not_retrieved(view: CaseView, trail: Trail) -> Blame:
@@ -91,10 +93,10 @@ def _not_retrieved(view: CaseView, trail: Trail) -> Blame:
     confidence = NOT_RETRIEVED * trail.clarity
     if not flow.has("retrieve"):
         reason = f"{holding}, but it is not in what {answering.answer.name} was given"
-        return Blame(answering.answer.name, answering.answer.id, "ResponseError", confidence, reason, (entry.id,))
+        return flow.blame(answering.answer, "ResponseError", confidence, reason, (entry.id,))
     if not answering.retrievals:
         reason = f"{holding}, but nothing was retrieved for {view.case.question.id}"
-        return Blame(flow.named("retrieve"), None, "RetrievalError", confidence, reason, (entry.id,))
+        return flow.blame(None, "RetrievalError", confidence, reason, (entry.id,))
 
     def carried(variables: Sequence[Variable]) -> bool:
         return any(variable.id in carriers or view.grade(variable, need).carries for variable in variables)
@@ -103,7 +105,7 @@ def _not_retrieved(view: CaseView, trail: Trail) -> Blame:
     trouble = trouble_of(fault)
     count = len(answering.context)
     reason = f"{holding}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
-    return Blame(fault.name, fault.id, "RetrievalError", confidence, reason, (entry.id,))
+    return flow.blame(fault, "RetrievalError", confidence, reason, (entry.id,))
 
 
 def _last_losing(
@@ -121,12 +123,12 @@ def _last_losing(
 def _not_extracted(view: CaseView, trail: Trail) -> Blame:
     flow, need = view.flow, trail.need
     turns = " and ".join(need.turns)
-    messages = tuple(message.id for turn in need.turns for message in flow.messages(turn))
-    readers = [reader for turn in need.turns for reader in flow.readers(turn)]
+    messages = [message.id for message in flow.messages(*need.turns)]
+    readers = flow.readers(*need.turns)
     content = quote(need.label) if need.basis != "implied" else "its content"
     if not readers:
         reason = f"no extract operation read {turns}, which says {content}"
-        return Blame(flow.named("extract"), None, "ExtractionError", NEVER_EXTRACTED, reason, messages)
+        return flow.blame(None, "ExtractionError", NEVER_EXTRACTED, reason, messages)
 
     def carried(variables: Sequence[Variable]) -> bool:
         return any(variable.id in messages or view.grade(variable, need, traced=True).carries for variable in variables)
@@ -135,15 +137,14 @@ def _not_extracted(view: CaseView, trail: Trail) -> Blame:
     trouble = trouble_of(fault)
     if trouble:
         reason = f"{fault.name} read {turns} but failed ({trouble}), so {content} was never extracted"
-        return Blame(fault.name, fault.id, "ExtractionError", FAILED, reason, messages)
+        return flow.blame(fault, "ExtractionError", FAILED, reason, messages)
     garbled = _garbled(view, need)
     if garbled is not None:
         fact, how = garbled
-        confidence = GARBLED * trail.clarity
         reason = f"{fault.name} turned {turns}, which says {content}, into {quoted(fact)}, {how}"
-        return Blame(fault.name, fault.id, "ExtractionError", confidence, reason, (*messages, fact.id))
+        return flow.blame(fault, "ExtractionError", GARBLED * trail.clarity, reason, (*messages, fact.id))
     reason = f"{fault.name} read {turns}, but nothing that it made says {content}"
-    return Blame(fault.name, fault.id, "ExtractionError", NEVER_EXTRACTED * trail.clarity, reason, messages)
+    return flow.blame(fault, "ExtractionError", NEVER_EXTRACTED * trail.clarity, reason, messages)
 
 
 def _garbled(view: CaseView, need: Need) -> tuple[Variable, str] | None:

@@ -13,55 +13,49 @@ from attribution.survival.matching.matcher import JudgesReplies
 from attribution.survival.needs import is_unknowable
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
-from attribution.text.languages.phrase_patterns import frames, possessive
+from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.languages.reading_language import language as reading_language
 from attribution.text.names import names_in
-from attribution.text.phrases import denies, says_unknown
+from attribution.text.phrases import denies, frames, says_unknown
 from tracing.systems.conversations import Question
 
 MISJUDGED = 0.8
 UNSUPPORTED = 0.5
 
 
-def misjudged(view: CaseView) -> list[Blame] | None:
+def misjudged(view: CaseView) -> Blame | None:
     """Blame for a judge that called the accepted answer wrong."""
     case = view.case
-    if case.judgement.em != 1 and not is_right(view):
+    judge = view.matcher if isinstance(view.matcher, JudgesReplies) else None
+    if case.judgement.em != 1 and not said_right(case.question, case.reply, judge):
         return None
     reason = f"the reply {quote(case.reply)} is the accepted answer, but was judged wrong"
     evidence = (case.prediction,) if case.prediction else ()
-    return [Blame("judge", None, "JudgeError", MISJUDGED, reason, evidence)]
+    return Blame("judge", None, "JudgeError", MISJUDGED, reason, evidence)
 
 
 def misannotated(suspicion: Suspicion, view: CaseView) -> Blame:
     """Blame for a gold answer against which the conversation speaks."""
-    messages = tuple(message.id for turn in suspicion.turns for message in view.flow.messages(turn))
+    messages = tuple(message.id for message in view.flow.messages(*suspicion.turns))
     return Blame("annotation", None, "AnnotationError", suspicion.confidence, suspicion.reason, messages)
 
 
 def unsupported(view: CaseView) -> Blame:
     """Blame for a gold answer that no turn says and of a kind that cannot be inferred."""
     question = view.case.question
-    evidence = tuple(message.id for turn in question.evidence for message in view.flow.messages(turn))
+    evidence = tuple(message.id for message in view.flow.messages(*question.evidence))
     gold = quote(question.answers[0])
     reason = f"neither the evidence {', '.join(question.evidence)} nor another turn says the gold answer {gold}"
     return Blame("annotation", None, "AnnotationError", UNSUPPORTED, reason, evidence)
 
 
-def is_right(view: CaseView) -> bool:
+def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
     """Whether a reply is an accepted answer in other words.
 
     Dates, lengths of time, numbers, lists, and yes or no are compared by their values. Otherwise a matcher that reads
     replies has the last word. Where there is none, or it has no opinion, the reply has to have the answer's words and
     no others.
     """
-    return said_right(
-        view.case.question, view.case.reply, view.matcher if isinstance(view.matcher, JudgesReplies) else None
-    )
-
-
-def said_right(question: Question, reply: str, judge: JudgesReplies | None) -> bool:
-    """The same of a question and a reply, by a matcher that reads replies or, without one, by words and values."""
     plain = unframed(reply)
     verdict = same_form_as_any(question.question, question.answers, plain)
     if verdict is None and judge is not None and not is_unknowable(question) and not says_unknown(reply):
@@ -95,7 +89,7 @@ def same_answer(reply: str, answers: Sequence[str], question: str) -> bool:
 
 def _named_instead(question: str, answer: str, reply: str) -> bool:
     """Whether answer and reply are the same but for whose it is: by a pronoun in one, by a name in the other."""
-    pronoun = possessive(reading_language())
+    pronoun = compiled_of_language(reading_language(), "frames")["possessive"]
     if (pronoun.search(answer) is None) == (pronoun.search(reply) is None):
         return False
     owner, answer_words, reply_words = names_in(f"¦ {question}"), content_of(answer), content_of(reply)

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attribution.cases import Blame, ErrorType
-from attribution.constants import SAME_REQUEST
+from attribution.constants import LOST, NOT_DELETED, NOT_UPDATED, SAME_REQUEST
 from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import event_of, trouble_of
-from attribution.survival.need import Need
-from attribution.survival.needs import fact_of
-from attribution.survival.verdicts.strength import LOST, NOT_DELETED, NOT_UPDATED
+from attribution.survival.needs import Need, fact_of
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_retracted
 from tracing.graph.elements import Operation, Variable
@@ -32,10 +30,13 @@ def lost_at_update(view: CaseView, trail: Trail) -> Blame:
     if not losses:
         fact = trail.extracted[0]
         reason = f"{quoted(fact)} was extracted from {_turns(trail.need)}, but no update operation took it up"
-        return Blame(view.flow.named("update"), None, "UpdateError", LOST * trail.clarity, reason, (fact.id,))
+        return view.flow.blame(None, "UpdateError", LOST * trail.clarity, reason, (fact.id,))
     position = {oid: at for at, oid in enumerate(view.flow.graph.operations)}
     loss = max(losses, key=lambda loss: position[loss.operation.id])
-    return _blame(loss, LOST * trail.clarity)
+    trouble = trouble_of(loss.operation)
+    had_trouble = f" ({loss.operation.name} had a {trouble})" if trouble and trouble not in loss.reason else ""
+    reason = loss.reason + had_trouble
+    return view.flow.blame(loss.operation, loss.error_type, LOST * trail.clarity, reason, loss.evidence)
 
 
 def not_updated(view: CaseView, trail: Trail, outdated: Need) -> Blame | None:
@@ -52,33 +53,29 @@ def not_updated(view: CaseView, trail: Trail, outdated: Need) -> Blame | None:
         return None
     entry = standing[0]
     effect = "and the answer gave it" if view.reply_says(outdated) else "and was retrieved in place of the new value"
-    fault = _unanswered_change(view, trail.extracted, standing)
-    if fault is None:
+    unanswered = _unanswered_change(view, trail.extracted, standing)
+    if unanswered is None:
         return None
+    fault, how = unanswered
     change = f"{_turns(trail.need)} changed it to {quote(trail.need.label)}"
     observation = f"entry {entry.name} still says {quoted(entry)} although {change}"
     evidence = (entry.id, *(fact.id for fact in trail.extracted[:1]), *(piece.id for piece in stale_context[:1]))
-    reason = f"{observation}, {effect}: {fault.reason}"
-    return Blame(fault.operation.name, fault.operation.id, "UpdateError", NOT_UPDATED * trail.clarity, reason, evidence)
+    reason = f"{observation}, {effect}: {how}"
+    return view.flow.blame(fault, "UpdateError", NOT_UPDATED * trail.clarity, reason, evidence)
 
 
 def not_deleted(view: CaseView, retractions: Sequence[Variable], standing: Sequence[Variable]) -> Blame | None:
     """Blame for an entry that a retraction should have removed; None if no decision was shown both and both are kept.
 
-    Args:
-        view: the case.
-        retractions: the facts that state it.
-        standing: the entries that assert what was withdrawn.
+    `retractions` are the facts that state it, `standing` the entries that assert what was withdrawn.
     """
     entry = standing[0]
-    fault = _unanswered_change(view, retractions, standing)
-    if fault is None:
+    unanswered = _unanswered_change(view, retractions, standing)
+    if unanswered is None:
         return None if kept_of(view, retractions) else _dropped(view, retractions)
-    reason = (
-        f"entry {entry.name} still says {quoted(entry)} although {quoted(retractions[0])} was extracted: {fault.reason}"
-    )
-    evidence = (entry.id, retractions[0].id)
-    return Blame(fault.operation.name, fault.operation.id, "DeletionError", NOT_DELETED, reason, evidence)
+    fault, how = unanswered
+    reason = f"entry {entry.name} still says {quoted(entry)} although {quoted(retractions[0])} was extracted: {how}"
+    return view.flow.blame(fault, "DeletionError", NOT_DELETED, reason, (entry.id, retractions[0].id))
 
 
 def kept_of(view: CaseView, facts: Sequence[Variable]) -> list[Variable]:
@@ -94,9 +91,8 @@ def _dropped(view: CaseView, retractions: Sequence[Variable]) -> Blame:
     flow, fact = view.flow, retractions[0]
     operations = flow.written(fact).operations
     fault = flow.at_fault(operations[-1]) if operations else None
-    name, oid = (fault.name, fault.id) if fault is not None else (flow.named("update"), None)
     reason = f"{quoted(fact)} was extracted but neither acted on nor stored"
-    return Blame(name, oid, "UpdateError", LOST, reason, (fact.id,))
+    return flow.blame(fault, "UpdateError", LOST, reason, (fact.id,))
 
 
 def retractions_read(view: CaseView, turns: Sequence[str]) -> list[Variable]:
@@ -115,14 +111,10 @@ def retractions_read(view: CaseView, turns: Sequence[str]) -> list[Variable]:
     return list(retractions.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    operation: Operation
-    reason: str
-
-
-def _unanswered_change(view: CaseView, facts: Sequence[Variable], standing: Sequence[Variable]) -> _Fault | None:
-    """Who failed to change an entry when a fact required it; None if no decision was shown both.
+def _unanswered_change(
+    view: CaseView, facts: Sequence[Variable], standing: Sequence[Variable]
+) -> tuple[Operation, str] | None:
+    """Who failed to change an entry when a fact required it, and how; None if no decision was shown both.
 
     An operation is responsible only for what it did with its own inputs.
     """
@@ -133,7 +125,7 @@ def _unanswered_change(view: CaseView, facts: Sequence[Variable], standing: Sequ
             decider = last if flow.has_prompt(last) else flow.decider(last)
             if decider is not None and not lineage.isdisjoint(decider.input_ids()):
                 fault = flow.at_fault(last)
-                return _Fault(fault, _what(view, fault, decider))
+                return fault, _what(view, fault, decider)
     return None
 
 
@@ -209,16 +201,6 @@ def _deletes(view: CaseView, fact: Variable) -> bool:
         if decision is not None and decision[0] == "DELETE":
             return view.grader.about(content_of(text_of(fact.value))) > 0
     return False
-
-
-def _blame(loss: _Loss, confidence: float) -> Blame:
-    trouble = trouble_of(loss.operation)
-    reason = (
-        f"{loss.reason} ({loss.operation.name} had a {trouble})"
-        if trouble and trouble not in loss.reason
-        else loss.reason
-    )
-    return Blame(loss.operation.name, loss.operation.id, loss.error_type, confidence, reason, loss.evidence)
 
 
 def _entry_name(view: CaseView, target: str) -> str:

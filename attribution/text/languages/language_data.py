@@ -1,46 +1,47 @@
 """What differs from language to language, read from a file for each (`en.toml` …) when it is first needed.
 
-A file has lists of words, and tables of patterns. What each is for is said where it is used.
+A file has lists of words, and tables of patterns. What each is for is said in `en.toml`, or where it is used.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import simplemma
 
+from attribution.data_files import data_of
+
 Language = Literal["en", "de", "es", "fr"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr")
+Source = Language | Literal["common", "not_read"]
+"""A language, what is common to all, or what is known of those that are not read."""
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
 
 
-@cache
-def language_data(language: Language | Literal["not_read"]) -> Mapping[str, Any]:
-    """The whole file of a language, or of what is known of those that are not read."""
-    text = (files("attribution.text.languages") / f"{language}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+def language_data(language: Source) -> Mapping[str, Any]:
+    """The whole file of a source."""
+    return data_of(f"text/languages/{language}.toml")
 
 
 @cache
-def words_of_language(language: Language, key: str) -> tuple[str, ...]:
+def words_of_language(language: Source, key: str) -> tuple[str, ...]:
     """A list of words; empty where a language has none."""
     return tuple(str(language_data(language).get(key, "")).split())
 
 
-def patterns_of_language(language: Language, table: str) -> dict[str, str]:
+def patterns_of_language(language: Source, table: str) -> dict[str, str]:
     """The patterns of a table by their keys: without line breaks, and with the patterns that they name filled in."""
     data = language_data(language)
     parts = {name: joined(text) for name, text in data["parts"].items()}
     return {key: filled(joined(text), parts) for key, text in data[table].items() if isinstance(text, str)}
 
 
-def compiled_of_language(language: Language, table: str) -> dict[str, re.Pattern[str]]:
+@cache
+def compiled_of_language(language: Source, table: str) -> dict[str, re.Pattern[str]]:
     """The patterns of a table, compiled; they match whatever the case."""
     return {key: re.compile(text, re.I) for key, text in patterns_of_language(language, table).items()}
 

@@ -11,20 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import lru_cache, wraps
 from itertools import islice
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from attribution.constants import (
-    ENOUGH_WORDS,
-    FEW_SMALL_WORDS,
-    KNOWN_WORDS,
-    LANGUAGE_LEAD,
-    LANGUAGE_SAMPLE,
-    LANGUAGE_WORDS,
-    LATIN,
-    SMALL_WORDS,
-)
+from attribution import constants
 from attribution.text.languages.language_data import LANGUAGES, Language, function_words, is_known, near_function_words
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -51,10 +42,10 @@ def language_of(texts: Iterable[str]) -> Language:
 
     A text in another language must have clearly more words of that language than of any other.
     """
-    counts = Counter(word for text in islice(texts, LANGUAGE_SAMPLE) for word in _words(text))
+    counts = Counter(word for text in islice(texts, constants.LANGUAGE_SAMPLE) for word in _words(text))
     hits = {language: sum(counts[word] for word in function_words(language)) for language in LANGUAGES}
     (first, most), (_, second) = sorted(hits.items(), key=lambda hit: -hit[1])[:2]
-    return first if most >= LANGUAGE_WORDS and most >= LANGUAGE_LEAD * second else "en"
+    return first if most >= constants.LANGUAGE_WORDS and most >= constants.LANGUAGE_LEAD * second else "en"
 
 
 def is_read(texts: Iterable[str]) -> bool:
@@ -63,9 +54,9 @@ def is_read(texts: Iterable[str]) -> bool:
     Of short texts a few different small words are enough, or that most words are in its dictionary. What is too short
     for that too counts as read.
     """
-    sample = list(islice(texts, LANGUAGE_SAMPLE))
+    sample = list(islice(texts, constants.LANGUAGE_SAMPLE))
     letters = [sign for text in sample for sign in text if sign.isalpha()]
-    if sum(map(_is_latin, letters)) < LATIN * len(letters):
+    if sum(map(_is_latin, letters)) < constants.LATIN * len(letters):
         return False
     words = [word for text in sample for word in _words(text)]
     small = {language: [word for word in words if word in function_words(language)] for language in LANGUAGES}
@@ -73,9 +64,9 @@ def is_read(texts: Iterable[str]) -> bool:
     most = small[best[0]]
     if any(sum(word in own for word in words) > len(most) for own in near_function_words()):
         return False
-    if len(words) >= ENOUGH_WORDS:
-        return len(most) >= SMALL_WORDS * len(words)
-    if len(set(most)) >= FEW_SMALL_WORDS:
+    if len(words) >= constants.ENOUGH_WORDS:
+        return len(most) >= constants.SMALL_WORDS * len(words)
+    if len(set(most)) >= constants.FEW_SMALL_WORDS:
         return True
     # A dictionary lacks names, so only words without a capital tell.
     lower = [word for text in sample for word in _WORD.findall(text) if word.islower()]
@@ -84,7 +75,7 @@ def is_read(texts: Iterable[str]) -> bool:
 
 def _is_known_to(language: Language, words: Sequence[str]) -> bool:
     unknown = sum(not is_known(word, language) for word in words)
-    return unknown < 2 or unknown <= (1 - KNOWN_WORDS) * len(words)
+    return unknown < 2 or unknown <= (1 - constants.KNOWN_WORDS) * len(words)
 
 
 def _is_latin(letter: str) -> bool:
@@ -101,9 +92,22 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def in_its_language(
-    method: Callable[Concatenate[_S, _P], _R],
-) -> Callable[Concatenate[_S, _P], _R]:
+def cached_in_language(maxsize: int = 8192) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A function of texts whose results are kept for each language in which it is called."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        cached: Callable[..., _R] = lru_cache(maxsize)(lambda _, *args, **kwargs: function(*args, **kwargs))
+
+        @wraps(function)
+        def read(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            return cached(language(), *args, **kwargs)
+
+        return read
+
+    return decorate
+
+
+def in_its_language(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
     """A method during which texts are read in the `language` of its object."""
 
     @wraps(method)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from experiments.bench.optimize.contenders import OURS, SEED
+from experiments.bench.optimize.contenders import OURS
 from experiments.bench.optimize.figures import (
     Conclusion,
     ContenderComparison,
@@ -14,6 +14,7 @@ from experiments.bench.optimize.figures import (
     Point,
     SystemFigures,
 )
+from experiments.runs.folder import BASELINE
 from optimizer.evaluation.intervals import score_interval
 from optimizer.gating.verdict import VerdictName, verdict_over
 
@@ -47,7 +48,7 @@ def _system(name: str, runs: Sequence[ContenderRun]) -> SystemFigures:
     scores = {name: _by_conversation(own) for name, own in by_contender.items()}
     questions = max(len(runs[0].scores), *(run.questions for run in runs))
     contenders = [
-        _contender(name, own, scores[name], scores.get(SEED), questions) for name, own in by_contender.items()
+        _contender(name, own, scores[name], scores.get(BASELINE), questions) for name, own in by_contender.items()
     ]
     ours = scores.get(OURS)
     return SystemFigures(
@@ -64,7 +65,7 @@ def _contender(
     name: str,
     runs: Sequence[ContenderRun],
     scores: Mapping[str, float],
-    seed: Mapping[str, float] | None,
+    baseline: Mapping[str, float] | None,
     questions: int,
 ) -> ContenderFigures:
     units = list(scores.values())
@@ -73,7 +74,7 @@ def _contender(
         score=fmean(units),
         ci=score_interval(units, [questions / len(units)] * len(units)),
         by_seed={run.seed: fmean(run.scores.values()) for run in runs},
-        against_seed=_compare(scores, seed, questions) if seed is not None and name != SEED else None,
+        against_baseline=_compare(scores, baseline, questions) if baseline is not None and name != BASELINE else None,
         calls=fmean(run.calls for run in runs),
         tokens=fmean(run.tokens for run in runs),
         minutes=fmean(run.minutes for run in runs),

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.runs.config import RunConfig, Tracking
+from experiments.runs.folder import BASELINE
 from optimizer.search.optimizers import CLOSED_LOOP, LOCAL_SEARCH, OPTIMIZERS
 from tracing.errors import ConfigError
 from tracing.plugins import is_object, look_in
 
-SEED, OURS = "seed", LOCAL_SEARCH
+OURS = LOCAL_SEARCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,18 @@ class Contender:
 
     Attributes:
         name: as it is shown and given on the command line.
-        optimizer: that searches; None for the seed prompts as they are.
-        attribution, local_objectives: as in the settings of a search.
+        optimizer: that searches; None for the baseline prompts as they are.
+        blame, local_objectives: as in the settings of a search.
     """
 
     name: str
     optimizer: str | None
-    attribution: bool = True
+    blame: bool = True
     local_objectives: bool = True
 
     def configured(self, config: RunConfig, *, seed: int, calls: int, rounds: int, tracking: Tracking) -> RunConfig:
         """The settings of its run: those of all contenders, but for how it searches."""
-        search = {"attribution": self.attribution, "local_objectives": self.local_objectives, "calls": calls}
+        search = {"blame": self.blame, "local_objectives": self.local_objectives, "calls": calls}
         return config.model_copy(
             update={
                 "optimizer": self.optimizer or CLOSED_LOOP,
@@ -43,17 +44,17 @@ class Contender:
         )
 
 
-_SEED_PROMPTS = Contender(SEED, None)
+_BASELINE = Contender(BASELINE, None)
 _BUILT_IN = {
     contender.name: contender
     for contender in (
-        _SEED_PROMPTS,
+        _BASELINE,
         Contender("random", "random"),
         Contender("reference", "reference"),
         Contender("gepa", "gepa"),
         Contender("miprov2", "miprov2"),
         Contender(OURS, OURS),
-        Contender("no-attribution", OURS, attribution=False),
+        Contender("no-blame", OURS, blame=False),
         Contender("no-local-objectives", OURS, local_objectives=False),
     )
 }
@@ -62,12 +63,12 @@ DEFAULT = tuple(_BUILT_IN)
 
 
 def contenders_of(names: Sequence[str]) -> tuple[Contender, ...]:
-    """The contenders of these names, each once; the seed prompts come first, since the others start from their replies.
+    """The contenders of these names, each once; the baseline comes first, since the others start from its replies.
 
     Raises:
         ConfigError: a name is neither a contender nor an optimizer.
     """
-    contenders = {SEED: _SEED_PROMPTS}
+    contenders = {BASELINE: _BASELINE}
     for name in names:
         if name not in _BUILT_IN:
             if is_object(name):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
+from experiments.runs.earlier_names import current_contender
 from optimizer.evaluation.scores import Interval
 
 Conclusion = Literal["better", "worse", "inconclusive"]
+ContenderName = Annotated[str, AfterValidator(current_contender)]
 
 
 class _Figures(BaseModel):
@@ -31,17 +33,17 @@ class ContenderRun(_Figures):
         failed: those it fails on.
         questions: asked in all of them; 0 in files of earlier versions, where one of each is reckoned with.
         calls, tokens, minutes: of the search alone, without baselines and test; calls include embeddings.
-        curve: from the seed prompts on, a point at the end of each round.
+        curve: from the baseline prompts on, a point at the end of each round.
         area: under the curve up to the budget of calls, divided by that budget: the mean validation score of the
             champion over the budget, 0..1. A champion counts from the end of its round, and stays to the end of the
             budget if the search ends before. Optimizers that choose by validation look better by it than held-out.
-        rewritten: whether the champion is not the seed.
+        rewritten: whether the champion is not the baseline.
         stopped: why the search ended.
         code: digest of memtune's own source.
     """
 
     system: str
-    contender: str
+    contender: ContenderName
     seed: int
     scores: dict[str, float]
     failed: tuple[str, ...]
@@ -78,16 +80,18 @@ class ContenderFigures(_Figures):
         score: held-out, mean over conversations of the mean over seeds.
         ci: its 95 % interval by conversation; None for a single one.
         by_seed: seed → held-out score of that run.
-        against_seed: the difference to the seed prompts; None for these.
+        against_baseline: the difference to the baseline prompts; None for these.
         calls, tokens, minutes, area: means over runs, as of a run.
-        rewritten: runs whose champion is not the seed.
+        rewritten: runs whose champion is not the baseline.
     """
 
-    contender: str
+    contender: ContenderName
     score: float
     ci: Interval | None
     by_seed: dict[int, float]
-    against_seed: ContenderComparison | None
+    against_baseline: ContenderComparison | None = Field(
+        validation_alias=AliasChoices("against_baseline", "against_seed")
+    )
     calls: float
     tokens: float
     minutes: float

@@ -1,7 +1,7 @@
 """Optimizers at equal budgets of model calls, over several seeds and memory systems.
 
 Every search may make the same number of calls, and is charged for each that it needs: a run has a cache of its own. It
-begins as a copy of that of the seed prompts, whose baselines and test are made once for each system and charged to
+begins as a copy of that of the baseline prompts, whose baselines and test are made once for each system and charged to
 nobody; so is the test of each champion. The search alone sees the limit (`search.calls`), so that the test always
 follows. Rounds are many, so that the calls end a search, unless it has nothing left to try.
 """
@@ -17,15 +17,16 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.bench.optimize.comparing import compared
-from experiments.bench.optimize.contenders import SEED, Contender
+from experiments.bench.optimize.contenders import Contender
 from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures
 from experiments.bench.optimize.one_run import RunPlace, measure_run
 from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config import BudgetSettings, RunConfig, Tracking
+from experiments.runs.earlier_names import by_current_keys, first_folder
 from experiments.runs.fingerprint import differing
-from experiments.runs.folder import LOCK, RunFolder
+from experiments.runs.folder import BASELINE, LOCK, RunFolder
 from experiments.runs.lock import HeldError, locked
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.file_names import file_name
@@ -40,7 +41,7 @@ _PATIENCE_S = 60.0
 """Longest wait for another program that compares its settings with the folder's."""
 
 _LOOK_S = 1.0
-"""Time between two looks at whether another program has finished the seed prompts."""
+"""Time between two looks at whether another program has finished the baseline prompts."""
 
 _READER = TypeAdapter(dict[str, str])
 
@@ -56,8 +57,8 @@ class Plan:
         config: of every run, but for what a contender, a system and a seed decide.
         dataset: its conversations, split.
         systems: names of the memory systems; the settings of the configuration are for its own.
-        contenders: the seed prompts first.
-        seeds: of the searches; the seed prompts need one run only.
+        contenders: the baseline prompts first.
+        seeds: of the searches; the baseline prompts need one run only.
         calls: that each search may make.
         rounds: that each search may take.
     """
@@ -131,7 +132,7 @@ def measure_optimizers(
 def _run_figures(
     plan: Plan, folder: Path, run: _Run, places: Mapping[_Run, RunPlace], progress: Progress
 ) -> ContenderRun | None:
-    """The figures of a run; None if the seed prompts, which it begins with, are not finished.
+    """The figures of a run; None if the baseline prompts, which it begins with, are not finished.
 
     Raises:
         HeldError: another program is at it.
@@ -140,7 +141,7 @@ def _run_figures(
     system, contender, seed = run
     place = places[run]
     baseline = None
-    if contender.name != SEED:
+    if contender.name != BASELINE:
         baseline = places[system, plan.contenders[0], plan.seeds[0]]
         try:
             with locked(baseline.lock):
@@ -152,7 +153,7 @@ def _run_figures(
     place.path.parent.mkdir(parents=True, exist_ok=True)
     with locked(place.lock):
         figures = place.figures()
-        if figures is not None and (contender.name != SEED or place.reusable()):
+        if figures is not None and (contender.name != BASELINE or place.reusable()):
             return figures
         return measure_run(
             contender,
@@ -170,14 +171,14 @@ def _run_figures(
 def _finished(places: Mapping[_Run, RunPlace]) -> dict[_Run, ContenderRun]:
     """The figures of the runs that need not be made.
 
-    Those of the seed prompts are made again if a search is left that begins with their replies, and these are gone.
+    Those of the baseline prompts are made again if a search is left that begins with their replies, and these are gone.
     """
     finished_runs = {run: figures for run, place in places.items() if (figures := place.figures()) is not None}
     searched = {system for system, _, _ in places.keys() - finished_runs.keys()}
     return {
         (system, contender, seed): figures
         for (system, contender, seed), figures in finished_runs.items()
-        if contender.name != SEED or system not in searched or places[system, contender, seed].reusable()
+        if contender.name != BASELINE or system not in searched or places[system, contender, seed].reusable()
     }
 
 
@@ -195,7 +196,8 @@ def _figures(plan: Plan, finished_runs: Mapping[_Run, ContenderRun]) -> Optimize
 
 
 def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPlace:
-    return RunPlace(folder / file_name(system) / file_name(contender.name) / f"seed-{seed}")
+    own = first_folder(lambda name: folder / file_name(system) / file_name(name), contender.name)
+    return RunPlace(own / f"seed-{seed}")
 
 
 def _configured(plan: Plan, folder: Path, system: str, contender: Contender, seed: int) -> RunConfig:
@@ -232,7 +234,7 @@ def _check_settings(plan: Plan, folder: Path) -> None:
         RunFolder(folder).write(SETTINGS, json.dumps(now, indent=2) + "\n")
         return
     try:
-        before = _READER.validate_json(file.read_bytes())
+        before = by_current_keys(_READER.validate_json(file.read_bytes()))
     except ValidationError:
         raise RunError(f"{file}: is damaged; name another --folder") from None
     if different := differing(before, now):

@@ -19,7 +19,7 @@ from experiments.running.parts import open_evaluator
 from experiments.running.run import Finished, run_experiment
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import CODE, code_digest, read_fingerprint
-from experiments.runs.folder import RunFolder
+from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.tuning.results import Observer
 from tracing.errors import RunError
@@ -90,7 +90,7 @@ def measure_run(
         contender: whose run it is.
         config: of the run, its budget of calls for the search included.
         place: the folder of the run.
-        baseline: a finished run of the seed prompts, whose replies this one has for nothing; None for that run.
+        baseline: a finished run of the baseline prompts, whose replies this one has for nothing; None for that run.
         budget: calls that the area is normalised by.
 
     Raises:
@@ -149,9 +149,11 @@ def _figures(
 def _held_out(config: RunConfig, dataset: Dataset, place: RunPlace, observer: Observer) -> list[Outcome]:
     """The champion's outcomes on the test conversations, which the run has cached."""
     splits = dataset.splits
-    seed, champion = place.folder.prompts("seed"), place.folder.prompts("champion")
+    baseline, champion = place.folder.prompts(BASELINE), place.folder.prompts(CHAMPION)
     with open_evaluator(config, place.home) as evaluator:
-        calibrate_judge(evaluator, seed, splits.train, progress=partial(observer.progress, "calibration of the judge"))
+        calibrate_judge(
+            evaluator, baseline, splits.train, progress=partial(observer.progress, "calibration of the judge")
+        )
         return evaluator.evaluate(champion, splits.test, progress=partial(observer.progress, "held out"))
 
 

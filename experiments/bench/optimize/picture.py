@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from experiments.bench.optimize.contenders import OURS, SEED
+from experiments.bench.optimize.contenders import OURS
 from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, Point, SystemFigures
+from experiments.display.charts import BASELINE as BASELINE_COLOUR
 from experiments.display.charts import HUES, MUTED, bars, named, svg
-from experiments.display.charts import SEED as SEED_COLOUR
+from experiments.runs.folder import BASELINE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +35,10 @@ def picture(figures: OptimizeFigures) -> str | None:
 
 
 def _hues(figures: OptimizeFigures) -> dict[str, str]:
-    """A colour for each contender: blue for the default search, grey for the seed prompts."""
-    others = [name for name in dict.fromkeys(run.contender for run in figures.runs) if name not in (SEED, OURS)]
+    """A colour for each contender: blue for the default search, grey for the baseline prompts."""
+    others = [name for name in dict.fromkeys(run.contender for run in figures.runs) if name not in (BASELINE, OURS)]
     drawn = {name: HUES[1 + place % (len(HUES) - 1)] for place, name in enumerate(others)}
-    return {SEED: SEED_COLOUR, OURS: HUES[0], **drawn}
+    return {BASELINE: BASELINE_COLOUR, OURS: HUES[0], **drawn}
 
 
 def _curves(axes: Axes, system: SystemFigures, runs: Sequence[ContenderRun], calls: int, hues: dict[str, str]) -> None:
@@ -49,7 +50,7 @@ def _curves(axes: Axes, system: SystemFigures, runs: Sequence[ContenderRun], cal
             where="post",
             color=hues[contender.contender],
             linewidth=2.4 if contender.contender == OURS else 1.4,
-            linestyle="--" if contender.contender == SEED else "-",
+            linestyle="--" if contender.contender == BASELINE else "-",
         )
     axes.set_xlim(0, calls)
     axes.set_xlabel("model calls of the search")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.bench.optimize.contenders import OURS, SEED
+from experiments.bench.optimize.contenders import OURS
 from experiments.bench.optimize.figures import ContenderComparison, ContenderFigures, OptimizeFigures, SystemFigures
 from experiments.display.terminal import literal
+from experiments.runs.folder import BASELINE
 from experiments.runs.intervals import interval_text, p_phrase
 
 _TIE = 1e-9
@@ -14,32 +15,36 @@ _TIE = 1e-9
 _USED = 0.9
 """Share of its calls from which a search counts as having used them: the last evaluation may not fit."""
 
-SCORES = ("contender", "held-out", "95 % interval", "to the seed", "95 % interval", "p")
+SCORES = ("contender", "held-out", "95 % interval", "to the baseline", "95 % interval", "p")
 COSTS = ("area", "calls", "tokens", "minutes", "rewritten")
 NOTE = (
-    "Held-out: mean over test conversations of the mean over seeds. To the seed: the paired difference to the seed "
+    "Held-out: mean over test conversations of the mean over seeds. To the baseline: the paired difference to its "
     "prompts. Intervals (95 %) and p (two-sided sign-flip test, not corrected for the number of comparisons) are by "
     "conversation. Area: under the champion's validation score over the calls of the search, divided by the budget. "
     "Calls, tokens and minutes are means of the search alone, without baselines and test. Rewritten: runs that ended "
-    "with other prompts than the seed's."
+    "with other prompts than the baseline's."
 )
 
 
 def score_cells(contender: ContenderFigures) -> tuple[str, ...]:
     """A contender under the headings of `SCORES`."""
-    to_seed = contender.against_seed
+    difference = contender.against_baseline
     return (
         contender.contender,
         f"{contender.score:.3f}",
         interval_text(contender.ci),
-        *(("", "", "") if to_seed is None else (f"{to_seed.delta:+.3f}", _between(to_seed), f"{to_seed.p_value:.3f}")),
+        *(
+            ("", "", "")
+            if difference is None
+            else (f"{difference.delta:+.3f}", _between(difference), f"{difference.p_value:.3f}")
+        ),
     )
 
 
 def cost_cells(contender: ContenderFigures) -> tuple[str, ...]:
     """A contender under the headings of `COSTS`."""
     runs = len(contender.by_seed)
-    if contender.contender == SEED:
+    if contender.contender == BASELINE:
         return (f"{contender.area:.3f}", "–", "–", "–", "–")
     return (
         f"{contender.area:.3f}",
@@ -103,7 +108,7 @@ def notes(figures: OptimizeFigures) -> list[str]:
         seeds = {
             contender.contender: len(contender.by_seed)
             for contender in system.contenders
-            if contender.contender != SEED
+            if contender.contender != BASELINE
         }
         if len(set(seeds.values())) > 1:
             counts = ", ".join(f"{contender} {count}" for contender, count in seeds.items())
@@ -117,7 +122,7 @@ def notes(figures: OptimizeFigures) -> list[str]:
     for system in figures.systems:
         for contender in system.contenders:
             own = [run for run in figures.runs if (run.system, run.contender) == (system.system, contender.contender)]
-            early = [run for run in own if contender.contender != SEED and run.calls < _USED * figures.calls]
+            early = [run for run in own if contender.contender != BASELINE and run.calls < _USED * figures.calls]
             if early:
                 lines.append(
                     f"{system.system}, {contender.contender}: {len(early)} of {len(own)} searches left calls unused "

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from experiments.commands.bench.moved import moved
-from experiments.commands.options import config_from, home_option, task_model_options
+from experiments.commands.options import config_from, helper_options, home_option
 from experiments.commands.output import write_output
 
 matcher_option = click.option(
@@ -31,7 +31,7 @@ complaints_option = click.option(
 Examples:
   memtune bench attribution --suite annotated/ --method survival --json report.json
   memtune bench attribution --suite annotated/ --method survival --complaints
-  memtune bench attribution --suite annotated/ --method assisted --model gpt-4.1-mini --base-url URL
+  memtune bench attribution --suite annotated/ --method assisted --helper-model gpt-4.1-mini --base-url URL
 """
 )
 @click.option(
@@ -49,7 +49,7 @@ Examples:
 )
 @matcher_option
 @complaints_option
-@task_model_options
+@helper_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed for intervals and the control random.")
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @home_option
@@ -65,7 +65,7 @@ def attribution(
 ) -> None:
     """Measure an attribution method on wrong answers whose decisive operation people labelled.
 
-    --model names the model that helps a method which asks one. Faults that are injected into memory systems, for which
+    --helper-model is for a method which asks one. Faults that are injected into memory systems, for which
     `replay` is a further control, are measured from a clone of memtune's repository: python -m benchmarks attribution.
     """
     import json

@@ -51,7 +51,7 @@ Examples:
     "--recorded",
     type=click.Path(path_type=Path),
     required=True,
-    help='Answers to draw from, of `memtune eval --answers`: {"seed": {"CONVERSATION": "+-+"}, "PROMPTS": {...}}.',
+    help='Answers to draw from, of `memtune eval --answers`: {"baseline": {"CONVERSATION": "+-+"}, "PROMPTS": {...}}.',
 )
 @gate_options
 def gate(recorded: Path, **sizes: Any) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.earlier_names import current_contenders
 from experiments.commands.options import config_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output, write_output_whole
 from experiments.display.terminal import say
@@ -39,9 +40,10 @@ Examples:
     "--optimizer",
     "names",
     multiple=True,
+    callback=current_contenders,
     metavar="NAME",
-    help="What to compare, repeatable: seed, random, reference, gepa, miprov2, local-search, no-attribution, "
-    "no-local-objectives [default: these eight], another optimizer, or your own as module:Object. The seed prompts are "
+    help="What to compare, repeatable: baseline, random, reference, gepa, miprov2, local-search, no-blame, "
+    "no-local-objectives [default: these eight], another optimizer, or your own as module:Object. The baseline is "
     "always compared.",
 )
 @click.option(

@@ -72,8 +72,8 @@ def _list_suspicious(settings: RunConfig, split: str | None, out: Path | None) -
     from dataclasses import asdict
 
     from attribution.gold_answers.answer_audit import Audit
+    from experiments.data.dataset_reader import Reading
     from experiments.data.loaders import read_dataset
-    from experiments.data.reading import Reading
     from experiments.display.literal_console import LiteralConsole
     from tracing.recording.redaction import excerpt
 
@@ -131,7 +131,7 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
         rungs = climb(
             evaluator,
             conversations,
-            progress=partial(view.progress, "seed pipeline"),
+            progress=partial(view.progress, "baseline pipeline"),
         )
     if out is not None:
         write_output(out, ladder_json(rungs), "--json")

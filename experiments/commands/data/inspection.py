@@ -42,9 +42,9 @@ def show(source: str | None, chosen: str | None, **options: Any) -> None:
 
     It is the data set NAME, a file or folder PATH, which is recognised by its content, or that of a configuration.
     """
+    from experiments.data.dataset_reader import Reading
     from experiments.data.datasets import card_of
     from experiments.data.loaders import Dataset, load_dataset, read_dataset
-    from experiments.data.reading import Reading
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from tracing.errors import DataError

@@ -11,7 +11,7 @@ from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
-    from experiments.data.cards import Card
+    from experiments.data.datasets import Card
 
 _MOST = 12
 
@@ -96,8 +96,7 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
 
     from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
 
-    from experiments.data.cards import files_of, way_out
-    from experiments.data.datasets import DATASETS, card_of
+    from experiments.data.datasets import DATASETS, card_of, files_of, way_out
     from experiments.data.file_download import fetch as fetch_file
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.progress import progress_on

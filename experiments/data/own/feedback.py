@@ -15,8 +15,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from attribution.failures import same_text
-from experiments.data.own.table_rows import OptionalText, TextList, rows_in, rows_of
-from experiments.data.reading import Reading
+from experiments.data.dataset_reader import Reading
+from experiments.data.own.tables import OptionalText, TextList, rows_in, rows_of
 from tracing.errors import DataError
 from tracing.files.file_kinds import likeness
 
@@ -48,14 +48,7 @@ class FeedbackRow(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """An answer that a trace records.
-
-    Attributes:
-        id: of the question; no other answer of the trace has it.
-        name: of the question in the trace, which others may share.
-        question: as it was asked.
-        reply: as it was given.
-    """
+    """An answer that a trace records, with its own id, and the name of the question there, which others may share."""
 
     id: str
     name: str
@@ -64,12 +57,7 @@ class RecordedAnswer:
 
 
 class Feedback:
-    """The feedback in a folder, by trace.
-
-    Args:
-        folder: of the traces.
-        reading: receives the problems of its rows.
-    """
+    """The feedback in a folder of traces, by trace; `reading` receives the problems of its rows."""
 
     def __init__(self, folder: Path, reading: Reading) -> None:
         self._folder, self._reading = folder, reading
@@ -104,14 +92,14 @@ def has_feedback(folder: Path) -> bool:
     return any((folder / f"{FEEDBACK}.{ending}").is_file() for ending in ("csv", "jsonl"))
 
 
-def matching_answer(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
-    """The answer that a row is about, the last of equal ones; or what is wrong with the row."""
+def matching_answer(question: str, reply: str, answers: Sequence[RecordedAnswer]) -> RecordedAnswer | str:
+    """The answer to a question with this reply, the last of equal ones; or what is wrong. Both may be empty."""
     same_question = [
         answer
         for answer in answers
-        if not row.question or row.question in (answer.id, answer.name) or same_text(row.question, answer.question)
+        if not question or question in (answer.id, answer.name) or same_text(question, answer.question)
     ]
-    matches = [answer for answer in same_question if not row.reply or same_text(row.reply, answer.reply)]
+    matches = [answer for answer in same_question if not reply or same_text(reply, answer.reply)]
     last = matches[-1] if matches else None
     if last is not None and all(
         same_text(answer.question, last.question) and same_text(answer.reply, last.reply) for answer in matches
@@ -123,7 +111,7 @@ def matching_answer(row: FeedbackRow, answers: Sequence[RecordedAnswer]) -> Reco
     if not matches:
         questions = _quoted_list(answer.question for answer in answers)
         return f"question: the trace has no such answer; questions in it are: {questions}"
-    more = "question" if not row.question else "reply"
+    more = "question" if not question else "reply"
     return f"{more}: {len(matches)} answers of the trace fit; add {'the ' + more}, as it was recorded"
 
 
@@ -140,14 +128,9 @@ def _name_of(trace: Path, folder: Path) -> str:
 
 
 class ComplaintRow(BaseModel):
-    """One complaint.
+    """One complaint: as `FeedbackRow`, but its question must be there, and its trace may be left out if there is one.
 
-    Attributes:
-        question: as it was asked.
-        reply: the wrong answer, as it was given; may be left out where the question has one reply.
-        answers: what would have been right; empty if nobody said.
-        trace: the trace file: its path, relative to the log's folder, or its name, with or without its ending; may be
-            left out where there is one trace.
+    The trace is a path relative to the log's folder, or a name with or without its ending.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -159,16 +142,7 @@ class ComplaintRow(BaseModel):
 
 
 def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mapping[Path, list[tuple[str, FeedbackRow]]]:
-    """The complaints of a log by the trace that they are about, each with its place.
-
-    Args:
-        log: a file whose name ends in `.csv` or `.jsonl`.
-        traces: those that complaints may be about.
-        reading: receives the problems of rows.
-
-    Raises:
-        DataError: the file cannot be read, or is something else.
-    """
+    """The complaints of a log (`.csv` or `.jsonl`) by the trace of these that they are about, each with its place."""
     looks = likeness(log, "complaints", "feedback", "json", "table", "text", "broken", "empty")
     if looks:
         raise DataError(f"{log}: is not a log of complaints; {looks}")
@@ -179,10 +153,7 @@ def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mappin
             remedy = "name one of the traces given" if row.trace else "add it, since there is more than one trace"
             reading.problem(f"{where}: trace: {row.trace!r} fits {len(matches)} of {len(traces)} traces; {remedy}")
             continue
-        feedback = FeedbackRow(
-            trace=row.trace, right=False, question=row.question, reply=row.reply, answers=row.answers
-        )
-        complaints[matches[0]].append((where, feedback))
+        complaints[matches[0]].append((where, FeedbackRow(right=False, **row.model_dump())))
     return complaints
 
 

@@ -14,18 +14,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from experiments.data.json_rows import JsonRows
-from experiments.data.own.question_table import Questions
-from experiments.data.reading import FileReader, Reading, build_conversation
+from experiments.data.dataset_reader import FileReader, Reading, build_conversation
+from experiments.data.json_rows import Layout, json_rows
+from experiments.data.own.tables import Questions
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
 OPENAI_CHATS = "openai-chats"
 
-_EXPECTED = "the layout of a ChatGPT export"
-_REMEDY = "see docs/data-format.md"
+_EXPECTED = "the layout of a ChatGPT export is expected, see docs/data-format.md"
 _FILES = "conversations*.json"
 _SPOKEN = ("user", "assistant")
 _SPOKEN_TYPES = ("text", "multimodal_text")
@@ -34,21 +33,17 @@ _LAST_YEAR = 253_402_300_799
 """The last second that a date can name."""
 
 
-class _Layout(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Author(_Layout):
+class _Author(Layout):
     role: str
 
 
-class _Content(_Layout):
+class _Content(Layout):
     content_type: str = "text"
     parts: tuple[Any, ...] = ()
     text: str | None = None
 
 
-class _Message(_Layout):
+class _Message(Layout):
     id: str | None = None
     author: _Author
     content: _Content
@@ -57,13 +52,13 @@ class _Message(_Layout):
     recipient: str | None = None
 
 
-class _Node(_Layout):
+class _Node(Layout):
     message: _Message | None = None
     parent: str | None = None
     children: tuple[str, ...] = ()
 
 
-class _Chat(_Layout):
+class _Chat(Layout):
     id: str | None = None
     conversation_id: str | None = None
     title: str | None = None
@@ -73,24 +68,16 @@ class _Chat(_Layout):
 
 
 def read_openai_chats(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """One conversation of each export: a file, or the files `conversations*.json` of each folder in and under `path`.
-
-    Raises:
-        DataError: there is none, or a file cannot be read.
-    """
+    """One conversation of each export: a file, or the files `conversations*.json` of a folder in and under `path`."""
     exports: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(path.rglob(_FILES)) if path.is_dir() else [path]:
         inside = file.parent.relative_to(path).as_posix() if path.is_dir() else "."
         exports[inside if inside != "." else file.stem if file == path else path.name].append(file)
     if not exports:
-        reading.problem(f"{path}: holds no {_FILES}; give --data an export, {_REMEDY}")
+        reading.problem(f"{path}: holds no {_FILES}; give --data an export, see docs/data-format.md")
     questions = Questions(path, reading) if path.is_dir() else None
     for name, files in exports.items():
-        chats = [
-            (where, chat)
-            for file in files
-            for where, chat in JsonRows(file, _Chat, reading, expected=_EXPECTED, remedy=_REMEDY)
-        ]
+        chats = [(where, chat) for file in files for where, chat in json_rows(file, _Chat, reading, _EXPECTED)]
         conversation = _conversation(name, files[0], chats, questions, reading)
         if conversation is not None:
             yield conversation
@@ -118,20 +105,12 @@ def _conversation(
         time = began.strftime("%Y-%m-%d %H:%M") if began else ""
         sessions[key] = DialogueSession(id=key, time=time, turns=turns)
     if not sessions:
-        reading.problem(f"{file}: holds no chat with a message; {_EXPECTED} is expected, {_REMEDY}")
+        reading.problem(f"{file}: holds no chat with a message; {_EXPECTED}")
         return None
     turn_ids = frozenset(turn.id for session in sessions.values() for turn in session.turns)
-    return build_conversation(
-        str(file),
-        f"{_EXPECTED} is expected, {_REMEDY}",
-        reading,
-        {
-            "id": name,
-            "speakers": _SPOKEN,
-            "sessions": tuple(sessions.values()),
-            "questions": questions.of(name, turn_ids) if questions is not None else (),
-        },
-    )
+    own_questions = questions.of(name, turn_ids) if questions is not None else ()
+    dialogue = [*sessions.values()]
+    return build_conversation(str(file), _EXPECTED, reading, name, dialogue, own_questions, speakers=_SPOKEN)
 
 
 def _turns(where: str, name: str, key: str, chat: _Chat, reading: Reading) -> tuple[Turn, ...]:
@@ -174,7 +153,7 @@ def _branch(where: str, chat: _Chat, reading: Reading) -> list[_Node]:
     passed: set[str] = set()
     while at is not None and at in chat.mapping:
         if at in passed:
-            reading.problem(f"{where}: mapping.{at}.parent: leads back to itself; {_EXPECTED} is expected, {_REMEDY}")
+            reading.problem(f"{where}: mapping.{at}.parent: leads back to itself; {_EXPECTED}")
             return []
         passed.add(at)
         nodes.append(chat.mapping[at])

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.data.own.question_table import QUESTIONS, Questions
-from experiments.data.own.table_rows import rows_in
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
+from experiments.data.own.tables import QUESTIONS, Questions, rows_in
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Split, Turn, read_conversations
 
 CSV = "csv"
@@ -25,11 +23,9 @@ _REMEDY = "see docs/data-format.md"
 JSONL = "jsonl"
 
 
-class _Table(BaseModel):
+class _TurnRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-
-class _TurnRow(_Table):
     conversation: str
     speaker: str
     text: str
@@ -39,21 +35,12 @@ class _TurnRow(_Table):
     split: Split | None = None
 
 
-class _FactRow(_Table):
+class _FactRow(Fact):
     conversation: str
-    id: str
-    turn: str
-    text: str
-    action: Literal["add", "update", "delete"] = "add"
-    of: str | None = None
 
 
 def read_tables(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The conversations of a folder of tables, in the order of their first turns.
-
-    Raises:
-        DataError: a table is missing, or a row is invalid; the message names file, line, column and remedy.
-    """
+    """The conversations of a folder of tables, in the order of their first turns."""
     folder = path if path.is_dir() else path.parent
     if not any((folder / f"{TURNS}.{ending}").is_file() for ending in ("csv", "jsonl")):
         reading.problem(f"{folder}: has no {TURNS}.csv; give --data the folder of the tables, {_REMEDY}")
@@ -68,8 +55,7 @@ def read_tables(path: Path, reading: Reading) -> Iterator[Conversation]:
                 f"{where}: conversation: {fact_row.conversation!r} is not in {TURNS}.csv; correct it, or add its turns"
             )
             continue
-        fact = Fact(id=fact_row.id, turn=fact_row.turn, text=fact_row.text, action=fact_row.action, of=fact_row.of)
-        facts[fact_row.conversation].append((where, fact))
+        facts[fact_row.conversation].append((where, Fact(**fact_row.model_dump(exclude={"conversation"}))))
     questions = Questions(folder, reading)
     if not turns:
         reading.problem(f"{folder / f'{TURNS}.csv'}: holds no turn; one turn a line is expected, {_REMEDY}")
@@ -111,17 +97,12 @@ def _conversation(
         rows[0][0],
         _REMEDY,
         reading,
-        {
-            "id": name,
-            "split": next(iter(splits)) if len(splits) == 1 else None,
-            "speakers": tuple(dict.fromkeys(row.speaker for _, row in rows)),
-            "sessions": tuple(
-                DialogueSession(id=key, time=times[key], turns=tuple(session_turns))
-                for key, session_turns in sessions.items()
-            ),
-            "facts": tuple(sound),
-            "questions": questions.of(name, turn_ids, frozenset(fact.id for fact in sound)),
-        },
+        name,
+        [DialogueSession(id=key, time=times[key], turns=(*turns,)) for key, turns in sessions.items()],
+        questions.of(name, turn_ids, frozenset(fact.id for fact in sound)),
+        split=next(iter(splits)) if len(splits) == 1 else None,
+        speakers=tuple(dict.fromkeys(row.speaker for _, row in rows)),
+        facts=tuple(sound),
     )
 
 
@@ -136,11 +117,7 @@ def _fits(where: str, fact: Fact, turns: frozenset[str], facts: set[str], readin
 
 
 def read_lines(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The conversations of a file, or of the `.jsonl` files in a folder, with the questions beside them.
-
-    Raises:
-        DataError: there is none, or a row is invalid; the message names file, line, key and remedy.
-    """
+    """The conversations of a file, or of the `.jsonl` files in a folder, with the questions beside them."""
     files = [path]
     if path.is_dir():
         files = [file for file in sorted(path.glob("*.jsonl")) if file.is_file() and file.stem != QUESTIONS]

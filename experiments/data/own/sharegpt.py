@@ -12,19 +12,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
-from experiments.data.json_rows import JsonRows
-from experiments.data.own.question_table import QUESTIONS, Questions
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
+from experiments.data.json_rows import Layout, json_rows
+from experiments.data.own.tables import QUESTIONS, Questions
 from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 
 SHAREGPT = "sharegpt"
 
-_EXPECTED = "the layout of ShareGPT or of OpenAI's messages"
-_REMEDY = "see docs/data-format.md"
+_EXPECTED = "the layout of ShareGPT or of OpenAI's messages is expected, see docs/data-format.md"
 _CONTENTS = ("value", "content", "parts", "contents", "text")
 _WITHOUT_CONTENT = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
 """Keys that a message may have in place of a content."""
@@ -33,10 +32,8 @@ _IDS = ("id", *_THREAD, "uuid", "custom_id", "conversation_hash")
 _NO_TEXT = "messages without a text"
 
 
-class _Message(BaseModel):
+class _Message(Layout):
     """A message; `speaker` is its name or else its role."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     speaker: str = Field(validation_alias="from")
     text: str = Field(validation_alias="value")
@@ -67,13 +64,11 @@ class _Message(BaseModel):
         return read
 
 
-class _Chat(BaseModel):
+class _Chat(Layout):
     """A chat, or a message of one that is written message by message, whose `thread` is its id if it has one.
 
     Its `inner` ones are those of an export that is an object with a list of chats.
     """
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str | int | None = Field(default=None, validation_alias=AliasChoices(*_IDS))
     messages: tuple[_Message, ...] = Field(validation_alias=AliasChoices(*MESSAGES))
@@ -106,14 +101,10 @@ def _as_chat(raw: Any) -> Any:
 
 
 def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The chats of a file, or of all `.json` and `.jsonl` files in a folder; empty ones are left out.
-
-    Raises:
-        DataError: there is none, or a file cannot be read.
-    """
+    """The chats of a file, or of all `.json` and `.jsonl` files in a folder; empty ones are left out."""
     files = sorted(entry for entry in path.iterdir() if _is_export(entry)) if path.is_dir() else [path]
     if not files:
-        reading.problem(f"{path}: holds no .json or .jsonl file; {_EXPECTED} is expected, {_REMEDY}")
+        reading.problem(f"{path}: holds no .json or .jsonl file; {_EXPECTED}")
     questions = Questions.beside(path, reading)
     ids = Ids(reading)
     for file in files:
@@ -125,7 +116,7 @@ def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
                 if conversation is not None:
                     yield conversation
         if empty:
-            reading.problem(f"{file}: holds no chat; {_EXPECTED} is expected, {_REMEDY}")
+            reading.problem(f"{file}: holds no chat; {_EXPECTED}")
     questions.unclaimed()
 
 
@@ -140,7 +131,7 @@ def _chats(file: Path, reading: Reading) -> Iterator[tuple[str, str, tuple[_Mess
     """Id, place and messages of each chat."""
     threads: dict[str, list[_Message]] = defaultdict(list)
     first = ""
-    rows = JsonRows(file, _Chat, reading, expected=_EXPECTED, remedy=_REMEDY)
+    rows = json_rows(file, _Chat, reading, _EXPECTED)
     for place, (where, chat) in enumerate((where, chat) for where, row in rows for chat in row.inner or (row,)):
         if chat.is_message:
             threads[file.stem if chat.id is None else str(chat.id)] += chat.messages
@@ -166,14 +157,6 @@ def _conversation(
     if not turns:
         reading.left_out(name, "chats without a message")
         return None
-    return build_conversation(
-        where,
-        f"{_EXPECTED} is expected, {_REMEDY}",
-        reading,
-        {
-            "id": name,
-            "speakers": tuple(dict.fromkeys(turn.speaker for turn in turns)),
-            "sessions": (DialogueSession(id="1", turns=turns),),
-            "questions": questions.of(name, frozenset(turn.id for turn in turns)),
-        },
-    )
+    session = DialogueSession(id="1", turns=turns)
+    own_questions = questions.of(name, frozenset(turn.id for turn in turns))
+    return build_conversation(where, _EXPECTED, reading, name, [session], own_questions)

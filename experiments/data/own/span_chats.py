@@ -23,12 +23,7 @@ from tracing.interchange.speech import ASSISTANT, SPEAKERS, USER
 
 
 class _Identity(NamedTuple):
-    """By which attributes of spans conversations are told apart.
-
-    Attributes:
-        usual: their names.
-        like: how they are called elsewhere, in lower case with underscores.
-    """
+    """Attributes of spans by which conversations are told apart: their usual names, and what others are like."""
 
     usual: tuple[str, ...]
     like: re.Pattern[str]
@@ -69,14 +64,7 @@ _QUOTED = 2
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question and its reply.
-
-    Attributes:
-        call: the operation.
-        question, reply: the texts.
-        chat: id of the user or else the thread whose conversation it is; empty if the spans name neither.
-        session: name of its session.
-    """
+    """A question and its reply, of a user's or else a thread's conversation; `chat` is empty if spans name neither."""
 
     call: Operation
     question: str
@@ -106,17 +94,13 @@ def exchanges_in(graph: ExecutionGraph) -> tuple[list[Exchange], int]:
         if exchange.call.id not in hinted or (exchange.chat and exchange.chat not in plain_chats) or not plain_chats
     ]
     # The steps of a loop with tools ask the same; the last of them replies.
-    steps = {
-        exchange.call.id
-        for exchange, after in pairwise(in_dialogue)
-        if _same(exchange, after) and spans.trace(exchange) == spans.trace(after)
-    }
+    steps = {exchange.call.id for exchange, after in pairwise(in_dialogue) if _loop_of(exchange) == _loop_of(after)}
     in_dialogue = [exchange for exchange in in_dialogue if exchange.call.id not in steps]
     return in_dialogue, len(exchanges) - len(in_dialogue) - len(steps)
 
 
-def _same(first: Exchange, second: Exchange) -> bool:
-    return (first.chat, first.session, first.question) == (second.chat, second.session, second.question)
+def _loop_of(exchange: Exchange) -> tuple[str, ...]:
+    return exchange.chat, exchange.session, exchange.question, _trace_of(exchange.call)
 
 
 class _Spans:
@@ -136,10 +120,6 @@ class _Spans:
         self._threaded = any(
             _usual(operation.attributes, _THREAD) for operation in self.ordered if operation.kind == "llm"
         )
-
-    def trace(self, exchange: Exchange) -> str:
-        """The id of its trace."""
-        return _trace_of(exchange.call)
 
     def around(self, operation: Operation) -> list[Operation]:
         """An operation and those it runs in, from the inside out."""

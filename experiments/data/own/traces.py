@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from attribution.failures import answers_in
 from attribution.recordings import conversation_of
 from attribution.text.content import text_of
+from experiments.data.dataset_reader import FileReader, Ids, Reading
 from experiments.data.own.feedback import (
     FEEDBACK,
     Feedback,
@@ -26,7 +27,6 @@ from experiments.data.own.feedback import (
     traces_in,
 )
 from experiments.data.own.span_chats import Exchange, exchanges_in
-from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import TraceError
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -40,13 +40,7 @@ _REMEDY = "see docs/data-format.md"
 
 @dataclass(frozen=True, slots=True)
 class TracedChat:
-    """A dialogue of a trace.
-
-    Attributes:
-        conversation: the dialogue, without questions.
-        answers: those recorded in it.
-        question_turns: by the id of an answer, the turns that are the question and the reply themselves.
-    """
+    """A dialogue of a trace, without questions, with its answers, and by their ids the turns that ask and give them."""
 
     conversation: Conversation
     answers: tuple[RecordedAnswer, ...]
@@ -111,11 +105,7 @@ def _chat(name: str, exchanges: Sequence[Exchange]) -> TracedChat:
 
 
 def read_traces(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The conversations of the traces in a folder that have an answer with known truth.
-
-    Raises:
-        DataError: the folder has no feedback, or a row of it is invalid, or a trace cannot be read.
-    """
+    """The conversations of the traces in a folder that have an answer with known truth."""
     if not has_feedback(path):
         reading.problem(f"{path}: has no {FEEDBACK}.csv or {FEEDBACK}.jsonl; write which answers were right, {_REMEDY}")
         return
@@ -154,7 +144,7 @@ def _conversations_with_answers(
     spoken: list[set[str]] = [set() for _ in chats]
     ids = Ids(reading)
     for where, row in rows:
-        answer = matching_answer(row, answers)
+        answer = matching_answer(row.question, row.reply, answers)
         if isinstance(answer, str):
             reading.problem(f"{where}: {answer}")
             continue

@@ -14,10 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from experiments.data.json_rows import document
+from experiments.data.dataset_reader import FileReader, Reading, build_conversation
+from experiments.data.json_rows import Layout, read_document
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Reading, build_conversation
-from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 BEAM = "beam"
@@ -31,18 +30,14 @@ _MARK = "->->"
 """Ends a user's message with its place in the plan, which nobody said."""
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Message(_Row):
+class _Message(Layout):
     role: str
     id: int
     content: str
     time_anchor: str | None = None
 
 
-class _Batch(_Row):
+class _Batch(Layout):
     batch_number: int
     turns: tuple[tuple[_Message, ...], ...]
 
@@ -59,22 +54,14 @@ _PROBES = TypeAdapter(dict[str, tuple[_Probe, ...]])
 
 
 def read_beam(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The chats in a folder of BEAM: a chat's own folder, or one that holds several.
-
-    Raises:
-        DataError: there is none, or a file cannot be read.
-    """
+    """The chats in a folder of BEAM: a chat's own folder, or one that holds several."""
     folders = sorted({file.parent.parent for file in path.rglob(str(_QUESTIONS))}, key=_by_number)
     if not folders:
         reading.problem(f"{path}: holds no chat with {_QUESTIONS}; {_EXPECTED}")
     for place, folder in enumerate(folders):
         reading.advanced(place, len(folders))
         file = next((folder / name for name in _CHATS if (folder / name).is_file()), folder / _CHATS[-1])
-        try:
-            conversation = _conversation(path, folder, file, reading)
-        except DataError as error:
-            reading.problem(str(error))
-            continue
+        conversation = _conversation(path, folder, file, reading)
         if conversation is not None:
             yield conversation
 
@@ -88,8 +75,8 @@ def _by_number(folder: Path) -> tuple[str, int, str]:
 
 def _conversation(root: Path, folder: Path, file: Path, reading: Reading) -> Conversation | None:
     questions_file = folder / _QUESTIONS
-    batches = _valid(_BATCHES, file, reading)
-    probes = _valid(_PROBES, questions_file, reading)
+    batches = read_document(file, _BATCHES, reading, _EXPECTED)
+    probes = read_document(questions_file, _PROBES, reading, _EXPECTED)
     if batches is None or probes is None:
         return None
     name = "-".join(folder.relative_to(root).parts) or folder.name
@@ -111,21 +98,7 @@ def _conversation(root: Path, folder: Path, file: Path, reading: Reading) -> Con
             )
         )
     ]
-    speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return build_conversation(
-        str(file),
-        _EXPECTED,
-        reading,
-        {"id": name, "speakers": speakers, "sessions": sessions, "questions": tuple(questions)},
-    )
-
-
-def _valid(adapter: TypeAdapter[Any], file: Path, reading: Reading) -> Any:
-    try:
-        return adapter.validate_python(document(file, expected="BEAM's", remedy=_EXPECTED))
-    except ValidationError as error:
-        reading.invalid(str(file), error, _EXPECTED)
-        return None
+    return build_conversation(str(file), _EXPECTED, reading, name, sessions, questions)
 
 
 def _session(batch: _Batch) -> DialogueSession:

@@ -9,14 +9,15 @@ with other separators (`D8:6; D9:17`, `D:11:26`) are corrected, ids of turns tha
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from experiments.data.json_rows import JsonRows
-from experiments.data.reading import Ids, Reading, build_conversation, needed, unless_foreign
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
+from experiments.data.json_rows import Layout, json_rows
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -25,18 +26,14 @@ NOT_TOLD = ("not mentioned", "unknown", "no information", "not specified", "not 
 """Accepted answers of an adversarial question."""
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Turn(_Row):
+class _Turn(Layout):
     speaker: str
     dia_id: str
     text: str
     blip_caption: str | None = None
 
 
-class _Question(_Row):
+class _Question(Layout):
     question: str
     category: int = Field(ge=1, le=5)
     answer: str | int | float | None = None
@@ -44,7 +41,7 @@ class _Question(_Row):
     evidence: tuple[str, ...] = ()
 
 
-class _Sample(_Row):
+class _Sample(Layout):
     sample_id: str
     conversation: Mapping[str, Any]
     qa: tuple[_Question, ...]
@@ -54,22 +51,17 @@ LOCOMO = "locomo"
 USUAL = (1, 2, 3, 4)
 """Categories asked unless others are listed."""
 
-_EXPECTED = "the layout of LoCoMo"
-_REMEDY = "see docs/data-format.md"
+_EXPECTED = "the layout of LoCoMo is expected, see docs/data-format.md"
 _TURNS = TypeAdapter(tuple[_Turn, ...])
 _SESSION = re.compile(r"session_(\d{1,9})")
 _TURN_ID = re.compile(r"D:?(\d+):(\d+)")
 
 
 def read_locomo(path: Path, reading: Reading, categories: Collection[int] = USUAL) -> Iterator[Conversation]:
-    """The conversations of a LoCoMo file with the questions of `categories`.
-
-    Raises:
-        DataError: the file is missing, is not JSON, or does not have LoCoMo's layout; names file, key and remedy.
-    """
+    """The conversations of a LoCoMo file with the questions of `categories`."""
     ids = Ids(reading)
     is_empty = True
-    for where, sample in JsonRows(path, _Sample, reading, expected=_EXPECTED, remedy=_REMEDY):
+    for where, sample in json_rows(path, _Sample, reading, _EXPECTED):
         is_empty = False
         at = where.removeprefix(f"{path}: ")
         if ids.new("conversation", sample.sample_id, "sample_id", at, where):
@@ -77,22 +69,15 @@ def read_locomo(path: Path, reading: Reading, categories: Collection[int] = USUA
             if conversation is not None:
                 yield conversation
     if is_empty:
-        reading.problem(f"{path}: holds no conversation; {_EXPECTED} is expected, {_REMEDY}")
+        reading.problem(f"{path}: holds no conversation; {_EXPECTED}")
 
 
-class _Reader:
-    """LoCoMo with the usual categories; `load_dataset` passes those of a configuration."""
-
-    def __call__(self, path: Path | None) -> Iterable[Conversation]:
-        return self.read(path, Reading())
-
-    def read(self, path: Path | None, reading: Reading, categories: Collection[int] = USUAL) -> Iterable[Conversation]:
-        return unless_foreign(
-            LOCOMO, needed(LOCOMO, path), lambda place, reading: read_locomo(place, reading, categories), reading
-        )
+def reader_of(categories: Collection[int]) -> FileReader:
+    """LoCoMo with the questions of these categories."""
+    return FileReader(LOCOMO, partial(read_locomo, categories=categories))
 
 
-READER = _Reader()
+READER = reader_of(USUAL)
 
 
 def _conversation(where: str, sample: _Sample, categories: Collection[int], reading: Reading) -> Conversation | None:
@@ -125,13 +110,7 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
                     near_miss=NearMiss(turn=evidence[0], value=misleading[0]) if misleading else None,
                 )
             )
-    speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return build_conversation(
-        f"{where}.conversation",
-        f"{_EXPECTED} is expected, {_REMEDY}",
-        reading,
-        {"id": name, "speakers": speakers, "sessions": sessions, "questions": tuple(questions)},
-    )
+    return build_conversation(f"{where}.conversation", _EXPECTED, reading, name, sessions, questions)
 
 
 def _sessions(where: str, sample: _Sample, reading: Reading) -> tuple[DialogueSession, ...] | None:
@@ -143,14 +122,14 @@ def _sessions(where: str, sample: _Sample, reading: Reading) -> tuple[DialogueSe
         try:
             turns = _TURNS.validate_python(sample.conversation.get(key, ()))
         except ValidationError as error:
-            reading.invalid(f"{where}.conversation.{key}", error, f"{_EXPECTED} is expected, {_REMEDY}")
+            reading.invalid(f"{where}.conversation.{key}", error, _EXPECTED)
             sound = False
             continue
         if turns:
             time = str(sample.conversation.get(f"{key}_date_time", ""))
             sessions.append(DialogueSession(id=f"D{number}", time=time, turns=tuple(_turn(turn) for turn in turns)))
     if sound and not sessions:
-        reading.problem(f"{where}.conversation: has no session_1; {_EXPECTED} is expected, {_REMEDY}")
+        reading.problem(f"{where}.conversation: has no session_1; {_EXPECTED}")
     return tuple(sessions) if sound and sessions else None
 
 

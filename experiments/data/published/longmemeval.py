@@ -10,32 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from experiments.data.json_rows import JsonRows
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
+from experiments.data.json_rows import Layout, json_rows
 from experiments.data.published.locomo import NOT_TOLD
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
 LONGMEMEVAL = "longmemeval"
 ABSTENTION = "abstention"
 
-_EXPECTED = "the layout of LongMemEval"
-_REMEDY = "see docs/data-format.md"
+_EXPECTED = "the layout of LongMemEval is expected, see docs/data-format.md"
 _UPDATES = "knowledge-update"
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Turn(_Row):
+class _Turn(Layout):
     role: str
     content: str
     has_answer: bool | None = None
 
 
-class _Instance(_Row):
+class _Instance(Layout):
     question_id: str
     question_type: str
     question: str
@@ -48,27 +43,23 @@ class _Instance(_Row):
 
 
 def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The conversations of a LongMemEval file (`_s`, `_m` or oracle), one a question, as they are read.
-
-    Raises:
-        DataError: the file cannot be read, or is not in LongMemEval's layout.
-    """
+    """The conversations of a LongMemEval file (`_s`, `_m` or oracle), one a question, as they are read."""
     ids = Ids(reading)
     is_empty = True
-    for where, row in JsonRows(path, _Instance, reading, expected=_EXPECTED, remedy=_REMEDY):
+    for where, row in json_rows(path, _Instance, reading, _EXPECTED):
         is_empty = False
         lengths = {len(row.haystack_session_ids), len(row.haystack_dates), len(row.haystack_sessions)}
         if len(lengths) > 1:
             reading.problem(
                 f"{where}.haystack_sessions: {len(row.haystack_sessions)} sessions, {len(row.haystack_session_ids)} "
-                f"ids and {len(row.haystack_dates)} dates; {_EXPECTED} is expected, {_REMEDY}"
+                f"ids and {len(row.haystack_dates)} dates; {_EXPECTED}"
             )
         elif ids.new("question", row.question_id, "question_id", where.removeprefix(f"{path}: "), where):
             conversation = _conversation(where, row, reading)
             if conversation is not None:
                 yield conversation
     if is_empty:
-        reading.problem(f"{path}: holds no question; {_EXPECTED} is expected, {_REMEDY}")
+        reading.problem(f"{path}: holds no question; {_EXPECTED}")
 
 
 READER = FileReader(LONGMEMEVAL, read_longmemeval)
@@ -96,7 +87,7 @@ def _conversation(where: str, row: _Instance, reading: Reading) -> Conversation 
         reading.left_out(row.question_id, "evidence that is known by its session only")
     answer = str(row.answer).strip()
     if not answer:
-        reading.problem(f"{where}.answer: is empty; {_EXPECTED} is expected, {_REMEDY}")
+        reading.problem(f"{where}.answer: is empty; {_EXPECTED}")
         return None
     today = f"Today is {row.question_date}. " if row.question_date else ""
     question = Question(
@@ -108,10 +99,4 @@ def _conversation(where: str, row: _Instance, reading: Reading) -> Conversation 
         unanswerable=unanswerable,
         evidence=tuple(evidence),
     )
-    speakers = tuple(dict.fromkeys(turn.speaker for session in sessions for turn in session.turns))
-    return build_conversation(
-        where,
-        f"{_EXPECTED} is expected, {_REMEDY}",
-        reading,
-        {"id": row.question_id, "speakers": speakers, "sessions": tuple(sessions), "questions": (question,)},
-    )
+    return build_conversation(where, _EXPECTED, reading, row.question_id, sessions, [question])

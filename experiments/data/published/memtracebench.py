@@ -15,8 +15,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from attribution.failures import case_of
 from attribution.recordings import recording_of
+from experiments.data.dataset_reader import FileReader, Ids, Reading
 from experiments.data.file_download import RemoteFile, fetch, http_response, is_here
-from experiments.data.reading import FileReader, Ids, Reading
 from tracing.errors import DataError, TraceError
 from tracing.interchange import smartcomment
 from tracing.llm.serving.weights import hub_address
@@ -49,11 +49,7 @@ _LISTED = TypeAdapter(list[_Entry])
 
 
 def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
-    """The folder of the suite; missing files are downloaded, and a stopped download is continued.
-
-    Args:
-        home: its folder `data` holds the suite.
-        progress: called with a phase, what is done of it and its total.
+    """The folder of the suite in a home; missing files are downloaded, and a stopped download is continued.
 
     Raises:
         DataError: the hub does not answer, or sends something else.
@@ -63,16 +59,12 @@ def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
     for count, file in enumerate(files):
         progress(f"download of {NAME}", count, len(files))
         if not is_here(file, folder):
-            fetch(file, folder, otherwise=_ELSEWHERE, arrived=_ignored)
+            fetch(file, folder, otherwise=_ELSEWHERE, arrived=lambda name, received, total: None)
     return folder
 
 
 def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
-    """The files of the suite, as the hub lists them; the list is kept in `folder` and asked for once.
-
-    Raises:
-        DataError: the hub does not answer, or sends something else.
-    """
+    """The files of the suite, as the hub lists them; the list is kept in `folder` and asked for once."""
     listing = folder / _LISTING
     if listing.is_file():
         return _files(listing.read_bytes(), str(listing))
@@ -85,10 +77,6 @@ def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     new.write_bytes(listed)
     new.replace(listing)
     return files
-
-
-def _ignored(name: str, received: int, total: int) -> None:
-    """The suite counts files, not bytes."""
 
 
 def _files(listed: bytes, where: str) -> tuple[RemoteFile, ...]:
@@ -119,11 +107,7 @@ def _inside(path: str) -> bool:
 
 
 def read_labelled(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """A conversation of each annotated graph in a file or folder, with one question for each label.
-
-    Raises:
-        DataError: there is none, or one cannot be read.
-    """
+    """A conversation of each annotated graph in a file or folder, with one question for each label."""
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no graph; {_REMEDY}")

@@ -19,11 +19,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from experiments.data.json_rows import document
-from experiments.data.reading import FileReader, Ids, Reading, build_conversation
-from tracing.errors import DataError
+from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
+from experiments.data.json_rows import Layout, read_document
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Question, Turn
 
 REALMEM = "realmem"
@@ -35,16 +34,12 @@ _OUTSIDE = "Enhanced"
 """The project of chats that only make the history longer."""
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _UsedMemory(_Row):
+class _UsedMemory(Layout):
     session_uuid: str
     content: Any
 
 
-class _Turn(_Row):
+class _Turn(Layout):
     speaker: str
     content: str
     is_query: bool = False
@@ -53,7 +48,7 @@ class _Turn(_Row):
     memory_used: tuple[_UsedMemory, ...] = ()
 
 
-class _Memory(_Row):
+class _Memory(Layout):
     index: str
     content: Any
     source_turn: int
@@ -61,7 +56,7 @@ class _Memory(_Row):
     source_role_snapshot: str = ""
 
 
-class _Session(_Row):
+class _Session(Layout):
     session_identifier: str
     session_uuid: str
     current_time: str = ""
@@ -69,7 +64,7 @@ class _Session(_Row):
     extracted_memory: tuple[_Memory, ...] = ()
 
 
-class _Persona(_Row):
+class _Persona(Layout):
     dialogues: tuple[_Session, ...]
 
 
@@ -77,24 +72,15 @@ _PERSONA = TypeAdapter(_Persona)
 
 
 def read_realmem(path: Path, reading: Reading) -> Iterator[Conversation]:
-    """The projects of a RealMem file, or of all such files in a folder.
-
-    Raises:
-        DataError: there is none, or one cannot be read.
-    """
+    """The projects of a RealMem file, or of all such files in a folder."""
     files = sorted(path.glob("*_dialogues*.json")) if path.is_dir() else [path]
     if not files:
         reading.problem(f"{path}: holds no file *_dialogues_*.json; {_EXPECTED}")
     ids = Ids(reading)
     for place, file in enumerate(files):
         reading.advanced(place, len(files))
-        try:
-            persona = _PERSONA.validate_python(document(file, expected="RealMem's", remedy=_EXPECTED))
-        except ValidationError as error:
-            reading.invalid(str(file), error, _EXPECTED)
-            continue
-        except DataError as error:
-            reading.problem(str(error))
+        persona = read_document(file, _PERSONA, reading, _EXPECTED)
+        if persona is None:
             continue
         name = _SUFFIX.sub("", file.stem)
         projects = _projects(persona.dialogues)
@@ -146,19 +132,8 @@ class _Project:
             dialogue_sessions.append(DialogueSession(id=key, time=session.current_time, turns=turns))
             self._take_facts(session, turns)
         questions = tuple(question for session in sessions for question in self._questions(session))
-        speakers = tuple(dict.fromkeys(turn.speaker for session in dialogue_sessions for turn in session.turns))
-        return build_conversation(
-            f"{self.file}: {self.name}",
-            _EXPECTED,
-            self.reading,
-            {
-                "id": self.name,
-                "speakers": speakers,
-                "sessions": tuple(dialogue_sessions),
-                "facts": tuple(self.facts.values()),
-                "questions": questions,
-            },
-        )
+        where, facts = f"{self.file}: {self.name}", tuple(self.facts.values())
+        return build_conversation(where, _EXPECTED, self.reading, self.name, dialogue_sessions, questions, facts=facts)
 
     def _take_facts(self, session: _Session, turns: Sequence[Turn]) -> None:
         for memory in session.extracted_memory:

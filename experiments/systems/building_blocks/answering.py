@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from experiments.systems.building_blocks.prompt_files import SHARED, prompts_in
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import operation, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import variable
 from tracing.systems.conversations import Question
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import Layout, Parts, bullets
-from tracing.systems.prompts import Candidate, Contract, PromptSpec, render
+from tracing.systems.layouts import Parts, bullets
+from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer
 from tracing.systems.texts import Text, noted, noted_again, variables_of
 
@@ -20,15 +22,7 @@ MAX_ANSWER_TOKENS = 40
 UNKNOWN = "unknown"
 """The answer from an empty context. The model is not asked: it could only make an answer up."""
 
-ANSWER_PROMPT = PromptSpec(
-    name="answer",
-    text="Memories:\n{context}\n\nQuestion: {question}\nAnswer in a few words:",
-    operation="answer",
-    contract=Contract(placeholders=frozenset({"context", "question"})),
-    purpose="Answer the question from the memories in one to four words, or with 'unknown' when they do not tell.",
-    builds=False,
-    layout=Layout(roles={"question": "query"}, lists={"context": bullets}),
-)
+ANSWER_PROMPT = prompts_in(SHARED)["answer"]
 
 
 def answer_from_context(query: Text, context: Sequence[Text], template: str, model: ChatModel) -> Answer:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracing.errors import ConfigError
+from tracing.llm.access import ModelAccess
 from tracing.suggestions import did_you_mean
 
 REPLY_SCHEMA = ("embedded", "always", "never")
@@ -13,11 +14,7 @@ REPLY_SCHEMA = ("embedded", "always", "never")
 
 
 class Settings:
-    """The attribute `settings` of a system, everything besides prompts and models that shapes the result.
-
-    Args:
-        names: of the attributes that have the values.
-    """
+    """The attribute `settings` of a system, everything besides prompts and models that shapes the result."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -26,12 +23,22 @@ class Settings:
         return {name: getattr(system, name) for name in self._names}
 
 
-def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:
-    """Refuse a setting that is none of the choices.
+class EnforcesSchemas:
+    """A system with the setting `reply_schema`, whose library does not enforce a form of replies itself."""
 
-    Raises:
-        ConfigError: naming the setting and the choices.
-    """
+    reply_schema: str
+
+    def enforces_schema(self, *, embedded: bool) -> bool:
+        """Whether reply schemas are enforced with such a model."""
+        return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
+
+    def enforced_with(self, access: ModelAccess) -> bool:
+        """Whether they are with the task model of an access."""
+        return self.enforces_schema(embedded=access.task.settings.embedded)
+
+
+def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a setting that is none of the choices."""
     if value not in choices:
         raise ConfigError(
             f"system_settings.{setting}: unknown: {value!r}{did_you_mean(value, choices)}; choose one of "
@@ -40,11 +47,7 @@ def check_choice(setting: str, value: str, choices: Sequence[str]) -> None:
 
 
 def check_least(least: int, **settings: int) -> None:
-    """Refuse a setting below the least number that makes sense.
-
-    Raises:
-        ConfigError: naming the setting and the number.
-    """
+    """Refuse a setting below the least number that makes sense."""
     for setting, value in settings.items():
         if value < least:
             raise ConfigError(f"system_settings.{setting}: at least {least} is needed, not {value}")

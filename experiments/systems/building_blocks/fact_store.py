@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.systems.building_blocks.facts import EVENTS
+from experiments.systems.building_blocks.facts import EVENTS, decision_schema
 from experiments.systems.building_blocks.recall import nearest, recorded
 from experiments.systems.building_blocks.structured_replies import parsed_reply
 from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.http.strict_json import strict_json
-from tracing.recording.recorder import operation, session, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.layouts import Parts, numbered
@@ -88,7 +88,7 @@ class FactStore:
         """What to do about a fact, and the variable of that decision by its role."""
         listed = numbered([entry.text for entry in near])
         request = render(self._template, {"fact": fact.text, "memories": listed})
-        schema = _schema_for(self._spec, len(near))
+        schema = decision_schema(len(near))
         memories = recorded(near)
         inputs = {"fact": fact.variable, "memories": memories, "prompt": self._prompt}
         with operation(self._spec.operation, kind="llm", inputs=inputs) as op:
@@ -103,12 +103,6 @@ class FactStore:
             value = {"event": change.event, "target": change.target}
             decision = op.output("decision", value, name="decision", kind="value")
             return Change(change.event, change.target, fact.text), {"decision": decision}
-
-
-def _schema_for(spec: PromptSpec, count: int) -> dict[str, Any]:
-    schema = json.loads(json.dumps(spec.contract.reply_schema))
-    schema["properties"]["id"]["enum"] = [str(number) for number in range(1, count + 1)]
-    return dict(schema)
 
 
 def _decision_in(reply: str) -> dict[str, Any]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
+from experiments.systems.building_blocks.prompt_files import SHARED, prompts_in
+from experiments.systems.building_blocks.structured_replies import object_schema, parsed_reply, read_as
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation, operation
+from tracing.recording.trace_context import variable
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import Item, Layout, Parts, numbered
-from tracing.systems.prompts import Contract, PromptSpec, render
+from tracing.systems.layouts import Item, Parts
+from tracing.systems.prompts import PromptSpec, render
 from tracing.systems.texts import Text, variables_of
 
 MAX_FACTS = 4
@@ -24,26 +26,13 @@ LONGEST_FACT = 140
 
 EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 
-EXTRACT_TASK = (
-    "List the facts that the speakers tell about themselves and their families. "
-    "Write each fact as one short sentence in the third person.\n"
-    'Reply as JSON: {{"facts": ["...", "..."]}}'
+FACTS_SCHEMA = object_schema(
+    facts={"type": "array", "items": {"type": "string", "maxLength": LONGEST_FACT}, "maxItems": MAX_FACTS}
 )
-"""The seed's task, as the beginning of a template."""
-
-EXTRACT_PURPOSE = (
-    "Turn a conversation into short, self-contained facts that name the person and keep every concrete value."
-)
-
-FACTS_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "facts": {"type": "array", "items": {"type": "string", "maxLength": LONGEST_FACT}, "maxItems": MAX_FACTS}
-    },
-    "required": ["facts"],
-    "additionalProperties": False,
-}
 """The form of an extraction's reply, for endpoints that enforce it."""
+
+FACTS_PROMPT = prompts_in(SHARED, schemas={"extract": FACTS_SCHEMA})["extract"]
+"""The prompt of an extraction whose one placeholder is the conversation."""
 
 
 def decision_reply(parts: Parts, outputs: Sequence[Item]) -> str:
@@ -56,28 +45,11 @@ def decision_reply(parts: Parts, outputs: Sequence[Item]) -> str:
     return json.dumps({"event": value.get("event"), "id": number})
 
 
-FACTS_PROMPT = PromptSpec(
-    name="extract",
-    text=EXTRACT_TASK + "\n\nConversation:\n{conversation}",
-    operation="extract_facts",
-    contract=Contract(placeholders=frozenset({"conversation"}), reply_schema=FACTS_SCHEMA, markers=('"facts"',)),
-    purpose=EXTRACT_PURPOSE,
-    builds=True,
-    layout=Layout(roles={"conversation": "messages"}),
-)
-"""The prompt of an extraction whose one placeholder is the conversation."""
+def decision_schema(count: int | None = None) -> dict[str, Any]:
+    """The form of a decision on one of so many memories."""
+    numbers = {} if count is None else {"enum": [str(number) for number in range(1, count + 1)]}
+    return object_schema(event={"type": "string", "enum": list(EVENTS)}, id={"type": "string", **numbers})
 
-DECIDE_CONTRACT = Contract(
-    placeholders=frozenset({"fact", "memories"}),
-    reply_schema={
-        "type": "object",
-        "properties": {"event": {"type": "string", "enum": list(EVENTS)}, "id": {"type": "string"}},
-        "required": ["event", "id"],
-        "additionalProperties": False,
-    },
-    markers=('"event"', '"id"', *EVENTS),
-)
-DECIDE_LAYOUT = Layout(lists={"memories": numbered}, reply=decision_reply)
 
 _SLACK = 4
 """A reply may exceed the limits by this factor, since some endpoints do not enforce them."""
@@ -109,14 +81,7 @@ MAX_EXTRACT_TOKENS = 512
 
 
 class Extractor:
-    """Asks a model for the facts of messages, and numbers them through a build.
-
-    Args:
-        spec: of the prompt, whose one placeholder the messages fill as its layout says.
-        template: the prompt's text.
-        access: the models.
-        max_tokens: maximum length of a reply.
-    """
+    """Asks a model for the facts of messages, as the layout of a prompt says, and numbers them through a build."""
 
     def __init__(
         self, spec: PromptSpec, template: str, access: ModelAccess, *, max_tokens: int = MAX_EXTRACT_TOKENS

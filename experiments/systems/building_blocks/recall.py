@@ -6,13 +6,15 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, cast, get_args
 
 from experiments.systems.building_blocks.choices import check_choice
 from tracing.errors import ConfigError
 from tracing.graph.execution_graph import Variable
 from tracing.llm.models import EmbeddingModel
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation, operation
+from tracing.recording.trace_context import variable
 from tracing.systems.conversations import Question
 from tracing.systems.entries import Entry, similarity
 from tracing.systems.interventions import Step, intervening
@@ -46,7 +48,11 @@ def retrieve(
 
 
 def recorded_retrieval(
-    name: str, queries: Mapping[str, Sequence[Text]], entries: Sequence[Entry], find: Callable[[], list[Entry]]
+    name: str,
+    queries: Mapping[str, Sequence[Text]],
+    entries: Sequence[Entry],
+    find: Callable[[], list[Entry]],
+    texts: Mapping[Entry, str] | None = None,
 ) -> tuple[list[Entry], list[Text]]:
     """Record a retrieval called `name`, and return the entries that it found, also as context.
 
@@ -54,12 +60,13 @@ def recorded_retrieval(
         queries: role → the queries it is asked with; the first is the question.
         entries: all that are stored.
         find: finds the entries, best first.
+        texts: entry → its text as context, if it is another one.
     """
     query = next(iter(queries.values()))[0].variable
     inputs = {**{role: variables_of(texts) for role, texts in queries.items()}, "entries": recorded(entries)}
     with operation(name, kind="retrieval", inputs=inputs) as op:
         hits = intervening().retrieved(Step(name, op.id), query, entries, find())
-        return hits, as_context(op, hits)
+        return hits, as_context(op, [replace(hit, text=(texts or {}).get(hit, hit.text)) for hit in hits])
 
 
 def as_context(op: ActiveOperation, hits: Sequence[Entry]) -> list[Text]:
@@ -107,11 +114,7 @@ _UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]
 
 
 def check_retrieval(value: str) -> Retrieval:
-    """The value, if it is a way of retrieval.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """The value, if it is a way of retrieval."""
     choices: tuple[Retrieval, ...] = get_args(Retrieval)
     check_choice("retrieval", value, choices)
     return cast("Retrieval", value)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from experiments.systems.building_blocks.prompt_files import SHARED, prompts_in
 from experiments.systems.building_blocks.recall import as_context
-from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
+from experiments.systems.building_blocks.structured_replies import model_step, object_schema
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import operation, variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import Item, Layout, Parts, numbered
-from tracing.systems.prompts import Contract, PromptSpec, render
-from tracing.systems.texts import Text, noted_again, variables_of
+from tracing.systems.layouts import Item, Parts
+from tracing.systems.texts import Text, noted_again
 
 MAX_RERANK_TOKENS = 96
 MOST_NAMED = 12
@@ -30,29 +29,13 @@ def _best_of(parts: Parts, outputs: Sequence[Item]) -> str:
     return json.dumps({"best": best[:MOST_NAMED]})
 
 
-RERANK_PROMPT = PromptSpec(
-    name="rerank",
-    text=(
-        "Passages:\n{passages}\n\n"
-        "Question: {question}\n"
-        "Give the numbers of the passages that help to answer the question, the most helpful first.\n"
-        'Reply as JSON: {{"best": ["...", "..."]}}'
-    ),
-    operation="rerank",
-    contract=Contract(
-        placeholders=frozenset({"passages", "question"}),
-        reply_schema={
-            "type": "object",
-            "properties": {"best": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_NAMED}},
-            "required": ["best"],
-            "additionalProperties": False,
-        },
-        markers=('"best"',),
-    ),
-    purpose="Name the passages that hold what the question asks for, the most helpful first.",
-    builds=False,
-    layout=Layout(roles={"question": "query"}, lists={"passages": numbered}, reply=_best_of),
-)
+def _schema(count: int | None = None) -> dict[str, Any]:
+    """The form of a reply that names some of so many passages."""
+    numbers = {} if count is None else {"enum": [str(number) for number in range(1, count + 1)]}
+    return object_schema(best={"type": "array", "items": {"type": "string", **numbers}, "maxItems": MOST_NAMED})
+
+
+RERANK_PROMPT = prompts_in(SHARED, schemas={"rerank": _schema()}, replies={"rerank": _best_of})["rerank"]
 
 
 class _Best(BaseModel):
@@ -60,31 +43,16 @@ class _Best(BaseModel):
     best: Annotated[list[str | int], Field(max_length=4 * MOST_NAMED)]
 
 
-_read = read_as(_Best)
-
-
 def rerank(
     query: Text, hits: Sequence[Entry], passages: Sequence[Text], template: str, model: ChatModel, count: int
 ) -> tuple[list[Entry], list[Text]]:
-    """Record a reranking, and return the first `count` entries, also as context.
+    """Record a reranking, and return the first `count` of the entries (`hits` as `passages`), also as context.
 
     Those that the model names come first, in its order, and the others follow in theirs; so an unusable reply changes
     nothing.
-
-    Args:
-        query: the question.
-        hits: entries, best first.
-        passages: the same as context.
-        template: the prompt.
-        model: that is asked.
-        count: how many are kept.
     """
-    prompt = variable(template, name="rerank", kind="prompt")
-    inputs = {"query": query.variable, "passages": variables_of(passages), "prompt": prompt}
-    with operation("rerank", kind="llm", inputs=inputs) as op:
-        listed = numbered([passage.text for passage in passages])
-        request = render(template, {"passages": listed, "question": query.text})
-        reply = parsed_reply(_read, model, request, _schema_for(len(hits)), MAX_RERANK_TOKENS, op)
+    texts = {"query": [query], "passages": passages}
+    with model_step(RERANK_PROMPT, template, texts, _Best, model, MAX_RERANK_TOKENS, _schema(len(hits))) as (op, reply):
         by_number = {str(number): entry for number, entry in enumerate(hits, start=1)}
         named = [by_number[str(answer)] for answer in (reply.best if reply else ()) if str(answer) in by_number]
         best = list({entry.id: entry for entry in (*named, *hits)}.values())[:count]
@@ -98,9 +66,3 @@ def rerank_again(parts: Parts, template: str, model: ChatModel, count: int) -> N
     passages = noted_again(parts["passages"])
     entries = [Entry(passage.variable.name, passage.text, (), passage.variable.id) for passage in passages]
     rerank(query, entries, passages, template, model, count)
-
-
-def _schema_for(count: int) -> Mapping[str, Any]:
-    schema = json.loads(json.dumps(RERANK_PROMPT.contract.reply_schema))
-    schema["properties"]["best"]["items"]["enum"] = [str(number) for number in range(1, count + 1)]
-    return dict(schema)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -10,12 +11,26 @@ from pydantic import BaseModel, ValidationError
 from tracing.errors import MalformedReplyError
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import ActiveOperation
+from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import excerpt
+from tracing.recording.trace_context import variable
 from tracing.systems.conversations import first_problem
+from tracing.systems.prompts import PromptSpec, render
+from tracing.systems.texts import Text, variables_of
 
 R = TypeVar("R")
 M = TypeVar("M", bound=BaseModel)
+
+
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """The JSON schema of an object that has these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
 
 LONGEST_SHOWN = 500
 """Most characters of a malformed reply that its operation records."""
@@ -32,6 +47,35 @@ def parsed_reply(
     """The model's reply, parsed by `read`; None if it is malformed, which the operation records."""
     reply = model.chat([{"role": "user", "content": request}], max_tokens=max_tokens, schema=schema).text
     return read_reply(read, reply, op)
+
+
+@contextmanager
+def model_step(
+    spec: PromptSpec,
+    template: str,
+    texts: Mapping[str, Sequence[Text]],
+    form: type[M],
+    model: ChatModel,
+    max_tokens: int,
+    schema: Mapping[str, Any] | None = None,
+) -> Iterator[tuple[ActiveOperation, M | None]]:
+    """The operation of a prompt as it runs, and the reply to its request; None if that is malformed.
+
+    Args:
+        texts: role → the inputs; the layout says which fill which placeholder, and how.
+        form: that the reply is read as.
+        schema: of the reply, if not that of the contract.
+    """
+    values = {
+        placeholder: spec.layout.fill(placeholder, [text.text for text in texts[role]])
+        for placeholder in spec.contract.placeholders
+        for role in (spec.layout.roles.get(placeholder, placeholder),)
+    }
+    inputs = {role: variables_of(role_texts) for role, role_texts in texts.items()}
+    prompt = variable(template, name=spec.name, kind="prompt")
+    with operation(spec.operation, kind="llm", inputs={**inputs, "prompt": prompt}) as op:
+        request = render(template, values)
+        yield op, parsed_reply(read_as(form), model, request, schema or spec.contract.reply_schema, max_tokens, op)
 
 
 def read_reply(read: Callable[[str], R], reply: str, op: ActiveOperation) -> R | None:

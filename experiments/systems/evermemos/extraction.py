@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
-from experiments.systems.evermemos.prompts import (
-    EPISODE,
-    FACTS,
-    PROFILE_SCHEMA,
-    Boundaries,
-    Episode,
-    Facts,
-    Profile,
-    boundary_schema,
-)
+from experiments.systems.building_blocks.structured_replies import model_step
+from experiments.systems.evermemos.prompts import PROMPTS, Boundaries, Episode, Facts, Profile, boundary_schema
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatModel
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
-from tracing.systems.layouts import bullets, numbered
-from tracing.systems.prompts import Candidate, render
+from tracing.systems.prompts import Candidate
 from tracing.systems.texts import Text, variables_of
 
-MAX_BOUNDARY_TOKENS, MAX_EPISODE_TOKENS, MAX_FACTS_TOKENS = 256, 640, 800
-
-_boundaries, _episode, _facts = read_as(Boundaries), read_as(Episode), read_as(Facts)
+MAX_BOUNDARY_TOKENS, MAX_EPISODE_TOKENS, MAX_FACTS_TOKENS, MAX_PROFILE_TOKENS = 256, 640, 800, 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +31,9 @@ def detect_boundaries(messages: Sequence[Text], template: str, model: ChatModel)
 
     An unusable reply makes all of them one episode.
     """
-    prompt = variable(template, name="boundary", kind="prompt")
-    inputs = {"messages": variables_of(messages), "prompt": prompt}
-    with operation("detect_boundaries", kind="llm", inputs=inputs) as op:
-        request = render(template, {"messages": numbered([message.text for message in messages])})
-        reply = parsed_reply(_boundaries, model, request, boundary_schema(len(messages)), MAX_BOUNDARY_TOKENS, op)
+    spec, schema = PROMPTS["boundary"], boundary_schema(len(messages))
+    texts = {"messages": messages}
+    with model_step(spec, template, texts, Boundaries, model, MAX_BOUNDARY_TOKENS, schema) as (op, reply):
         boundaries = set(reply.boundaries) if reply is not None else set()
         waits = reply.should_wait if reply is not None else False
         # As flags, since numbers in a trace could be taken for something that was said.
@@ -58,16 +44,11 @@ def detect_boundaries(messages: Sequence[Text], template: str, model: ChatModel)
 
 def write_episode(messages: Sequence[Text], time: Text, template: str, model: ChatModel) -> WrittenEpisode | None:
     """The messages retold; None if nothing is."""
-    prompt = variable(template, name="episode", kind="prompt")
-    read = variables_of(messages)
-    with operation(
-        "write_episode", kind="llm", inputs={"messages": read, "time": time.variable, "prompt": prompt}
-    ) as op:
-        conversation = "\n".join(message.text for message in messages)
-        request = render(template, {"conversation": conversation, "conversation_start_time": time.text})
-        reply = parsed_reply(_episode, model, request, EPISODE.contract.reply_schema, MAX_EPISODE_TOKENS, op)
+    texts = {"messages": messages, "time": [time]}
+    with model_step(PROMPTS["episode"], template, texts, Episode, model, MAX_EPISODE_TOKENS) as (op, reply):
         lines = [line for line in reply.content.splitlines() if line.strip()] if reply is not None else []
-        content = "\n".join(intervening().extracted(Step("write_episode", op.id), read, lines)).strip()
+        step = Step("write_episode", op.id)
+        content = "\n".join(intervening().extracted(step, variables_of(messages), lines)).strip()
         if not content:
             return None
         title = reply.title.strip() if reply is not None else ""
@@ -79,59 +60,40 @@ def write_episode(messages: Sequence[Text], time: Text, template: str, model: Ch
 
 def extract_facts(episode: Text, time: Text, messages: Sequence[Text], template: str, model: ChatModel) -> list[Text]:
     """The atomic facts of an episode; `messages` are those that it was made of."""
-    prompt = variable(template, name="facts", kind="prompt")
-    inputs = {"episode": episode.variable, "time": time.variable, "prompt": prompt}
-    with operation("extract_facts", kind="llm", inputs=inputs) as op:
-        request = render(template, {"INPUT_TEXT": episode.text, "TIME": time.text})
-        reply = parsed_reply(_facts, model, request, FACTS.contract.reply_schema, MAX_FACTS_TOKENS, op)
+    texts = {"episode": [episode], "time": [time]}
+    with model_step(PROMPTS["facts"], template, texts, Facts, model, MAX_FACTS_TOKENS) as (op, reply):
         statements = [text.strip() for text in reply.event_log.atomic_fact] if reply is not None else []
-        step = Step("extract_facts", op.id)
-        texts = intervening().extracted(step, variables_of(messages), list(dict.fromkeys(filter(None, statements))))
+        unique = list(dict.fromkeys(filter(None, statements)))
+        facts = intervening().extracted(Step("extract_facts", op.id), variables_of(messages), unique)
         return [
             Text(text, op.output("facts", text, name=f"fact{number}", kind="fact"))
-            for number, text in enumerate(texts, start=1)
+            for number, text in enumerate(facts, start=1)
         ]
-
-
-MAX_PROFILE_TOKENS = 800
-
-_read = read_as(Profile)
 
 
 def init_profile(name: str, facts: Sequence[Text], candidate: Candidate, access: ModelAccess) -> Entry | None:
     """The profile of a new cluster as an entry called `name`; None if the facts give none."""
-    template = candidate["profile_init"]
-    inputs = {"facts": variables_of(facts), "prompt": variable(template, name="profile_init", kind="prompt")}
-    with operation("init_profile", kind="llm", inputs=inputs) as op:
-        text = _written(op, template, {"facts": bullets([fact.text for fact in facts])}, access.task)
-        change = Change("ADD", text=text)
-        return _stored("init_profile", op, name, change if text else Change("NONE"), None, access)
+    spec, template = PROMPTS["profile_init"], candidate["profile_init"]
+    with model_step(spec, template, {"facts": facts}, Profile, access.task, MAX_PROFILE_TOKENS) as (op, reply):
+        text = _joined(reply)
+        change = Change("ADD", text=text) if text else Change("NONE")
+        return _stored(spec.operation, op, name, change, None, access)
 
 
 def update_profile(
     profile: Entry, profile_text: Text, facts: Sequence[Text], candidate: Candidate, access: ModelAccess
 ) -> Entry:
-    """The next version of a profile, given new facts; the same if an unusable reply was given.
-
-    Args:
-        profile: as it is stored.
-        profile_text: the same as text.
-        facts: of the new episode.
-        candidate: the prompts.
-        access: the models.
-    """
-    template = candidate["profile_update"]
-    prompt = variable(template, name="profile_update", kind="prompt")
-    inputs = {"profile": profile_text.variable, "facts": variables_of(facts), "prompt": prompt}
-    with operation("update_profile", kind="llm", inputs=inputs) as op:
-        values = {"profile": profile_text.text, "facts": bullets([fact.text for fact in facts])}
-        text = _written(op, template, values, access.task)
+    """The next version of a profile, given new facts; the same if an unusable reply was given."""
+    spec, template = PROMPTS["profile_update"], candidate["profile_update"]
+    texts = {"profile": [profile_text], "facts": facts}
+    with model_step(spec, template, texts, Profile, access.task, MAX_PROFILE_TOKENS) as (op, reply):
+        text = _joined(reply)
         change = Change("UPDATE", profile.id, text) if text else Change("NONE", profile.id)
-        return _stored("update_profile", op, profile.id, change, profile.variable, access) or profile
+        return _stored(spec.operation, op, profile.id, change, profile.variable, access) or profile
 
 
-def _written(op: ActiveOperation, template: str, values: Mapping[str, str], model: ChatModel) -> str:
-    reply = parsed_reply(_read, model, render(template, values), PROFILE_SCHEMA, MAX_PROFILE_TOKENS, op)
+def _joined(reply: Profile | None) -> str:
+    """The sentences of a profile, each once."""
     lines = [line.strip() for line in reply.profile] if reply is not None else []
     return "\n".join(dict.fromkeys(filter(None, lines)))
 

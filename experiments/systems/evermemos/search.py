@@ -7,19 +7,15 @@ from dataclasses import dataclass
 
 from experiments.systems.building_blocks.recall import as_context, fused, rankings, recorded_retrieval
 from experiments.systems.building_blocks.rerank import rerank
-from experiments.systems.building_blocks.structured_replies import parsed_reply, read_as
-from experiments.systems.evermemos.prompts import QUERIES_SCHEMA, SUFFICIENCY_SCHEMA, Queries, Sufficiency
+from experiments.systems.building_blocks.structured_replies import model_step
+from experiments.systems.evermemos.prompts import PROMPTS, Queries, Sufficiency
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import bullets
-from tracing.systems.prompts import Candidate, render
-from tracing.systems.texts import Text, variables_of
+from tracing.systems.prompts import Candidate
+from tracing.systems.texts import Text
 
 MAX_SUFFICIENCY_TOKENS, MAX_QUERIES_TOKENS = 512, 384
-
-_sufficiency, _queries = read_as(Sufficiency), read_as(Queries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +51,7 @@ class CheckOutcome:
 
 
 class EpisodeSearch:
-    """The search for one question.
-
-    Args:
-        candidates: most entries of each ranking, by words and by meaning.
-        top_k: documents that are checked, and that the answer is given.
-        reranked: candidates that a model is shown to put the best first; 0 for none.
-    """
+    """The search for one question; for the settings see `EverMemOS`."""
 
     def __init__(self, candidates: int, top_k: int, reranked: int, candidate: Candidate, access: ModelAccess) -> None:
         self._candidates, self._top_k, self._reranked = candidates, top_k, reranked
@@ -88,19 +78,10 @@ class EpisodeSearch:
             documents: what the model is shown.
             rest: what was found beside them and is given up if they are enough.
         """
-        template = self._candidate["sufficiency"]
-        inputs = {
-            "query": query.variable,
-            "retrieved_docs": variables_of(documents.texts),
-            "unchecked": variables_of(rest.texts),
-            "prompt": variable(template, name="sufficiency", kind="prompt"),
-        }
-        with operation("check_sufficiency", kind="llm", inputs=inputs) as op:
-            values = {"query": query.text, "retrieved_docs": bullets([text.text for text in documents.texts])}
-            request = render(template, values)
-            reply = parsed_reply(
-                _sufficiency, self._access.task, request, SUFFICIENCY_SCHEMA, MAX_SUFFICIENCY_TOKENS, op
-            ) or Sufficiency(is_sufficient=True)
+        spec, template, model = PROMPTS["sufficiency"], self._candidate["sufficiency"], self._access.task
+        texts = {"query": [query], "retrieved_docs": documents.texts, "unchecked": rest.texts}
+        with model_step(spec, template, texts, Sufficiency, model, MAX_SUFFICIENCY_TOKENS) as (op, read):
+            reply = read or Sufficiency(is_sufficient=True)
             op.output("is_sufficient", reply.is_sufficient, name="is_sufficient", kind="value")
             points = {
                 role: [Text(text, op.output(role, text, name=role, kind="value")) for text in texts]
@@ -119,27 +100,18 @@ class EpisodeSearch:
         self, query: Text, key_information: Sequence[Text], missing: Sequence[Text], documents: Sequence[Text]
     ) -> list[Text]:
         """Queries for what is missing; none if the reply is unusable."""
-        template = self._candidate["queries"]
-        inputs = {
-            "query": query.variable,
-            "key_info": variables_of(key_information),
-            "missing_info": variables_of(missing),
-            "retrieved_docs": variables_of(documents),
-            "prompt": variable(template, name="queries", kind="prompt"),
+        spec, template, model = PROMPTS["queries"], self._candidate["queries"], self._access.task
+        texts = {
+            "query": [query],
+            "key_info": key_information,
+            "missing_info": missing,
+            "retrieved_docs": documents,
         }
-        with operation("ask_more", kind="llm", inputs=inputs) as op:
-            values = {
-                "original_query": query.text,
-                "key_info": "; ".join(text.text for text in key_information),
-                "missing_info": "; ".join(text.text for text in missing),
-                "retrieved_docs": bullets([text.text for text in documents]),
-            }
-            request = render(template, values)
-            reply = parsed_reply(_queries, self._access.task, request, QUERIES_SCHEMA, MAX_QUERIES_TOKENS, op)
-            texts = [text.strip() for text in reply.queries] if reply is not None else []
+        with model_step(spec, template, texts, Queries, model, MAX_QUERIES_TOKENS) as (op, reply):
+            queries = [text.strip() for text in reply.queries] if reply is not None else []
             return [
                 Text(text, op.output("queries", text, name=f"query{number}", kind="query"))
-                for number, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)
+                for number, text in enumerate(dict.fromkeys(filter(None, queries)), start=1)
             ]
 
     def _documents(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
-from experiments.systems.building_blocks.choices import check_least
+from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.recall import entries_of, memory_of_texts
 from experiments.systems.building_blocks.rerank import RERANK_PROMPT, rerank_again
 from experiments.systems.evermemos.extraction import (
@@ -20,7 +19,7 @@ from experiments.systems.evermemos.prompts import PROMPTS
 from experiments.systems.evermemos.search import Documents, EpisodeSearch
 from experiments.systems.evermemos.writer import EpisodeLimits, EpisodeWriter
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
 from tracing.systems.layouts import Item, Parts
@@ -58,6 +57,9 @@ class EverMemOS(SharedAnswer):
         OperationSpec("retrieve_again", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    settings = Settings(
+        "cell_tokens", "cell_messages", "cluster_similarity", "cluster_days", "candidates", "top_k", "rerank"
+    )
 
     def __init__(
         self,
@@ -72,26 +74,15 @@ class EverMemOS(SharedAnswer):
     ) -> None:
         check_least(1, cell_tokens=cell_tokens, cell_messages=cell_messages, candidates=candidates, top_k=top_k)
         check_least(0, rerank=rerank)
+        self.cell_tokens, self.cell_messages = cell_tokens, cell_messages
+        self.cluster_similarity, self.cluster_days = cluster_similarity, cluster_days
+        self.candidates, self.top_k, self.rerank = candidates, top_k, rerank
         self._limits = EpisodeLimits(cell_tokens, cell_messages, cluster_similarity, cluster_days)
-        self._candidates, self._top_k, self._rerank = candidates, top_k, rerank
         if rerank:
             self.prompts = {**PROMPTS, "rerank": RERANK_PROMPT}
             before = [spec.name for spec in self.operations].index("check_sufficiency")
             reranking = OperationSpec("rerank", "retrieve", "rerank")
             self.operations = (*self.operations[:before], reranking, *self.operations[before:])
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Everything besides prompts and models that shapes the result."""
-        return {
-            "cell_tokens": self._limits.cell_tokens,
-            "cell_messages": self._limits.cell_messages,
-            "cluster_similarity": self._limits.cluster_similarity,
-            "cluster_days": self._limits.cluster_days,
-            "candidates": self._candidates,
-            "top_k": self._top_k,
-            "rerank": self._rerank,
-        }
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation session by session; model errors propagate."""
@@ -149,12 +140,12 @@ class EverMemOS(SharedAnswer):
             search = self._search(candidate, access)
             search.ask_more(texts["original_query"][0], key_information, missing, texts.get("retrieved_docs", ()))
         elif prompt == "rerank":
-            rerank_again(parts, template, access.task, self._top_k)
+            rerank_again(parts, template, access.task, self.top_k)
         else:
             answer_again(parts, template, access.task)
 
     def _search(self, candidate: Candidate, access: ModelAccess) -> EpisodeSearch:
-        return EpisodeSearch(self._candidates, self._top_k, self._rerank, candidate, access)
+        return EpisodeSearch(self.candidates, self.top_k, self.rerank, candidate, access)
 
 
 def _entry(item: Item, variable_id: str) -> Entry:

@@ -20,7 +20,7 @@ from experiments.systems.evermemos.extraction import (
     write_episode,
 )
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.entries import Entry, similarity
 from tracing.systems.interventions import Change, Step, intervening
@@ -31,13 +31,7 @@ from tracing.systems.texts import Text, noted, variables_of
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLimits:
-    """Settings of the building.
-
-    Attributes:
-        cell_tokens, cell_messages: at which an episode ends whatever it is about.
-        cluster_similarity: cosine from which an episode joins a cluster.
-        cluster_days: most days between the episodes of a cluster.
-    """
+    """Settings of the building; see `EverMemOS`."""
 
     cell_tokens: int
     cell_messages: int
@@ -188,12 +182,7 @@ class Cluster:
 
 
 class Clusters:
-    """The clusters of one memory.
-
-    Args:
-        similarity: cosine from which an episode is like a cluster.
-        days: most days between an episode and the latest one of its cluster.
-    """
+    """The clusters of one memory; for the limits see `EverMemOS`."""
 
     def __init__(self, *, similarity: float, days: float) -> None:
         self._similarity, self._days = similarity, days

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments.systems.everos import proof
 from experiments.systems.everos.prompts import FOLDER, PROMPTS, SLOTS, as_template, read_slot, rendered, write_slots
 from experiments.systems.everos.server import LIBRARY
 from experiments.systems.everos.system import EverOs
-from experiments.systems.worker.environment import Environment, result_of
-from experiments.systems.worker.isolated import environment_of
+from experiments.systems.exporting.proving import result_of
+from experiments.systems.worker.isolated import own_environment
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.seeding import check_seeds
@@ -24,11 +25,7 @@ class EverOsSlots:
     prompts = frozenset(PROMPTS)
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the slots as YAML and the answer prompt, which EverOS has no slot for, as a template.
-
-        Raises:
-            ContractError: EverOS would take a text and misread it, such as one that has lost `{conversation}`.
-        """
+        """Write the slots as YAML and the answer prompt, which EverOS has no slot for, as a template."""
         check_seeds(PROMPTS, candidate)
         write_slots({name: candidate[name] for name in SLOTS}, folder / FOLDER)
         (folder / ANSWER_FILE).write_text(candidate["answer"], encoding="utf-8", newline="")
@@ -42,25 +39,18 @@ class EverOsSlots:
 
     def prove(self, folder: Path) -> list[str]:
         """See `proof.prove`; in the environment of EverOS, unless it is installed here."""
-        if LIBRARY.is_here():
-            return proof.prove(folder)
-        return list(result_of(proof.__name__, [str(folder.absolute())], _environment()))
+        return list(_result({"folder": str(folder.absolute())}))
 
     def defaults(self) -> Mapping[str, str]:
         """The texts that EverOS ships, by slot. See `proof.shipped`, and `prove`."""
-        return proof.shipped() if LIBRARY.is_here() else dict(result_of(proof.__name__, [], _environment()))
+        return dict(_result({}))
 
     def recognises(self, source: str) -> bool:
         """Whether it is a folder of slots, has one, or is a file of one."""
         return any((_slots_in(source) / f"{name}.yaml").is_file() for name in SLOTS)
 
     def texts(self, source: str) -> dict[str, str]:
-        """The texts that an EverOS with these slots sends: where one is not enabled, the one that it ships.
-
-        Raises:
-            RunError: there are no slots, or one cannot be read.
-            ConfigError: a slot is not enabled, and the library that has its text is not installed.
-        """
+        """The texts that an EverOS with these slots sends: where one is not enabled, the one that it ships."""
         if not self.recognises(source):
             raise RunError(
                 f"{source}: no {' or '.join(f'{name}.yaml' for name in SLOTS)}; give the folder of the slots"
@@ -75,10 +65,8 @@ class EverOsSlots:
         return as_template(text, placeholders)
 
 
-def _environment() -> Environment:
-    environment = environment_of(EverOs)
-    assert environment is not None  # noqa: S101 - it is decorated so
-    return environment
+def _result(payload: Mapping[str, str]) -> Any:
+    return result_of(Path(proof.__file__), payload, LIBRARY, own_environment(EverOs))
 
 
 def _slots_in(source: str) -> Path:

@@ -20,7 +20,7 @@ from tracing.errors import MemorySystemError, MemtuneError, raise_first
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.prompts import Candidate
 from tracing.systems.texts import Text, noted
@@ -124,11 +124,7 @@ class EverOsIngestion:
             self._turns.notify_all()
 
     def read(self, dialogue: DialogueSession) -> None:
-        """Read a session.
-
-        Raises:
-            ModelError, BudgetExceededError: a model call failed, or EverOS refuses the session.
-        """
+        """Read a session."""
         began = self._began(dialogue.time)
         for start in range(0, len(dialogue.turns), _AT_ONCE):
             turns = dialogue.turns[start : start + _AT_ONCE]

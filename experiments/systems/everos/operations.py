@@ -14,7 +14,8 @@ from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.models import ChatReply
-from tracing.recording.recorder import operation, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import variable
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.prompts import Candidate
 from tracing.systems.texts import Text, variables_of

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.systems.building_blocks.answering import ANSWER_PROMPT
+from experiments.systems.building_blocks.prompt_files import prompts_in
+from experiments.systems.building_blocks.structured_replies import object_schema
 from tracing.errors import RunError
-from tracing.systems.prompts import Contract, PromptSpec, placeholders_of, render
+from tracing.systems.prompts import placeholders_of, render
 
 _OPEN, _CLOSE = "\0open\0", "\0close\0"
 
@@ -73,11 +75,7 @@ def write_slots(texts: Mapping[str, str], folder: Path) -> None:
 
 
 def read_slot(path: Path) -> str | None:
-    """The text of a slot; None if it is not enabled or empty, so that EverOS uses its own.
-
-    Raises:
-        RunError: it cannot be read, or is no slot.
-    """
+    """The text of a slot; None if it is not enabled or empty, so that EverOS uses its own."""
     import yaml
 
     try:
@@ -91,91 +89,33 @@ def read_slot(path: Path) -> str | None:
     return template if slot.get("enabled", False) and template and template.strip() else None
 
 
-_LONGEST = 16_000
-"""In characters: EverOS's own texts have five to seven thousand, and a rewrite may add to them."""
-
 _LONGEST_EPISODE = 2000
 """In characters, for a model that is constrained to a schema: a small one would repeat itself until it is cut short."""
 
-BOUNDARY_PROMPT = PromptSpec(
-    name="boundary_detection",
-    text=(
-        "Split this conversation into episodes. An episode ends only where the subject clearly changes, or the day.\n\n"
-        "{messages}\n\n"
-        'Reply as JSON: {{"reasoning": "one sentence", "boundaries": [numbers], "should_wait": false}}\n'
-        "`boundaries` has the number of each message after which an episode ends; it is empty for a single episode."
-    ),
-    operation="detect_boundaries",
-    contract=Contract(
-        placeholders=frozenset({"messages"}),
-        reply_schema={
-            "type": "object",
-            "properties": {
-                "reasoning": {"type": "string", "maxLength": 200},
-                "boundaries": {"type": "array", "items": {"type": "integer"}, "maxItems": 50},
-                "should_wait": {"type": "boolean"},
-            },
-            "required": ["reasoning", "boundaries", "should_wait"],
-            "additionalProperties": False,
-        },
-        markers=('"boundaries"', '"should_wait"'),
-        max_chars=_LONGEST,
-        rules=(reads_alike,),
-    ),
-    purpose="Find the numbers of the messages after which one episode of a conversation ends and another begins.",
-    builds=True,
+FACTS_SCHEMA = object_schema(
+    atomic_facts=object_schema(
+        time={"type": "string", "maxLength": 40},
+        atomic_fact={"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 12},
+    )
 )
-
-EPISODE_PROMPT = PromptSpec(
-    name="episode_extract",
-    text=(
-        "Retell this conversation as one short text in the third person. Name every person, keep every name, number "
-        "and place, and give dates in full.\n\n"
-        "Conversation start time: {conversation_start_time}\n"
-        "Conversation:\n{conversation}\n\n"
-        "{custom_instructions}\n\n"
-        'Reply as JSON: {{"title": "...", "content": "..."}}'
-    ),
-    operation="extract_episode",
-    contract=Contract(
-        placeholders=frozenset({"conversation_start_time", "conversation", "custom_instructions"}),
-        reply_schema={
-            "type": "object",
-            "properties": {
-                "title": {"type": "string", "maxLength": 120},
-                "content": {"type": "string", "maxLength": _LONGEST_EPISODE},
-            },
-            "required": ["title", "content"],
-            "additionalProperties": False,
-        },
-        markers=('"title"', '"content"'),
-        max_chars=_LONGEST,
-        rules=(reads_alike,),
-    ),
-    purpose="Turn a stretch of conversation into a narrative that names the people and keeps every concrete value.",
-    builds=True,
-)
-
-FACTS_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "atomic_facts": {
-            "type": "object",
-            "properties": {
-                "time": {"type": "string", "maxLength": 40},
-                "atomic_fact": {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 12},
-            },
-            "required": ["time", "atomic_fact"],
-            "additionalProperties": False,
-        }
-    },
-    "required": ["atomic_facts"],
-    "additionalProperties": False,
-}
 """The reply to EverOS's own request for the facts of an episode, whose prompt has no slot."""
 
-SLOTS = (BOUNDARY_PROMPT.name, EPISODE_PROMPT.name)
-PROMPTS = {prompt.name: prompt for prompt in (BOUNDARY_PROMPT, EPISODE_PROMPT, ANSWER_PROMPT)}
+_SLOTS = prompts_in(
+    Path(__file__).with_name("prompts.toml"),
+    schemas={
+        "boundary_detection": object_schema(
+            reasoning={"type": "string", "maxLength": 200},
+            boundaries={"type": "array", "items": {"type": "integer"}, "maxItems": 50},
+            should_wait={"type": "boolean"},
+        ),
+        "episode_extract": object_schema(
+            title={"type": "string", "maxLength": 120}, content={"type": "string", "maxLength": _LONGEST_EPISODE}
+        ),
+    },
+    rules=(reads_alike,),
+)
+SLOTS = tuple(_SLOTS)
+PROMPTS = {**_SLOTS, "answer": ANSWER_PROMPT}
 
 
 class PromptRequest:

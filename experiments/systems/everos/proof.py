@@ -1,7 +1,7 @@
 """EverOS itself, asked: what it sends with the slots of an export, and which texts it ships.
 
-`python -m experiments.systems.everos.proof FOLDER` prints the proof of an export as JSON, and without a folder the
-texts that it ships.
+It runs where EverOS is, with memtune. With a `folder` in its input it prints the proof of an export, without one the
+texts that EverOS ships.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
 from experiments.systems.everos import server
 from experiments.systems.everos.prompts import FOLDER, SLOTS, PromptRequest, read_slot, rendered
-from experiments.systems.worker.environment import print_result
+from experiments.systems.exporting.proving import print_result
 from tracing.errors import ContractError
 from tracing.llm.models import ChatReply
 
@@ -28,19 +29,14 @@ _TITLES = {"boundary_detection": "boundary", "episode_extract": "episode"}
 
 
 def prove(folder: Path) -> list[str]:
-    """Start the real server with an export's slots, let it read a session, and find each text in its requests.
-
-    Raises:
-        ContractError: a text is in no request.
-        ConfigError: the library is not installed, or another generation.
-    """
+    """Start the real server with an export's slots, let it read a session, and find each text in its requests."""
     requests: list[tuple[str, str]] = []
 
     def chat(messages: Sequence[Mapping[str, str]]) -> ChatReply:
         requests.append((messages[-1]["role"], messages[-1]["content"]))
         return ChatReply(json.dumps(_REPLIES[min(len(requests), 3) - 1]), "stop", 0, 0, cached=False, model="capture")
 
-    with server.Server(folder, chat=chat) as running:
+    with closing(server.Server(folder, chat=chat)) as running:
         sent = [
             {"sender_id": server.OWNER, "sender_name": name, "role": "user", "timestamp": at * 1000, "content": text}
             for at, (name, text) in enumerate(zip(("Ada", "Bob"), _TURNS, strict=True), start=1_700_000_000)
@@ -48,7 +44,7 @@ def prove(folder: Path) -> list[str]:
         running.post("/api/v2/memory/add", {"session_id": "proof", "messages": sent, "defer_extraction": True})
         running.post("/api/v2/memory/flush", {"session_id": "proof"})
         running.idle()
-    release = f"{server.LIBRARY.package} {server.LIBRARY.version}"
+    release = f"{server.LIBRARY.package} {server.LIBRARY.here()}"
     proof = []
     for name in SLOTS:
         text = read_slot(folder / FOLDER / f"{name}.yaml")
@@ -63,11 +59,7 @@ def prove(folder: Path) -> list[str]:
 
 
 def shipped() -> dict[str, str]:
-    """The texts that the installed EverOS uses where a slot is not enabled, by slot.
-
-    Raises:
-        ConfigError: the library is not installed, or another generation.
-    """
+    """The texts that the installed EverOS uses where a slot is not enabled, by slot."""
     server.LIBRARY.require()
     boundary, episode = map(
         import_module, ("everalgo.boundary.prompts.en.chat", "everalgo.user_memory.prompts.en.episode")
@@ -82,11 +74,6 @@ def _sends(text: str, request: str) -> bool:
     return values is not None and whole and rendered(text, values) == request
 
 
-def main() -> None:
-    """Print what was asked for, or why it cannot be had, as JSON."""
-    folders = sys.argv[1:]
-    print_result(lambda: prove(Path(folders[0])) if folders else shipped())
-
-
 if __name__ == "__main__":
-    main()
+    payload = json.load(sys.stdin)
+    print_result(lambda: prove(Path(payload["folder"])) if "folder" in payload else shipped())

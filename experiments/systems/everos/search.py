@@ -103,11 +103,7 @@ class Recaller:
         return self._server.alive
 
     def search(self, query: str, access: ModelAccess, *, method: str, top_k: int) -> list[str]:
-        """The ids of the entries found, best first: an episode, then those of its facts that speak for it.
-
-        Raises:
-            ModelError, BudgetExceededError: the query could not be embedded, or EverOS refuses it.
-        """
+        """The ids of the entries found, best first: an episode, then those of its facts that speak for it."""
         with self._lock:
             self._access, self._context, self._failures = access, copy_context(), []
             body = {"user_id": OWNER, "query": query, "method": method, "top_k": top_k}

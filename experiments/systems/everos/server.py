@@ -15,18 +15,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from experiments.systems.everos.prompts import FOLDER, write_slots
-from experiments.systems.libraries import SystemLibrary
+from experiments.systems.libraries import Library
 from tracing.errors import MemorySystemError
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, redact
 
-LIBRARY = SystemLibrary("everos", "1.5.", "1.5.1")
+LIBRARY = Library("everos", "1.5.", "memtune system install everos", release="1.5.1", by="everos")
 """Another generation has other prompt slots."""
 
 OWNER = "memtune"
@@ -51,7 +50,7 @@ Embed = Callable[[Sequence[str]], list[list[float]]]
 
 
 class Server:
-    """A running EverOS; a context manager that ends it. It also ends with this process, however that ends.
+    """A running EverOS; `close` ends it. It also ends with this process, however that ends.
 
     Args:
         slots: the text of each prompt slot that is not to have EverOS's own; or a folder that has them.
@@ -102,25 +101,13 @@ class Server:
             self.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     @property
     def alive(self) -> bool:
         """Whether it runs."""
         return self._process.poll() is None
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What it answers.
-
-        Raises:
-            MemorySystemError: it refuses, or has ended.
-        """
+        """What it answers."""
         data = json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310 - http on loopback
             self._url + path, data, {"Content-Type": "application/json"}
@@ -153,11 +140,7 @@ class Server:
         return ids
 
     def index(self) -> None:
-        """Index all that was written.
-
-        Raises:
-            MemorySystemError: not all of it was.
-        """
+        """Index all that was written."""
         outcome = self.post("/api/v2/cascade/quiesce", {})
         unindexed = outcome["pending_after"] + outcome["failed_permanent"]
         if unindexed:

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
-from experiments.systems.building_blocks.choices import REPLY_SCHEMA, Settings, check_choice, check_least
-from experiments.systems.building_blocks.recall import as_context
+from experiments.systems.building_blocks.choices import (
+    REPLY_SCHEMA,
+    EnforcesSchemas,
+    Settings,
+    check_choice,
+    check_least,
+)
+from experiments.systems.building_blocks.recall import recorded_retrieval
 from experiments.systems.everos.ingestion import EverOsIngestion
 from experiments.systems.everos.operations import Asker
 from experiments.systems.everos.prompts import PROMPTS
 from experiments.systems.everos.search import EPISODE, StoredEpisode, as_state, from_state, matching_ids
 from experiments.systems.everos.server import LIBRARY
+from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, variable
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry, check_lengths
-from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
@@ -27,7 +34,7 @@ METHODS = ("hybrid", "keyword", "vector")
 
 
 @in_worker(requirements=[LIBRARY.requirement], python=("3.12", "3.13"))
-class EverOs(SharedAnswer):
+class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
     """The real EverOS 1.5: split into episodes, extract each, store it, extract its facts, search, answer.
 
     Args:
@@ -53,6 +60,7 @@ class EverOs(SharedAnswer):
         OperationSpec("search", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    library = LIBRARY
     settings = Settings("top_k", "method", "max_tokens", "reply_schema")
 
     def __init__(
@@ -62,18 +70,6 @@ class EverOs(SharedAnswer):
         check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
         check_least(0, top_k=top_k)
         self.top_k, self.method, self.max_tokens, self.reply_schema = top_k, method, max_tokens, reply_schema
-
-    def require_library(self) -> None:
-        """Return if the server can be started.
-
-        Raises:
-            ConfigError: it is not installed, or another generation.
-        """
-        LIBRARY.require()
-
-    def enforces_schema(self, *, embedded: bool) -> bool:
-        """Whether reply schemas are enforced with such a model, which EverOS does not do."""
-        return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
@@ -90,7 +86,9 @@ class EverOs(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation into a new EverOS; a failed call raises, whatever EverOS makes of it."""
-        with EverOsIngestion(access, candidate, max_tokens=self.max_tokens, enforced=self._enforced(access)) as reader:
+        with EverOsIngestion(
+            access, candidate, max_tokens=self.max_tokens, enforced=self.enforced_with(access)
+        ) as reader:
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
                     reader.read(dialogue)
@@ -101,16 +99,16 @@ class EverOs(SharedAnswer):
         stored, vectors = from_state(memory.state)
         entries = [Entry(item.id, item.text, (), item.variable) for item in stored]
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recalled(item.variable for item in stored)}
-        with operation("search", kind="retrieval", inputs=inputs) as op:
-            ids: list[str] = []
-            if stored:
-                text = question.question
-                ids = matching_ids(stored, vectors, text, access, method=self.method, top_k=self.top_k)
-            by_id = {entry.id: entry for entry in entries}
-            hits = [by_id[entry_id] for entry_id in ids]
-            hits = intervening().retrieved(Step("search", op.id), query.variable, entries, hits)
-            context = as_context(op, hits)
+        by_id = {entry.id: entry for entry in entries}
+
+        def find() -> list[Entry]:
+            if not stored:
+                return []
+            text = question.question
+            ids = matching_ids(stored, vectors, text, access, method=self.method, top_k=self.top_k)
+            return [by_id[entry_id] for entry_id in ids]
+
+        _, context = recorded_retrieval("search", {"query": [query]}, entries, find)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
@@ -138,7 +136,7 @@ class EverOs(SharedAnswer):
         if prompt == "answer":
             answer_again(parts, candidate[prompt], access.task)
             return
-        asker = Asker(access, candidate, max_tokens=self.max_tokens, enforced=self._enforced(access))
+        asker = Asker(access, candidate, max_tokens=self.max_tokens, enforced=self.enforced_with(access))
         values = {name: parts[name][0].text for name in PROMPTS[prompt].contract.placeholders}
         request = render(candidate[prompt], values)
         if prompt == "boundary_detection":
@@ -146,9 +144,6 @@ class EverOs(SharedAnswer):
         else:
             segment = noted_again(parts.get("segment", ()))
             asker.episode(request, values, segment, [message.variable for message in segment])
-
-    def _enforced(self, access: ModelAccess) -> bool:
-        return self.enforces_schema(embedded=access.task.settings.embedded)
 
 
 def _memory(entries: Sequence[StoredEpisode], access: ModelAccess) -> Memory:

@@ -6,49 +6,38 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from experiments.systems.exporting.formats.constants import json_object
 from experiments.systems.exporting.formats.literal_templates import escaped
 from experiments.systems.exporting.places import Place
-from experiments.systems.exporting.proving import Library, sent_by
-from experiments.systems.exporting.written_files import write_text
+from experiments.systems.exporting.proving import ProvenLibrary, sent_by
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object
+from experiments.systems.libraries import NeedsLibrary
 from tracing.errors import RunError
 from tracing.systems.prompts import Candidate, render
 
 
-class Arguments:
+class Arguments(OneFile, NeedsLibrary):
     """A place is an argument (`instructions`), or one of a function (`search.system_prompt`, nested in the file).
 
     Attributes:
         library: that takes the arguments.
         proof: the program that calls it with them, in an environment that has the library and not memtune.
-        file: of the export.
         places: for prompts.
     """
 
-    library: Library
+    library: ClassVar[ProvenLibrary]
     proof: Path
-    file: str
     places: tuple[Place, ...]
 
-    def require_library(self) -> None:
-        """Return if this process has the library; `memtune system install` asks so in the environment that it made.
-
-        Raises:
-            ConfigError: it has not.
-        """
-        self.library.require()
-
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the rendered texts."""
+    def content(self, candidate: Candidate) -> str:
+        """The rendered texts."""
         arguments: dict[str, Any] = {}
         for place, template in candidate.items():
             function, _, argument = place.rpartition(".")
             group = arguments.setdefault(function, {}) if function else arguments
             group[argument] = render(template, {})
-        write_text(folder / self.file, json.dumps(arguments, indent=2, ensure_ascii=False) + "\n")
-        return dict.fromkeys(candidate, self.file)
+        return as_json(arguments)
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """One text as the library gets it."""
@@ -77,12 +66,7 @@ class Arguments:
         return escaped(text)
 
     def prove(self, folder: Path) -> list[str]:
-        """Call the library with the arguments, and find each text in the requests that it sends.
-
-        Raises:
-            ContractError: a prompt is in no request.
-            ConfigError: the library is not installed.
-        """
+        """Call the library with the arguments, and find each text in the requests that it sends."""
         file = str(folder / self.file)
         sent = sent_by(self.library, self.proof, {"arguments": json_object(file)}, reply_by_schema)
         return sent.proofs({place: [text] for place, text in self.texts(file).items()})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from experiments.systems.exporting.exporter import (
 )
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import check_fit, losses, placed
-from experiments.systems.exporting.written_files import whole_folder, write_text
+from experiments.systems.exporting.written_files import as_json, whole_folder, write_text
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
 from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt
@@ -109,7 +108,7 @@ def export(
             ],
             "verified": _proven(exporter, folder) if verify else [],
         }
-        write_text(folder / MANIFEST, json.dumps(origin, indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / MANIFEST, as_json(origin))
     return out
 
 
@@ -157,12 +156,7 @@ def _of_the_library(exporter: Exporter, target: str, at: Mapping[str, str], cand
 
 
 def _holding(system_name: str, system: MemorySystem, target: str) -> Exporter:
-    """The exporter named `target`, if it can hold the system's prompts.
-
-    Raises:
-        RunError: it cannot hold them; the message names those that can.
-        ConfigError: it cannot be imported or made, or is not an exporter.
-    """
+    """The exporter named `target`, if it can hold the system's prompts."""
     exporter = open_exporter(target)
     if isinstance(exporter, HoldsOnly) and set(exporter.prompts) != set(system.prompts):
         prompts = ", ".join(sorted(exporter.prompts))
@@ -174,14 +168,7 @@ def _holding(system_name: str, system: MemorySystem, target: str) -> Exporter:
 
 
 def known_target(target: str, fitting: Callable[[], str]) -> str:
-    """The name of an exporter with its version; without one (`langmem`) it is the only version that there is.
-
-    Args:
-        fitting: says which targets there are.
-
-    Raises:
-        RunError: the target or its version is unknown.
-    """
+    """The name of an exporter with its version; without one (`langmem`) it is the only version that there is."""
     full_name = target if is_object(target) else version_of(target)
     if full_name is not None:
         return full_name

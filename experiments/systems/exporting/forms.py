@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import string
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from experiments.systems.exporting.formats.constants import json_object
 from experiments.systems.exporting.formats.literal_templates import escaped
-from experiments.systems.exporting.written_files import read_text, write_text
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object, read_text, write_text
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, render
 
-RAG_FILE = "rag.json"
 _KEY = "answer_template"
 
 
@@ -46,32 +43,22 @@ class TextFiles:
         return text
 
 
-class RagTemplate:
+class RagTemplate(OneFile):
     """The answer prompt as a `string.Template` in a JSON file."""
 
-    prompts = frozenset({"answer"})
+    prompts, file = frozenset({"answer"}), "rag.json"
 
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the file."""
-        template = as_string_template(candidate["answer"])
-        write_text(folder / RAG_FILE, json.dumps({_KEY: template}, indent=2, ensure_ascii=False) + "\n")
-        return {"answer": RAG_FILE}
+    def content(self, candidate: Candidate) -> str:
+        """The JSON object."""
+        return as_json({_KEY: as_string_template(candidate["answer"])})
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """The prompt with its values, by Python's `string.Template`."""
         return string.Template(self.texts(str(folder))[name]).substitute(values)
 
-    def recognises(self, source: str) -> bool:
-        """Whether it is a `rag.json`, or a folder with one."""
-        return _rag_file(source).is_file() and _rag_file(source).name == RAG_FILE
-
     def texts(self, source: str) -> dict[str, str]:
-        """The template of a JSON file.
-
-        Raises:
-            RunError: it has none.
-        """
-        text = json_object(str(_rag_file(source))).get(_KEY)
+        """The template of a JSON file."""
+        text = json_object(str(self.path_in(source))).get(_KEY)
         if not isinstance(text, str):
             raise RunError(f"{source}: holds no text {_KEY!r}; give a JSON file with it")
         return {"answer": text}
@@ -85,16 +72,8 @@ class RagTemplate:
         return from_string_template(text)
 
 
-def _rag_file(source: str) -> Path:
-    return Path(source) / RAG_FILE if Path(source).is_dir() else Path(source)
-
-
 def from_string_template(text: str) -> str:
-    """The prompt of a text in the syntax of `string.Template`.
-
-    Raises:
-        ContractError: `string.Template` would refuse it.
-    """
+    """The prompt of a text in the syntax of `string.Template`."""
     parts, place = [], 0
     for dollar in string.Template.pattern.finditer(text):
         name = dollar["named"] or dollar["braced"]

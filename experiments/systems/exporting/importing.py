@@ -78,11 +78,7 @@ def import_prompts(
 
 
 def write_prompts(imported: ImportedPrompts, out: Path) -> None:
-    """Write a file `NAME.txt` for each prompt into the new folder `out`, all at once.
-
-    Raises:
-        RunError: `out` holds something already, or cannot be written.
-    """
+    """Write a file `NAME.txt` for each prompt into the new folder `out`, all at once."""
     with whole_folder(out) as folder:
         TextFiles().write(imported.candidate, folder)
 
@@ -187,14 +183,7 @@ def readable_forms() -> list[str]:
 
 
 def form_of(source: str, own: str | None) -> str:
-    """The exporter whose form a source has.
-
-    Args:
-        own: the exporter that writes for the system itself, which is asked first.
-
-    Raises:
-        RunError: there is no such source, or it has no known form.
-    """
+    """The exporter whose form a source has."""
     target = _manifest(source).get("target")
     if target in readable_forms():
         return str(target)

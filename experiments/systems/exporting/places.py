@@ -128,14 +128,7 @@ def check_fit(
     texts: Mapping[str, str],
     at: Mapping[str, str],
 ) -> None:
-    """Refuse texts that do not fit the places they go to.
-
-    Args:
-        at: prompt → place.
-
-    Raises:
-        ContractError: names each prompt, its place and what is wrong.
-    """
+    """Refuse texts that do not fit the places they go to; `at` maps a prompt to its place."""
     by_name = {place.name: place for place in places}
     problems = [
         f"{prompt} does not fit {place} of {target}: {problem}"
@@ -147,11 +140,7 @@ def check_fit(
 
 
 def losses(target: str, places: Sequence[Place], texts: Mapping[str, str], at: Mapping[str, str]) -> list[str]:
-    """What the user loses with texts that fit the places they go to: a sentence each.
-
-    Args:
-        at: prompt → place.
-    """
+    """What the user loses with texts that fit the places they go to: a sentence each."""
     by_name = {place.name: place for place in places}
     return [
         f"{prompt}, at {place} of {target}, {loss}."

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.libraries import installed_version
+from experiments.systems.libraries import Library
 from experiments.systems.worker.environment import Environment
-from tracing.errors import ConfigError, ContractError
+from tracing.errors import ConfigError, ContractError, MemtuneError
+from tracing.llm.forwarding.forwarded_calls import error_read
 from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.recording.redaction import excerpt
 
@@ -27,70 +28,28 @@ _LONGEST_OPENING = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class ProvenLibrary(Library):
     """A library that an export is for.
 
     Attributes:
-        package: its distribution.
-        versions: beginnings of its versions that an export is for, such as `1.0.`.
         environment: the one that `memtune system install` makes for it; None for a library of memtune's own extras.
-        extra: that brings it into memtune's own environment; empty if none does.
     """
 
-    package: str
-    versions: tuple[str, ...]
-    environment: Environment | None
-    extra: str = ""
+    environment: Environment | None = None
 
     def python(self) -> Path:
-        """The interpreter that has it: memtune's own, or that of its environment.
-
-        Raises:
-            ConfigError: it is not installed; the message gives the command that installs it.
-        """
-        version = self.here()
-        if version is not None and self.holds(version):
+        """The interpreter that has it: memtune's own, or that of its environment."""
+        if self.is_here():
             return Path(sys.executable)
         installed = None if self.environment is None else self.environment.installed()
-        if (
-            self.environment is not None
-            and installed is not None
-            and installed.requirements == self.environment.requirements
-        ):
-            return self.environment.interpreter
-        raise self._missing(version)
+        if self.environment is None or installed is None or installed.requirements != self.environment.requirements:
+            raise self.missing()
+        return self.environment.interpreter
 
-    def require(self) -> None:
-        """Return if it is in memtune's own environment.
 
-        Raises:
-            ConfigError: it is not.
-        """
-        version = self.here()
-        if version is None or not self.holds(version):
-            raise self._missing(version)
-
-    def _missing(self, version: str | None) -> ConfigError:
-        has = "it is not installed" if version is None else f"{version} is installed"
-        releases = " or ".join(f"{prefix}x" if prefix.endswith(".") else prefix for prefix in self.versions)
-        return ConfigError(f"this needs {self.package} {releases}, but {has}: {self.install}")
-
-    @property
-    def install(self) -> str:
-        """The command that installs it."""
-        if self.environment is not None:
-            return self.environment.command
-        return f"pip install 'memtune[{self.extra}]'"
-
-    def here(self) -> str | None:
-        """Its version beside memtune, or None."""
-        return installed_version(self.package)
-
-    def holds(self, release: str) -> bool:
-        """Whether an export is for this release."""
-        return any(
-            release == prefix or (prefix.endswith(".") and release.startswith(prefix)) for prefix in self.versions
-        )
+def proven_in(environment: Environment, package: str, generation: str) -> ProvenLibrary:
+    """A library for which `memtune system install` makes an environment."""
+    return ProvenLibrary(package, generation, environment.command, environment=environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +71,6 @@ class Sent:
 
         Args:
             prompts: place → the prompt's own parts: its whole text, or what is between the values in it.
-
-        Raises:
-            ContractError: a prompt is in no request.
         """
         return [*(self._proof(place, parts) for place, parts in prompts.items()), *self._others(prompts.values())]
 
@@ -145,11 +101,19 @@ class Sent:
         ]
 
 
+def chat_completion(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of the reply to a chat request."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    base = {"id": "1", "object": "chat.completion", "created": 0, "model": "capture"}
+    return {**base, "choices": [choice], "usage": usage}
+
+
 Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Maps the body of a chat request to the message of the reply."""
 
 
-def sent_by(library: Library, proof: Path, payload: Mapping[str, Any], reply: Reply) -> Sent:
+def sent_by(library: ProvenLibrary, proof: Path, payload: Mapping[str, Any], reply: Reply) -> Sent:
     """Run a proof, a program that uses a library, and record the chat requests that it makes on loopback.
 
     Its environment has no key, no proxy and an empty home.
@@ -162,10 +126,7 @@ def sent_by(library: Library, proof: Path, payload: Mapping[str, Any], reply: Re
 
     def chat(request: Request) -> dict[str, Any]:
         requests.append(request.body["messages"])
-        choice = {"index": 0, "message": {"role": "assistant", **reply(request.body)}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        base = {"id": "1", "object": "chat.completion", "created": 0, "model": "capture"}
-        return {**base, "choices": [choice], "usage": usage}
+        return chat_completion(reply(request.body))
 
     def embed(request: Request) -> dict[str, Any]:
         texts = request.body["input"] if isinstance(request.body["input"], list) else [request.body["input"]]
@@ -180,7 +141,7 @@ def sent_by(library: Library, proof: Path, payload: Mapping[str, Any], reply: Re
     finally:
         server.close()
     if not requests:
-        raise ConfigError(f"--verify: {release} sent no request ({failure or 'it said nothing'}); {library.install}")
+        raise ConfigError(f"--verify: {release} sent no request ({failure or 'it said nothing'}); {library.remedy}")
     return Sent(release, tuple(requests), failure)
 
 
@@ -188,12 +149,8 @@ DIMENSIONS = 8
 """Of a vector, if the request names no other number."""
 
 
-def printed_by(library: Library, program: Path, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object that a program which uses a library prints last.
-
-    Raises:
-        ConfigError: no environment has the library, or the program failed.
-    """
+def printed_by(library: ProvenLibrary, program: Path, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object that a program which uses a library prints last."""
     python = library.python()
     process = _ended(library, python, program, payload)
     try:
@@ -201,18 +158,44 @@ def printed_by(library: Library, program: Path, payload: Mapping[str, Any]) -> d
     except (ValueError, IndexError):
         value = None
     if process.returncode != 0 or not isinstance(value, dict):
-        raise ConfigError(f"{library.package} cannot be read ({_last(process.stderr)}); {library.install}")
+        raise ConfigError(f"{library.package} cannot be read ({_last(process.stderr)}); {library.remedy}")
     return value
 
 
-def _run(library: Library, python: Path, proof: Path, payload: Mapping[str, Any]) -> tuple[str, str]:
+def result_of(program: Path, payload: Mapping[str, Any], library: Library, environment: Environment) -> Any:
+    """What a program of memtune's own prints by `print_result`; it runs here, or in an environment of this memtune.
+
+    Raises:
+        ConfigError: no environment has the library, or it belongs to another memtune, or the program failed.
+        MemtuneError: what the program says.
+    """
+    if not library.is_here():
+        environment.require()
+    output = printed_by(proven_in(environment, library.package, library.generation), program, payload)
+    if "error" in output:
+        raise error_read(output["error"])
+    return output["result"]
+
+
+def print_result(call: Callable[[], Any]) -> None:
+    """Print what `call` returns, or why it cannot, as `result_of` reads it."""
+    try:
+        output = {"result": call()}
+    except MemtuneError as error:
+        output = {"error": [type(error).__name__, str(error)]}
+    sys.stdout.write(json.dumps(output) + "\n")
+
+
+def _run(library: ProvenLibrary, python: Path, proof: Path, payload: Mapping[str, Any]) -> tuple[str, str]:
     """The release that ran, and why it failed, or nothing."""
     process = _ended(library, python, proof, payload)
     named = [line.removeprefix("release ") for line in process.stdout.splitlines() if line.startswith("release ")]
     return (named[-1] if named else library.package), ("" if process.returncode == 0 else _last(process.stderr))
 
 
-def _ended(library: Library, python: Path, proof: Path, payload: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
+def _ended(
+    library: ProvenLibrary, python: Path, proof: Path, payload: Mapping[str, Any]
+) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory(prefix="memtune-proof-") as scratch:
         environment = {
             "PATH": os.defpath,
@@ -238,7 +221,7 @@ def _ended(library: Library, python: Path, proof: Path, payload: Mapping[str, An
                 f"--verify: {library.package} did not end within {SECONDS} s; export without --verify"
             ) from None
         except OSError as error:
-            raise ConfigError(f"--verify: {python} cannot be started ({error.strerror}); {library.install}") from None
+            raise ConfigError(f"--verify: {python} cannot be started ({error.strerror}); {library.remedy}") from None
 
 
 def _last(text: str) -> str:

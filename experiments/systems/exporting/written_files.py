@@ -1,14 +1,17 @@
-"""Files of an export: text byte by byte, without translated newlines, and folders that are written whole or not."""
+"""Files of an export: text byte by byte, JSON, folders whole or absent, and what exporters of one file share."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tracing.errors import RunError
+from tracing.systems.prompts import Candidate, render
 
 
 def write_text(path: Path, text: str) -> None:
@@ -18,16 +21,28 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with the newlines that it has.
-
-    Raises:
-        RunError: it cannot be read.
-    """
+    """The text of a UTF-8 file, with the newlines that it has."""
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
         raise RunError(f"{path}: cannot be read ({reason}); give a UTF-8 text file") from None
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """A JSON object as it is written."""
+    return json.dumps(dict(value), indent=2, ensure_ascii=False) + "\n"
+
+
+def json_object(source: str) -> dict[str, Any]:
+    """The JSON object in a file."""
+    try:
+        value = json.loads(read_text(Path(source)))
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{source}: no JSON ({' '.join(str(error).split())}); give the file as it was written") from None
+    if not isinstance(value, dict):
+        raise RunError(f"{source}: holds no JSON object; give a file with a text for each prompt")
+    return value
 
 
 @contextmanager
@@ -52,3 +67,40 @@ def whole_folder(out: Path) -> Iterator[Path]:
         raise RunError(
             f"{error.filename or out}: cannot be written ({error.strerror}); give --out another folder"
         ) from None
+
+
+class OneFile:
+    """An exporter of one file, or a folder with it; its texts are memtune's own templates unless it says otherwise."""
+
+    file: str
+
+    def content(self, candidate: Candidate) -> str:
+        """What the file holds."""
+        raise NotImplementedError
+
+    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
+        """Write the file."""
+        write_text(folder / self.file, self.content(candidate))
+        return dict.fromkeys(candidate, self.file)
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """A prompt with its values, as `str.format` gives it."""
+        return render(self.texts(str(folder / self.file))[name], values)
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is the file, or a folder with it."""
+        path = self.path_in(source)
+        return path.is_file() and path.name == self.file
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts that it holds, by name."""
+        raise NotImplementedError
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """The text itself."""
+        return text
+
+    def path_in(self, source: str) -> Path:
+        """The file, which a source may name by its folder."""
+        path = Path(source)
+        return path / self.file if path.is_dir() else path

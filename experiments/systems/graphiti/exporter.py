@@ -2,99 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments.systems.exporting.arguments import reply_by_schema
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.places import Place
-from experiments.systems.exporting.proving import Library, sent_by
-from experiments.systems.exporting.written_files import write_text
+from experiments.systems.exporting.proving import proven_in, sent_by
+from experiments.systems.exporting.written_files import OneFile
+from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker.environment import Environment
 from tracing.systems.prompts import Candidate, placeholders_of, render
-from tracing.systems.protocol import Stage
 
 MODULE_FILE = "graphiti_prompts.py"
 
-GRAPHITI = Library(
-    "graphiti-core",
-    ("0.31.",),
+_ENVIRONMENT = Environment(
+    "graphiti@0.31",
+    f"{__name__}:GraphitiLibrary",
     # It imports httpx without requiring it.
-    Environment("graphiti@0.31", f"{__name__}:GraphitiLibrary", ("graphiti-core[kuzu]==0.31.1", "httpx>=0.27,<1")),
+    ("graphiti-core[kuzu]==0.31.1", "httpx>=0.27,<1"),
 )
+GRAPHITI = proven_in(_ENVIRONMENT, "graphiti-core", "0.31.")
 
-_MODULE = '''"""Prompts tuned by memtune, for Graphiti 0.31.
-
-    from graphiti_prompts import prompt_library
-
-    graphiti = Graphiti(..., prompt_library=prompt_library())
-"""
-
-import json
-
-PROMPTS = {{
-{prompts}}}
-
-
-def prompt_library():
-    """Graphiti's prompts, with those of PROMPTS in place of its own."""
-    from graphiti_core.prompts import create_prompt_library
-
-    overrides = {{}}
-    for place, text in PROMPTS.items():
-        group, _, function = place.partition(".")
-        overrides.setdefault(group, {{}})[function] = _builder(text)
-    return create_prompt_library(overrides)
-
-
-def _builder(text):
-    from graphiti_core.prompts.models import ChatPrompt, SystemMessage, UserMessage
-
-    def build(context):
-        values = {{key: _written(value) for key, value in context.items()}}
-        user = UserMessage(content=text.format_map(values))
-        return ChatPrompt(system=SystemMessage(content="{system}"), user=user)
-
-    return build
-
-
-def _written(value):
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-'''
-
-_SYSTEM = "Follow the instructions of the user."
-_ENTITIES = frozenset(
-    {
-        "entity_types",
-        "previous_episodes",
-        "custom_extraction_instructions",
-        "episode_timestamp",
-        "source_description",
-    }
-)
-_FACTS = frozenset(
-    {"previous_episodes", "reference_time", "edge_types", "strict_edge_types", "custom_extraction_instructions"}
-)
-_LOST = {
-    "{custom_extraction_instructions}": "what you give Graphiti as custom_extraction_instructions is not sent",
-    "{entity_types}": "the model is told of no entity types, your own among them",
-    "{edge_types}": "what you give Graphiti as edge_types is not sent",
-    "{previous_episodes}": "the episodes before are not sent",
-    "{reference_time}": "the time that you give an episode is not sent",
-    "{source_description}": "what you give an episode as source_description is not sent",
-}
-"""What the library's own prompts send."""
-
-MESSAGE, TEXT, JSON = (f"extract_nodes.extract_{kind}" for kind in ("message", "text", "json"))
-EDGE, COMBINED = "extract_edges.edge", "extract_nodes_and_edges.extract_message"
-
-_REQUESTS = {
-    MESSAGE: "for the entities of a message",
-    TEXT: "for the entities of a text",
-    JSON: "for the entities of a JSON episode",
-    EDGE: "for the facts of an episode",
-    COMBINED: "in add_episode_bulk, unless it is called with use_combined_extraction=False",
-}
+_MODULE = Path(__file__).with_name("graphiti_prompts.template")
+_ROWS = tomllib.loads(Path(__file__).with_name("places.toml").read_text(encoding="utf-8"))
 
 _NO_PLACE = (
     "Graphiti asks by its own prompts for the dates, attributes, summaries and duplicates of what it extracted: there "
@@ -102,42 +35,22 @@ _NO_PLACE = (
 )
 
 
-def _place(name: str, *, stage: Stage | None = None, needs: tuple[str, ...] = (), may: frozenset[str]) -> Place:
-    """A place whose text loses nothing if it has all that the library's own prompt there sends."""
-    own = {"{custom_extraction_instructions}"}
-    own |= {"{entity_types}"} if name != EDGE else {"{reference_time}"}
-    own |= {"{edge_types}"} if name in (EDGE, COMBINED) else set()
-    own |= {"{previous_episodes}"} if name not in (TEXT, JSON) else set()
-    own |= {"{source_description}"} if name == JSON else set()
-    lost = {part: loss for part, loss in _LOST.items() if part in own}
-    return Place(name, stage, needs=frozenset({"episode_content", *needs}), may=may, losses=lost)
+def _place(name: str, row: Mapping[str, Any]) -> Place:
+    losses = {f"{{{part}}}": loss for part, loss in _ROWS["losses"].items() if part in row["sends"]}
+    return Place(name, row.get("stage"), needs=frozenset(row["needs"]), may=frozenset(row["may"]), losses=losses)
 
 
-class GraphitiLibrary:
+class GraphitiLibrary(OneFile, NeedsLibrary):
     """A Python module with the prompts as user messages; `{name}` is a key of the context that Graphiti hands over."""
 
-    environment = GRAPHITI.environment
-    places = (
-        _place(MESSAGE, stage="extract", may=_ENTITIES),
-        _place(TEXT, may=_ENTITIES),
-        _place(JSON, may=_ENTITIES),
-        _place(EDGE, needs=("nodes",), may=_FACTS),
-        _place(COMBINED, may=_FACTS - {"reference_time"} | {"entity_types"}),
-    )
+    file = MODULE_FILE
+    environment, library = _ENVIRONMENT, GRAPHITI
+    places = tuple(_place(name, row) for name, row in _ROWS["places"].items())
 
-    def require_library(self) -> None:
-        """Return if this process has the library; `memtune system install` asks so in the environment that it made.
-
-        Raises:
-            ConfigError: it has not.
-        """
-        GRAPHITI.require()
-
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the module."""
+    def content(self, candidate: Candidate) -> str:
+        """The module."""
         prompts = "".join(f"{place!r}: {literal(text)},\n" for place, text in candidate.items())
-        write_text(folder / MODULE_FILE, _MODULE.format(prompts=prompts, system=_SYSTEM))
-        return dict.fromkeys(candidate, MODULE_FILE)
+        return _MODULE.read_text(encoding="utf-8").format(prompts=prompts)
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """One prompt as the module builds it."""
@@ -145,40 +58,24 @@ class GraphitiLibrary:
 
     def warnings(self, texts: Mapping[str, str]) -> list[str]:
         """Where Graphiti extracts by a prompt of its own."""
-        own = [f"{place} ({request})" for place, request in _REQUESTS.items() if place not in texts]
+        own = [f"{place} ({row['request']})" for place, row in _ROWS["places"].items() if place not in texts]
         there = [f"Graphiti asks by its own prompts at {', '.join(own)}: no prompt is placed there."] if own else []
         return [*there, _NO_PLACE]
 
-    def recognises(self, source: str) -> bool:
-        """Whether it is a `graphiti_prompts.py`, or a folder with one."""
-        return _module_in(source).is_file() and _module_in(source).name == MODULE_FILE
-
     def texts(self, source: str) -> dict[str, str]:
         """The templates of a module, by place; nothing of it is executed."""
-        constants = python_constants(str(_module_in(source)))
+        constants = python_constants(str(self.path_in(source)))
         return {place.name: constants[place.name] for place in self.places if place.name in constants}
-
-    def template(self, text: str, placeholders: Collection[str]) -> str:
-        """The text itself."""
-        return text
 
     def prove(self, folder: Path) -> list[str]:
         """Let Graphiti add episodes of each kind, alone and in bulk, and find each prompt in what it sends.
 
         A request has values in the places of the placeholders, so the texts between them are looked for.
-
-        Raises:
-            ContractError: a prompt is in no request.
-            ConfigError: the library is not installed.
         """
         module = str((folder / MODULE_FILE).resolve())
         parts = {place: _literals(text) for place, text in self.texts(module).items()}
         sent = sent_by(GRAPHITI, Path(__file__).with_name("proof.py"), {"module": module}, reply_by_schema)
         return sent.proofs(parts)
-
-
-def _module_in(source: str) -> Path:
-    return Path(source) / MODULE_FILE if Path(source).is_dir() else Path(source)
 
 
 def _literals(template: str) -> list[str]:

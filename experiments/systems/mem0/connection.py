@@ -6,13 +6,14 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from experiments.systems.mem0 import library
 from tracing.errors import CallFailedError, MemtuneError, ModelError, raise_first
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import bind, current_operation, operation
+from tracing.recording.operations import operation
+from tracing.recording.recorder import current_operation
+from tracing.recording.scope import bind
 from tracing.systems.entries import Entry, check_lengths
 
 R = TypeVar("R")
@@ -24,7 +25,7 @@ _BEGINNING = "1970-01-01T00:00:00+00:00"
 
 
 class ConnectedMemory:
-    """Mem0 with both its clients on the gateway; a context manager that releases it.
+    """Mem0 with both its clients on the gateway; `close` releases it.
 
     Mem0 swallows most errors of its models and continues with what it has. Here the first error is recorded, makes
     every later call fail at once, and is raised in the end.
@@ -59,12 +60,8 @@ class ConnectedMemory:
         if generation is library.V2:
             self.memory.embedding_model.embed_batch = self._embedded_together
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Release it."""
         library.close(self.memory)
 
     def restore(self, entries: Sequence[Entry]) -> None:
@@ -77,11 +74,7 @@ class ConnectedMemory:
             self.entries[pinned] = entry
 
     def search(self, query: str, count: int) -> list[Entry]:
-        """The `count` entries that Mem0's own search finds, best first.
-
-        Raises:
-            ModelError, BudgetExceededError: the query could not be embedded.
-        """
+        """The `count` entries that Mem0's own search finds, best first."""
         self._cross_threads("_search_vector_store")
         two = self.generation is library.V2
         settings = {"filters": {"user_id": USER}, "top_k": count} if two else {"user_id": USER, "limit": count}

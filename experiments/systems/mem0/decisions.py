@@ -50,9 +50,6 @@ class Decided:
 def facts_of(reply: str, *, finds_json: bool = True) -> list[str]:
     """The facts Mem0 finds in the reply to an extraction, each once.
 
-    Args:
-        finds_json: see `Generation`.
-
     Raises:
         MalformedReplyError: it has no facts, or far too many; Mem0 should continue without any.
     """
@@ -154,11 +151,7 @@ def _words(text: str) -> set[str]:
 
 
 def json_of(reply: str, *, finds_json: bool = True) -> Any:
-    """The JSON in a reply, as Mem0 reads it.
-
-    Raises:
-        MalformedReplyError: there is none.
-    """
+    """The JSON in a reply, as Mem0 reads it."""
     from mem0.memory.utils import extract_json, remove_code_blocks
 
     cleaned = remove_code_blocks(reply)
@@ -173,10 +166,6 @@ def json_of(reply: str, *, finds_json: bool = True) -> Any:
 
 
 def check_count(items: Sequence[Any], what: str) -> None:
-    """Refuse a list that no window of turns can have led to.
-
-    Raises:
-        MalformedReplyError: it is far too long.
-    """
+    """Refuse a list that no window of turns can have led to."""
     if len(items) > _MOST_ITEMS:
         raise MalformedReplyError(f"the reply has {len(items):,} {what}, but no window of turns has {_MOST_ITEMS:,}")

@@ -4,60 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.formats.literal_templates import escaped
 from experiments.systems.exporting.places import Place
-from experiments.systems.exporting.proving import Library, printed_by, sent_by
-from experiments.systems.exporting.written_files import read_text, write_text
-from experiments.systems.mem0 import library
+from experiments.systems.exporting.proving import ProvenLibrary, printed_by, proven_in, sent_by
+from experiments.systems.exporting.written_files import as_json, read_text, write_text
 from experiments.systems.mem0 import reply_schemas as replies
+from experiments.systems.mem0.library import FACTS, INSTRUCTIONS, UPDATE, WHOLE
 from experiments.systems.mem0.prompts import ATTRIBUTED
-from experiments.systems.mem0.system import Mem0First, Mem0One, Mem0Two
-from experiments.systems.worker.isolated import environment_of
+from experiments.systems.mem0.system import AnyMem0, Mem0First, Mem0One, Mem0Two
+from experiments.systems.worker.isolated import own_environment
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, render
 
 _PROOF = Path(__file__).with_name("proof.py")
 CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
 
-FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
-INSTRUCTIONS, WHOLE = "custom_instructions", "ADDITIVE_EXTRACTION_PROMPT"
-
-_MODULE = '''"""The whole system prompt of Mem0's extraction, which its configuration has no key for.
-
-    import mem0_prompts
-
-    mem0_prompts.use()  # before memories are added
-"""
-
-from importlib import import_module
-
-{name} = {text}
-
-
-def use():
-    """Replace the prompt of the imported library in this process."""
-    import_module("mem0.memory.main").{name} = {name}
-'''
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsForm:
-    """Releases of Mem0 that take the same prompts.
-
-    Attributes:
-        name: as in `mem0@1.0`.
-        proved_in: the library that the proof runs.
-        places: for prompts.
-    """
-
-    name: str
-    proved_in: Library
-    places: tuple[Place, ...]
+_MODULE = Path(__file__).with_name("mem0_prompts.template")
 
 
 def _two_prompts(*, json_told: bool) -> tuple[Place, ...]:
@@ -71,31 +37,6 @@ def _two_prompts(*, json_told: bool) -> tuple[Place, ...]:
     )
 
 
-def _library(system: type) -> Library:
-    """The library of a generation, in the environment that its memory system runs in."""
-    generation: library.Generation = system.generation  # type: ignore[attr-defined]
-    return Library(library.PACKAGE, (generation.prefix,), environment_of(system))
-
-
-V0 = SettingsForm("mem0@0.1", _library(Mem0First), _two_prompts(json_told=True))
-V1 = SettingsForm("mem0@1.0", _library(Mem0One), _two_prompts(json_told=False))
-V2 = SettingsForm(
-    "mem0@2",
-    _library(Mem0Two),
-    (
-        Place(INSTRUCTIONS, "extract"),
-        Place(
-            WHOLE,
-            "extract",
-            reply=frozenset({"memory"}),
-            markers=('"memory"', '"text"'),
-            words=("json",),
-            losses={ATTRIBUTED: "Mem0's memories will not have it, as they have with its own prompt"},
-        ),
-    ),
-)
-GENERATIONS = (V0, V1, V2)
-
 _REPLIES: tuple[dict[str, Any], ...] = (
     {"facts": ["Ada likes tea"], "memory": [{"id": "0", "text": "Ada likes tea"}]},
     {"memory": [{"id": "0", "text": "Ada likes tea", "event": "ADD"}]},
@@ -108,21 +49,27 @@ class Mem0Settings:
     For generations that ask for any JSON object there is a module that holds replies to a schema, to be used or not.
     """
 
-    generation: SettingsForm
+    system: type[AnyMem0]
+    """The memory system of the generation."""
+
+    places: tuple[Place, ...]
+    """Those of this generation; another one's keys would be ignored without a word."""
 
     @property
-    def places(self) -> tuple[Place, ...]:
-        """The places of this generation; another one's keys would be ignored without a word."""
-        return self.generation.places
+    def library(self) -> ProvenLibrary:
+        """The library, in the environment that the memory system runs in."""
+        generation = self.system.generation
+        return proven_in(own_environment(self.system), generation.package, generation.generation)
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
         """Write the rendered texts: for Mem0 they are no templates, and braces are plain."""
         texts = {place: render(template, {}) for place, template in candidate.items()}
         keys = {place: text for place, text in texts.items() if place != WHOLE}
         if keys:
-            write_text(folder / CONFIG_FILE, json.dumps(keys, indent=2, ensure_ascii=False) + "\n")
+            write_text(folder / CONFIG_FILE, as_json(keys))
         if WHOLE in texts:
-            write_text(folder / MODULE_FILE, _MODULE.format(name=WHOLE, text=literal(texts[WHOLE])))
+            module = _MODULE.read_text(encoding="utf-8")
+            write_text(folder / MODULE_FILE, module.format(name=WHOLE, text=literal(texts[WHOLE])))
         if UPDATE in texts:
             (folder / REPLIES_FILE).write_bytes(Path(replies.__file__).read_bytes())
         return {place: MODULE_FILE if place == WHOLE else CONFIG_FILE for place in candidate}
@@ -139,21 +86,13 @@ class Mem0Settings:
             return False
 
     def texts(self, source: str) -> dict[str, str]:
-        """The prompts of a configuration (JSON, YAML, or Python source with its keys), by key.
-
-        Raises:
-            RunError: it has only keys of another generation.
-        """
+        """The prompts of a configuration (JSON, YAML, or Python source with its keys), by key."""
         texts, own = _placed_texts(source), {place.name for place in self.places}
         others = sorted(set(texts) - own)
         if others:
-            others_of = next(
-                generation.name
-                for generation in GENERATIONS
-                if others[0] in {place.name for place in generation.places}
-            )
+            others_of = next(form.system.name for form in FORMS if others[0] in {place.name for place in form.places})
             raise RunError(
-                f"{source}: {others[0]} is a prompt of {others_of}, which {self.generation.name} ignores; "
+                f"{source}: {others[0]} is a prompt of {others_of}, which {self.system.name} ignores; "
                 f"import it for {others_of}, or use {' or '.join(sorted(own))}"
             )
         return texts
@@ -167,16 +106,11 @@ class Mem0Settings:
 
         A custom prompt cannot keep that line up to date.
         """
-        prompts = printed_by(self.generation.proved_in, _PROOF, {"generation": self.generation.name})
+        prompts = printed_by(self.library, _PROOF, {"shipped": self.system.generation.shipped})
         return {place: str(text) for place, text in prompts.items()}
 
     def prove(self, folder: Path) -> list[str]:
-        """Load the export in the real library, let it add a message, and find each prompt in the requests it sends.
-
-        Raises:
-            ContractError: a prompt is in no request, or a reply is asked for without the module's schema.
-            ConfigError: the library is not installed, or another generation.
-        """
+        """Load the export in the real library, let it add a message, and find each prompt in the requests it sends."""
         texts = self._written(folder)
         payload = {
             "settings": {place: text for place, text in texts.items() if place != WHOLE},
@@ -189,7 +123,7 @@ class Mem0Settings:
             forms.append(body.get("response_format", {}).get("type", "text"))
             return {"content": json.dumps(next(replies_left, _REPLIES[-1]))}
 
-        sent = sent_by(self.generation.proved_in, _PROOF, payload, reply)
+        sent = sent_by(self.library, _PROOF, payload, reply)
         proofs = sent.proofs({place: [text] for place, text in texts.items()})
         if UPDATE in texts:
             if set(forms) != {"json_schema"}:
@@ -204,7 +138,7 @@ class Mem0Settings:
 
 def _placed_texts(source: str) -> dict[str, str]:
     """The texts of a file that belong to places of any generation."""
-    places = {place.name for generation in GENERATIONS for place in generation.places}
+    places = {place.name for form in FORMS for place in form.places}
     return {name: text for name, text in _texts(source).items() if name in places}
 
 
@@ -234,16 +168,30 @@ def _strings(value: object) -> list[tuple[str, str]]:
 class Mem0FirstSettings(Mem0Settings):
     """Mem0 0.1.x."""
 
-    generation = V0
+    system, places = Mem0First, _two_prompts(json_told=True)
 
 
 class Mem0OneSettings(Mem0Settings):
     """Mem0 1.0.x."""
 
-    generation = V1
+    system, places = Mem0One, _two_prompts(json_told=False)
 
 
 class Mem0TwoSettings(Mem0Settings):
     """Mem0 2.x."""
 
-    generation = V2
+    system = Mem0Two
+    places = (
+        Place(INSTRUCTIONS, "extract"),
+        Place(
+            WHOLE,
+            "extract",
+            reply=frozenset({"memory"}),
+            markers=('"memory"', '"text"'),
+            words=("json",),
+            losses={ATTRIBUTED: "Mem0's memories will not have it, as they have with its own prompt"},
+        ),
+    )
+
+
+FORMS = (Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings)

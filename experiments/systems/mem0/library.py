@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import shutil
 import tempfile
@@ -12,77 +13,70 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from experiments.systems import libraries
+from experiments.systems.libraries import Library
 from tracing.errors import ConfigError
 
-PACKAGE = "mem0ai"
+FACTS, UPDATE = "custom_fact_extraction_prompt", "custom_update_memory_prompt"
+INSTRUCTIONS = "custom_instructions"
+"""The keys of its configuration for prompts."""
+
+WHOLE = "ADDITIVE_EXTRACTION_PROMPT"
+"""The constant of `mem0.memory.main` with the whole system prompt of 2.x, for which there is no key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation(Library):
     """Releases of the library with the same steps and the same prompts; another generation ignores their keys.
 
     Attributes:
-        prefix: of the version of each.
-        release: the one that an environment of its own gets.
-        prompt_keys: the configuration keys of its prompts.
+        keys: prompt → the configuration key for it.
+        shipped: key, or `WHOLE` → the constant of `mem0.configs.prompts` with the text that it uses by itself.
         finds_json: whether it finds JSON inside other text.
-        remedy: the command that installs it.
     """
 
-    prefix: str
-    release: str
-    prompt_keys: frozenset[str]
-    finds_json: bool
-    remedy: str
-
-    @property
-    def requirement(self) -> str:
-        """What pip installs."""
-        return f"{PACKAGE}=={self.release}"
+    package: str = "mem0ai"
+    by: str = "mem0"
+    keys: Mapping[str, str]
+    shipped: Mapping[str, str]
+    finds_json: bool = True
 
 
-_TWO_PROMPTS = frozenset({"custom_fact_extraction_prompt", "custom_update_memory_prompt"})
-
-V0 = Generation("0.1.", "0.1.118", _TWO_PROMPTS, finds_json=False, remedy="memtune system install mem0@0.1")
-V1 = Generation("1.0.", "1.0.11", _TWO_PROMPTS, finds_json=True, remedy="pip install 'memtune[mem0]'")
+V0 = Generation(
+    generation="0.1.",
+    release="0.1.118",
+    remedy="memtune system install mem0@0.1",
+    keys={"extract": FACTS, "update": UPDATE},
+    shipped={FACTS: "FACT_RETRIEVAL_PROMPT", UPDATE: "DEFAULT_UPDATE_MEMORY_PROMPT"},
+    finds_json=False,
+)
+V1 = Generation(
+    generation="1.0.",
+    release="1.0.11",
+    remedy="pip install 'memtune[mem0]'",
+    keys={"extract": FACTS, "update": UPDATE},
+    shipped={FACTS: "USER_MEMORY_EXTRACTION_PROMPT", UPDATE: "DEFAULT_UPDATE_MEMORY_PROMPT"},
+)
 V2 = Generation(
-    "2.", "2.2.1", frozenset({"custom_instructions"}), finds_json=True, remedy="memtune system install mem0@2"
+    generation="2.",
+    release="2.2.1",
+    remedy="memtune system install mem0@2",
+    keys={"instructions": INSTRUCTIONS},
+    shipped={WHOLE: WHOLE},
 )
 GENERATIONS = (V0, V1, V2)
 
 _loading = threading.Lock()
-_loaded: list[Any] = []
-
-
-def installed_version() -> str | None:
-    """The installed version of the library, or None."""
-    return libraries.installed_version(PACKAGE)
-
-
-def require(generation: Generation = V1) -> None:
-    """Return if the library can be loaded.
-
-    Raises:
-        ConfigError: it is not installed, or another generation, whose prompts have other names.
-    """
-    release, remedy = installed_version(), generation.remedy
-    libraries.require_generation(PACKAGE, release, generation.prefix, by="mem0", remedy=remedy)
 
 
 def require_keys(keys: Collection[str], generation: Generation) -> None:
-    """Return if these are configuration keys of the generation's prompts; the library ignores those of another one.
-
-    Raises:
-        ConfigError: one is not.
-    """
+    """Return if these are configuration keys of the generation's prompts; the library ignores those of another one."""
+    own = set(generation.keys.values())
     for key in keys:
-        if key not in generation.prompt_keys:
-            owner = next((candidate for candidate in GENERATIONS if key in candidate.prompt_keys), None)
-            belongs = f"a key of {PACKAGE} {owner.prefix}x" if owner is not None else "no key of a prompt"
+        if key not in own:
+            owner = next((candidate for candidate in GENERATIONS if key in candidate.keys.values()), None)
+            belongs = f"a key of {owner.package} {owner.generation}x" if owner is not None else "no key of a prompt"
             raise ConfigError(
-                f"{key}: {belongs}, which {generation.prefix}x ignores without a word; "
-                f"use {', '.join(sorted(generation.prompt_keys))}"
+                f"{key}: {belongs}, which {generation.generation}x ignores without a word; use {', '.join(sorted(own))}"
             )
 
 
@@ -92,14 +86,11 @@ def recordable(memory: Any) -> Generation:
     Raises:
         ConfigError: the library is of another generation, or this is none of its memories.
     """
-    release = installed_version()
-    generation = next(
-        (candidate for candidate in (V1, V2) if release is not None and release.startswith(candidate.prefix)), None
-    )
+    generation = next((candidate for candidate in (V1, V2) if candidate.is_here()), None)
     if generation is None:
         raise ConfigError(
-            f"instrument.mem0 records {PACKAGE} {V1.prefix}x and {V2.prefix}x, but {release or 'none'} is installed; "
-            f"install one of them, such as {V1.requirement} or {V2.requirement}, which it was tried with"
+            f"instrument.mem0 records {V1.package} {V1.generation}x and {V2.generation}x, but {V1.here() or 'none'} is "
+            f"installed; install one of them, such as {V1.requirement} or {V2.requirement}, which it was tried with"
         )
     if not all(hasattr(memory, part) for part in ("add", "search", "llm", "embedding_model", "vector_store")):
         raise ConfigError(
@@ -113,15 +104,14 @@ def load(generation: Generation = V1) -> Any:
     """The module `mem0`.
 
     Raises:
-        ConfigError: as `require`.
+        ConfigError: it is not installed, or another generation, whose prompts have other names.
     """
-    require(generation)
+    generation.require()
     with _loading:
-        if not _loaded:
-            _loaded.append(_imported())
-        return _loaded[0]
+        return _imported()
 
 
+@functools.cache
 def _imported() -> Any:
     # It reads these two on import only, and then writes a file with a user id.
     folder = tempfile.mkdtemp(prefix="memtune-mem0-")
@@ -150,14 +140,7 @@ def open_memory(
     max_tokens: int = 1024,
     generation: Generation = V1,
 ) -> Any:
-    """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint.
-
-    Args:
-        prompts: the configuration keys of the prompts, with their texts.
-
-    Raises:
-        ConfigError: as `load` and `require_keys`.
-    """
+    """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint."""
     require_keys(prompts, generation)
     mem0 = load(generation)
     import httpx

@@ -11,27 +11,14 @@ from importlib.metadata import version
 from runpy import run_path
 from typing import Any
 
-SHIPPED = {
-    "mem0@0.1": {
-        "custom_fact_extraction_prompt": "FACT_RETRIEVAL_PROMPT",
-        "custom_update_memory_prompt": "DEFAULT_UPDATE_MEMORY_PROMPT",
-    },
-    "mem0@1.0": {
-        "custom_fact_extraction_prompt": "USER_MEMORY_EXTRACTION_PROMPT",
-        "custom_update_memory_prompt": "DEFAULT_UPDATE_MEMORY_PROMPT",
-    },
-    "mem0@2": {"ADDITIVE_EXTRACTION_PROMPT": "ADDITIVE_EXTRACTION_PROMPT"},
-}
-"""By generation: the constant of `mem0.configs.prompts` for each place of a prompt."""
-
 TODAY = re.compile(r"\n- Today's date is .*")
 
 
-def shipped(generation: str) -> dict[str, str]:
+def shipped(constants: dict[str, str]) -> dict[str, str]:
     """The prompts that the installed Mem0 uses by itself, by place, without the line that tells today's date."""
     from mem0.configs import prompts
 
-    return {place: TODAY.sub("", getattr(prompts, name)) for place, name in SHIPPED[generation].items()}
+    return {place: TODAY.sub("", getattr(prompts, name)) for place, name in constants.items()}
 
 
 def add_message(payload: dict[str, Any]) -> None:
@@ -62,8 +49,8 @@ def main() -> None:
     """Do what the input asks for."""
     payload = json.load(sys.stdin)
     os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": payload["scratch"]}
-    if "generation" in payload:
-        print(json.dumps(shipped(payload["generation"])))
+    if "shipped" in payload:
+        print(json.dumps(shipped(payload["shipped"])))
     else:
         print("release mem0ai", version("mem0ai"))
         add_message(payload)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,8 +21,9 @@ from tracing.graph.elements import Variable
 from tracing.instrument.openai_calls import openai
 from tracing.instrument.patches import Instrumentation
 from tracing.recording.operations import ActiveOperation, operation
-from tracing.recording.recorder import Recorder, current_recorder, variable
+from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import excerpt
+from tracing.recording.trace_context import variable
 from tracing.systems.texts import Text, variables_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
@@ -124,13 +126,11 @@ class _Observer:
         replace(store, "delete", self._hook(self._on_delete))
 
     def _hook(self, recorded: Callable[..., Any]) -> Callable[[Any], Any]:
-        """A wrapper that calls the original alone if nothing is recorded."""
+        """A wrapper that calls `recorded` with the original first, or the original alone if nothing is recorded."""
 
         def wrap(original: Any) -> Any:
-            def hooked(*args: Any, **kwargs: Any) -> Any:
-                return (original if current_recorder() is None else recorded(original))(*args, **kwargs)
-
-            return hooked
+            call = partial(recorded, original)
+            return lambda *args, **kwargs: (original if current_recorder() is None else call)(*args, **kwargs)
 
         return wrap
 
@@ -195,32 +195,28 @@ class _Observer:
 
     # --- the model -------------------------------------------------------------------------------------------------
 
-    def _on_request(self, original: Any) -> Any:
+    def _on_request(self, original: Any, messages: Any, *args: Any, **kwargs: Any) -> Any:
         """Of the requests of an `add` that ask for JSON the first extracts, the second decides where there is one.
 
         Those that ask for a text describe an image or sum up what an agent did, and are part of the `add`.
         """
-
-        def ask(messages: Any, *args: Any, **kwargs: Any) -> Any:
-            step = self._step.get()
-            if step is None or not isinstance(messages, list) or kwargs.get("response_format") is None:
-                return original(messages, *args, **kwargs)
-            if step.facts is None:
-                prompts = [self._prompt("extract", messages[0]["content"])]
-                inputs: dict[str, Any] = {"messages": variables_of(step.messages), "prompt": prompts}
-                if not self._decides:
-                    inputs["memories"] = list(step.shown_entries.values())
-                    own = getattr(self._memory, "custom_instructions", None)
-                    prompts += [self._prompt("instructions", own)] if own else []
-                with operation("extract_facts", kind="llm", inputs=inputs) as op:
-                    reply = original(messages, *args, **kwargs)
-                    step.facts = _facts(op, reply, facts_of if self._decides else memories_of)
-                return reply
+        step = self._step.get()
+        if step is None or not isinstance(messages, list) or kwargs.get("response_format") is None:
+            return original(messages, *args, **kwargs)
+        if step.facts is None:
+            prompts = [self._prompt("extract", messages[0]["content"])]
+            inputs: dict[str, Any] = {"messages": variables_of(step.messages), "prompt": prompts}
             if not self._decides:
-                return original(messages, *args, **kwargs)
-            return self._decide(step, lambda: original(messages, *args, **kwargs))
-
-        return ask
+                inputs["memories"] = list(step.shown_entries.values())
+                own = getattr(self._memory, "custom_instructions", None)
+                prompts += [self._prompt("instructions", own)] if own else []
+            with operation("extract_facts", kind="llm", inputs=inputs) as op:
+                reply = original(messages, *args, **kwargs)
+                step.facts = _facts(op, reply, facts_of if self._decides else memories_of)
+            return reply
+        if not self._decides:
+            return original(messages, *args, **kwargs)
+        return self._decide(step, lambda: original(messages, *args, **kwargs))
 
     def _decide(self, step: _Step, ask: Callable[[], Any]) -> Any:
         texts, memories = [fact.text for fact in step.facts or ()], list(step.shown_entries.values())
@@ -247,61 +243,48 @@ class _Observer:
 
     # --- the store -------------------------------------------------------------------------------------------------
 
-    def _on_search(self, original: Any) -> Any:
+    def _on_search(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         """What is found for the new facts is what the update request shows, each once."""
+        hits, step = original(*args, **kwargs), self._step.get()
+        if step is not None:
+            for hit in hits:
+                step.shown_entries[hit.id] = self._entry(hit.id, (hit.payload or {}).get("data"))
+        return hits
 
-        def search(*args: Any, **kwargs: Any) -> Any:
-            hits, step = original(*args, **kwargs), self._step.get()
-            if step is not None:
-                for hit in hits:
-                    step.shown_entries[hit.id] = self._entry(hit.id, (hit.payload or {}).get("data"))
-            return hits
-
-        return search
-
-    def _on_insert(self, original: Any) -> Any:
-        def insert(vectors: Any, payloads: Any = None, ids: Any = None, **others: Any) -> Any:
-            stored = list(zip(ids or (), payloads or (), strict=False))
-            if len(stored) == 1:
-                with self._stored("ADD", stored[0][1].get("data")) as op:
-                    result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
-                    self._entered(op, *stored[0])
-                return result
-            # Where all together fail, Mem0 inserts them one by one.
-            result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
-            for key, payload in stored:
-                with self._stored("ADD", payload.get("data")) as op:
-                    self._entered(op, key, payload)
+    def _on_insert(self, original: Any, vectors: Any, payloads: Any = None, ids: Any = None, **others: Any) -> Any:
+        stored = list(zip(ids or (), payloads or (), strict=False))
+        if len(stored) == 1:
+            with self._stored("ADD", stored[0][1].get("data")) as op:
+                result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
+                self._entered(op, *stored[0])
             return result
-
-        return insert
+        # Where all together fail, Mem0 inserts them one by one.
+        result = original(vectors=vectors, payloads=payloads, ids=ids, **others)
+        for key, payload in stored:
+            with self._stored("ADD", payload.get("data")) as op:
+                self._entered(op, key, payload)
+        return result
 
     def _entered(self, op: ActiveOperation, key: str, payload: Mapping[str, Any]) -> None:
         self._keep(key, op.output("entry", payload.get("data"), name=key, kind="memory_entry"))
 
-    def _on_update(self, original: Any) -> Any:
-        def update(vector_id: Any, vector: Any = None, payload: Any = None, **others: Any) -> Any:
-            text, before = (payload or {}).get("data"), self._entries.get(_recorder(), {}).get(vector_id)
-            if text is None or (before is not None and before.value == _recorder().redaction.text(str(text))):
-                # Only its metadata.
-                return original(vector_id=vector_id, vector=vector, payload=payload, **others)
-            with self._stored("UPDATE", text, vector_id) as op:
-                result = original(vector_id=vector_id, vector=vector, payload=payload, **others)
-                output = op.output("entry", text, name=vector_id, kind="memory_entry", previous=before)
-                self._keep(vector_id, output)
-            return result
+    def _on_update(self, original: Any, vector_id: Any, vector: Any = None, payload: Any = None, **others: Any) -> Any:
+        text, before = (payload or {}).get("data"), self._entries.get(_recorder(), {}).get(vector_id)
+        if text is None or (before is not None and before.value == _recorder().redaction.text(str(text))):
+            # Only its metadata.
+            return original(vector_id=vector_id, vector=vector, payload=payload, **others)
+        with self._stored("UPDATE", text, vector_id) as op:
+            result = original(vector_id=vector_id, vector=vector, payload=payload, **others)
+            output = op.output("entry", text, name=vector_id, kind="memory_entry", previous=before)
+            self._keep(vector_id, output)
+        return result
 
-        return update
-
-    def _on_delete(self, original: Any) -> Any:
-        def delete(vector_id: Any, **others: Any) -> Any:
-            before = self._entries.get(_recorder(), {}).pop(vector_id, None)
-            with self._stored("DELETE", None, vector_id) as op:
-                result = original(vector_id=vector_id, **others)
-                op.output("entry", None, name=vector_id, kind="delete_marker", previous=before)
-            return result
-
-        return delete
+    def _on_delete(self, original: Any, vector_id: Any, **others: Any) -> Any:
+        before = self._entries.get(_recorder(), {}).pop(vector_id, None)
+        with self._stored("DELETE", None, vector_id) as op:
+            result = original(vector_id=vector_id, **others)
+            op.output("entry", None, name=vector_id, kind="delete_marker", previous=before)
+        return result
 
     def _stored(self, event: str, text: str | None, target: str | None = None) -> ActiveOperation:
         """The operation that carries out the first matching decision not yet carried out."""

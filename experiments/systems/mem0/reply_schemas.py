@@ -30,7 +30,7 @@ EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 _EXTRACTION = "Input:\n"
 _NEW_FACTS = "The new retrieved facts are mentioned in the triple backticks."
 _QUOTED = r"```\n(.*)\n\s*```"
-_SHOWN = re.compile(rf"current content of my memory.*\n\s*{_QUOTED}\s*$")
+_MEMORIES = re.compile(rf"current content of my memory.*\n\s*{_QUOTED}\s*$")
 
 
 def with_reply_schemas(memory: Any) -> Any:
@@ -51,24 +51,24 @@ def with_reply_schemas(memory: Any) -> Any:
 
 def schema_for(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The schema of the reply to a request of Mem0's; None for one that is neither an extraction nor an update."""
-    asked = str(messages[-1]["content"])
-    if asked.startswith(_EXTRACTION):
+    request = str(messages[-1]["content"])
+    if request.startswith(_EXTRACTION):
         return FACTS_SCHEMA
-    before, marker, after = asked.rpartition(_NEW_FACTS)
-    shown, facts = _SHOWN.search(before.rstrip()), re.search(_QUOTED, after)
+    before, marker, after = request.rpartition(_NEW_FACTS)
+    memory_list, facts = _MEMORIES.search(before.rstrip()), re.search(_QUOTED, after)
     if not marker or facts is None:
         return None
     try:
-        memories = ast.literal_eval(shown[1].strip()) if shown else ()
+        memories = ast.literal_eval(memory_list[1].strip()) if memory_list else ()
         return update_schema(ast.literal_eval(facts[1].strip()), len(memories))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
 
 
-def update_schema(facts: Sequence[str], shown: int) -> dict[str, Any]:
-    """Schema of an update reply: one item for each new fact, with that text, for one of the `shown` memories."""
-    events = list(EVENTS) if shown else ["ADD"]
-    ids = [str(number) for number in range(max(shown, 1))]
+def update_schema(facts: Sequence[str], memory_count: int) -> dict[str, Any]:
+    """Schema of an update reply: one item for each new fact, with that text, for one of so many memories."""
+    events = list(EVENTS) if memory_count else ["ADD"]
+    ids = [str(number) for number in range(max(memory_count, 1))]
     items = [
         {
             "type": "object",

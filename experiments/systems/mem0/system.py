@@ -6,25 +6,28 @@ Mem0 1.0.x runs in this process, or as 0.1.x and 2.x do in an environment of its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
-from experiments.systems.building_blocks.choices import REPLY_SCHEMA, Settings, check_choice, check_least
+from experiments.systems.building_blocks.choices import (
+    REPLY_SCHEMA,
+    EnforcesSchemas,
+    Settings,
+    check_choice,
+    check_least,
+)
 from experiments.systems.building_blocks.facts import MAX_FACTS
-from experiments.systems.building_blocks.recall import as_context, entries_of, memory_of, memory_of_texts, recorded
-from experiments.systems.mem0.additive_writer import AddingWriter
+from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, recorded_retrieval
 from experiments.systems.mem0.connection import ConnectedMemory
-from experiments.systems.mem0.library import PACKAGE, V0, V1, V2, installed_version, require
+from experiments.systems.mem0.library import V0, V1, V2
 from experiments.systems.mem0.prompts import CHOICES, PROMPTS, library_prompts, prompts_of
-from experiments.systems.mem0.writer import DecidingWriter, Mem0Writer
+from experiments.systems.mem0.writer import AddingWriter, Mem0Writer
 from experiments.systems.worker import in_worker
-from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
-from tracing.suggestions import unknown_names
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.entries import Entry
-from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
@@ -33,40 +36,27 @@ from tracing.systems.texts import noted, noted_again
 SEED_CHOICES = ("short", "library")
 
 
-class AnyMem0(SharedAnswer):
-    """What the generations of Mem0 have in common: the library is there, builds, is searched and answers.
+class AnyMem0(SharedAnswer, EnforcesSchemas):
+    """What the generations of Mem0 have in common; for the settings see `Mem0`."""
 
-    Args:
-        top_k: memories given to the answer.
-        window: turns given to one `Memory.add`.
-        max_tokens: maximum length of a reply of extraction and update.
-        reply_schema: see `Mem0`.
-
-    Raises:
-        ConfigError: `reply_schema` is none of the known choices, or a number is too small.
-    """
-
+    name: str
     generation = V1
     prompts: Mapping[str, PromptSpec] = PROMPTS
     operations: Sequence[OperationSpec]
 
-    def __init__(self, *, top_k: int, window: int, max_tokens: int, reply_schema: str) -> None:
+    def __init__(
+        self, *, top_k: int = 4, window: int = 4, max_tokens: int = 1024, reply_schema: str = "embedded"
+    ) -> None:
         check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
         check_least(1, window=window)
         check_least(0, top_k=top_k)
         self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
+        # Memories built by another release of the library are other memories.
+        self.version = f"1 with {self.generation.package} {self.generation.release}"
 
     def require_library(self) -> None:
-        """Return if the library can be loaded.
-
-        Raises:
-            ConfigError: it is not installed, or another generation.
-        """
-        require(self.generation)
-
-    def enforces_schema(self, *, embedded: bool) -> bool:
-        """Whether reply schemas are enforced with such a model, which Mem0 alone does not do."""
-        return self.reply_schema == "always" or (self.reply_schema == "embedded" and embedded)
+        """Return if the library can be loaded; see `Library.require`."""
+        self.generation.require()
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
@@ -79,7 +69,7 @@ class AnyMem0(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation, a window of turns at a time; a failed call raises, whatever Mem0 makes of it."""
-        with self._writer(candidate, access) as writer:
+        with closing(self._writer(candidate, access)) as writer:
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
                     for start in range(0, len(dialogue.turns), self.window):
@@ -92,20 +82,19 @@ class AnyMem0(SharedAnswer):
         """Answer one question from what Mem0's search finds."""
         entries = entries_of(memory)
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recorded(entries)}
-        with (
-            ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation) as restored,
-            operation("retrieve", kind="retrieval", inputs=inputs) as op,
-        ):
-            restored.restore(entries)
-            hits = restored.search(question.question, self.top_k)
-            hits = intervening().retrieved(Step("retrieve", op.id), query.variable, entries, hits)
-            context = as_context(op, hits)
+        connected = ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)
+        with closing(connected):
+
+            def find() -> list[Entry]:
+                connected.restore(entries)
+                return connected.search(question.question, self.top_k)
+
+            _, context = recorded_retrieval("retrieve", {"query": [query]}, entries, find)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Let Mem0 decide on these facts, as many at a time as an extraction finds, and store them."""
-        with self._writer(candidate, access) as writer:
+        with closing(self._writer(candidate, access)) as writer:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
                     facts = [noted(text, name="given", kind="fact") for text in texts]
@@ -118,10 +107,40 @@ class AnyMem0(SharedAnswer):
         return memory_of_texts(texts, "m", access.embedding)
 
     def _writer(self, candidate: Candidate, access: ModelAccess) -> Mem0Writer:
-        raise NotImplementedError
+        enforced = self.enforced_with(access)
+        return Mem0Writer(access, candidate, max_tokens=self.max_tokens, enforced=enforced, generation=self.generation)
 
 
-class Mem0(AnyMem0):
+class DecidingMem0(AnyMem0):
+    """Mem0 before 2.0: a second request of an `add` decides what happens because of the extracted facts."""
+
+    operations = (
+        OperationSpec("extract_facts", "extract", "extract"),
+        # `update_memory`, the request for the decisions on all new facts, is split into these.
+        OperationSpec("decide_update", "update", "update"),
+        OperationSpec("store", "update", None),
+        OperationSpec("retrieve", "retrieve", None),
+        OperationSpec("answer", "answer", "answer"),
+    )
+    settings = Settings("top_k", "window", "max_tokens", "reply_schema")
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
+        if prompt == "answer":
+            return answer_again(parts, candidate["answer"], access.task)
+        with closing(self._writer(candidate, access)) as writer:
+            if prompt == "extract":
+                return writer.extract_again(noted_again(parts["conversation"]))
+            memories = noted_again(parts.get("memories", ()))
+            vectors = [access.embedding.embed([memory.text])[0] for memory in memories]
+            entries = [
+                Entry(memory.variable.name, memory.text, tuple(vector), memory.variable.id)
+                for memory, vector in zip(memories, vectors, strict=True)
+            ]
+            return writer.decide_again(noted_again(parts["fact"]), entries)
+
+
+class Mem0(DecidingMem0):
     """The real Mem0 1.0.x, unmodified: extract, decide, store, search, answer.
 
     Args:
@@ -137,15 +156,6 @@ class Mem0(AnyMem0):
     """
 
     name = "mem0"
-    operations = (
-        OperationSpec("extract_facts", "extract", "extract"),
-        # `update_memory`, the request for the decisions on all new facts, is split into these.
-        OperationSpec("decide_update", "update", "update"),
-        OperationSpec("store", "update", None),
-        OperationSpec("retrieve", "retrieve", None),
-        OperationSpec("answer", "answer", "answer"),
-    )
-    settings = Settings("top_k", "window", "max_tokens", "reply_schema")
 
     def __init__(
         self,
@@ -160,8 +170,7 @@ class Mem0(AnyMem0):
         check_choice("seed_prompts", seed_prompts, SEED_CHOICES)
         if seed_prompts == "library":
             self.prompts = library_prompts()
-        # Memories built by another release of the library are other memories.
-        self.version = f"1 with mem0ai {installed_version() or 'missing'}"
+        self.version = f"1 with {self.generation.package} {self.generation.here() or 'missing'}"
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
@@ -171,50 +180,9 @@ class Mem0(AnyMem0):
             "An export's mem0_replies.py constrains the replies of your Mem0 in the same way.",
         ]
 
-    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
-        """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
-        if prompt == "answer":
-            return answer_again(parts, candidate["answer"], access.task)
-        with self._writer(candidate, access) as writer:
-            if prompt == "extract":
-                return writer.extract_again(noted_again(parts["conversation"]))
-            memories = noted_again(parts.get("memories", ()))
-            vectors = [access.embedding.embed([memory.text])[0] for memory in memories]
-            entries = [
-                Entry(memory.variable.name, memory.text, tuple(vector), memory.variable.id)
-                for memory, vector in zip(memories, vectors, strict=True)
-            ]
-            return writer.decide_again(noted_again(parts["fact"]), entries)
-
-    def _writer(self, candidate: Candidate, access: ModelAccess) -> DecidingWriter:
-        enforced = self.enforces_schema(embedded=access.task.settings.embedded)
-        return DecidingWriter(
-            access, candidate, max_tokens=self.max_tokens, enforced=enforced, generation=self.generation
-        )
-
-
-class _InItsEnvironment(Mem0):
-    """Mem0 without the prompts of the installed library, which this process does not have.
-
-    Args:
-        top_k: memories given to the answer.
-        window: turns given to one `Memory.add`.
-        max_tokens: maximum length of a reply of extraction and update.
-        reply_schema: when reply schemas replace the `json_object` that Mem0 asks for; see `Mem0`.
-
-    Raises:
-        ConfigError: `reply_schema` is none of the known choices.
-    """
-
-    def __init__(
-        self, *, top_k: int = 4, window: int = 4, max_tokens: int = 1024, reply_schema: str = "embedded"
-    ) -> None:
-        super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
-        self.version = f"1 with {PACKAGE} {self.generation.release}"
-
 
 @in_worker(requirements=[V0.requirement])
-class Mem0First(_InItsEnvironment):
+class Mem0First(DecidingMem0):
     """The real Mem0 0.1.x in its own environment."""
 
     name = "mem0@0.1"
@@ -222,7 +190,7 @@ class Mem0First(_InItsEnvironment):
 
 
 @in_worker(requirements=[V1.requirement])
-class Mem0One(_InItsEnvironment):
+class Mem0One(DecidingMem0):
     """The real Mem0 1.0.x in its own environment."""
 
     name = "mem0@1.0"
@@ -267,12 +235,9 @@ class Mem0Two(AnyMem0):
         tuned: str = "system",
     ) -> None:
         super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
-        if tuned not in CHOICES:
-            unknown = unknown_names([tuned], CHOICES)
-            raise ConfigError(f"system_settings.tuned: unknown: {unknown}; choose one of {', '.join(CHOICES)}")
+        check_choice("tuned", tuned, tuple(CHOICES))
         self.tuned, self.prompts = tuned, prompts_of(tuned)
         self.operations = (OperationSpec("extract_facts", "extract", CHOICES[tuned].name), *type(self).operations[1:])
-        self.version = f"1 with {PACKAGE} {self.generation.release}"
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
@@ -282,5 +247,4 @@ class Mem0Two(AnyMem0):
         ]
 
     def _writer(self, candidate: Candidate, access: ModelAccess) -> Mem0Writer:
-        enforced = self.enforces_schema(embedded=access.task.settings.embedded)
-        return AddingWriter(access, candidate, max_tokens=self.max_tokens, enforced=enforced)
+        return AddingWriter(access, candidate, max_tokens=self.max_tokens, enforced=self.enforced_with(access))

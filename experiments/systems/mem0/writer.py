@@ -1,10 +1,16 @@
-"""Gives a Mem0 its prompts and builds a memory with it, step by step: what all releases share, and those before 2.0."""
+"""Gives a Mem0 its prompts, and builds a memory with it, step by step: before 2.0, and from 2.0 on."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
-from collections.abc import Mapping, Sequence
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from experiments.systems.building_blocks.recall import recorded
@@ -15,29 +21,29 @@ from experiments.systems.mem0.decisions import (
     Decision,
     decisions_of,
     facts_of,
+    json_of,
     left_alone,
+    memories_of,
     reply_of,
 )
-from experiments.systems.mem0.library import Generation
-from experiments.systems.mem0.prompts import EXTRACT_PROMPT
+from experiments.systems.mem0.library import V2, WHOLE, Generation
+from experiments.systems.mem0.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA, PROMPTS
 from experiments.systems.mem0.reply_schemas import update_schema
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import ActiveOperation, operation, variable
+from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import excerpt
+from tracing.recording.trace_context import variable
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Step, intervening
 from tracing.systems.prompts import Candidate, render
 from tracing.systems.texts import Text, variables_of
 
-CONFIG_KEYS = {"extract": "custom_fact_extraction_prompt", "update": "custom_update_memory_prompt"}
-"""Prompt name → the configuration key for it of Mem0 before 2.0."""
 
-
-def native_prompts(candidate: Candidate) -> dict[str, str]:
+def native_prompts(candidate: Candidate, generation: Generation) -> dict[str, str]:
     """The prompts of a candidate as Mem0 takes them: by configuration key, and rendered, since it has no templates."""
-    return {key: render(candidate[name], {}) for name, key in CONFIG_KEYS.items()}
+    return {key: render(candidate[name], {}) for name, key in generation.keys.items() if name in candidate}
 
 
 @dataclass(slots=True)
@@ -54,28 +60,29 @@ class AddCall:
 
 
 class Mem0Writer(ConnectedMemory):
-    """Adds messages or facts to a new Mem0, and records what it extracts and stores."""
+    """Adds messages or facts to a new Mem0, and records what it extracts, decides and stores.
 
-    schema: ClassVar[Mapping[str, Any] | None]
+    As before 2.0, a second request of an `add` decides what happens because of each fact.
+    """
+
+    schema: ClassVar[Mapping[str, Any] | None] = PROMPTS["extract"].contract.reply_schema
     """Form of the reply to an extraction."""
 
     def __init__(
-        self,
-        access: ModelAccess,
-        prompts: Mapping[str, str],
-        *,
-        max_tokens: int,
-        enforced: bool,
-        generation: Generation,
+        self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool, generation: Generation
     ) -> None:
         """`enforced` says whether reply schemas replace `json_object`; for the others see `ConnectedMemory`."""
-        super().__init__(access, prompts, max_tokens=max_tokens, generation=generation)
+        super().__init__(access, native_prompts(candidate, generation), max_tokens=max_tokens, generation=generation)
         self._enforced = enforced
         self._step = AddCall("")
         self._extracted = self._added = 0
+        self._prompts = {
+            name: variable(text, name=name, kind="prompt") for name, text in candidate.items() if name != "answer"
+        }
         store = self.memory.vector_store
-        self._search = store.search
+        self._search, self._update, self._delete = store.search, store.update, store.delete
         store.search, store.insert = self._on_search, self._on_insert
+        store.update, store.delete = self._on_update, self._on_delete
         self.memory.llm.generate_response = self._on_request
 
     def read(self, messages: Sequence[Text], time: str) -> None:
@@ -89,82 +96,6 @@ class Mem0Writer(ConnectedMemory):
     def take(self, facts: Sequence[Text], time: str = "") -> None:
         """Let Mem0 continue as if it had extracted these facts. Raises as `read`."""
         self._add([fact.text for fact in facts], AddCall(time, preset_facts=facts))
-
-    def _add(self, texts: Sequence[str], step: AddCall) -> None:
-        raise NotImplementedError
-
-    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
-        """Hook of `llm.generate_response`."""
-        raise NotImplementedError
-
-    def _on_search(self, query: str, vectors: Any, **settings: Any) -> Any:
-        """Hook of `vector_store.search`."""
-        raise NotImplementedError
-
-    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
-        """Hook of `vector_store.insert`."""
-        raise NotImplementedError
-
-    def _inputs(self) -> dict[str, Any]:
-        """Inputs of an extraction beside the messages."""
-        raise NotImplementedError
-
-    def _facts_in(self, reply: str) -> list[str]:
-        """The facts that Mem0 finds in the reply to an extraction."""
-        raise NotImplementedError
-
-    def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
-        """A reply to an extraction with these facts, made of another one."""
-        raise NotImplementedError
-
-    def _extract(self, messages: Any, response_format: Any) -> str:
-        step = self._step
-        if step.preset_facts is not None:
-            step.facts = list(step.preset_facts)
-            return self._reply_with([fact.text for fact in step.preset_facts])
-        messages_read = variables_of(step.messages)
-        inputs = {"messages": messages_read, **self._inputs()}
-        with operation("extract_facts", kind="llm", inputs=inputs) as op:
-            reply = self.ask(messages, response_format, self.schema if self._enforced else None)
-            texts = read_reply(self._facts_in, reply, op)
-            if texts is None:
-                texts, reply = [], self._reply_with([])
-            facts = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
-            step.facts = [self._fact(op, text) for text in facts]
-        if step.alone:
-            return self._reply_with([])
-        return reply if facts == texts else self._reply_with(facts, reply)
-
-    def _fact(self, op: ActiveOperation, text: str) -> Text:
-        self._extracted += 1
-        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
-
-    def _enter(self, op: ActiveOperation, key: str, text: str, vector: Sequence[float]) -> None:
-        """Record the entry that was added last."""
-        name = f"m{self._added}"
-        self.entries[key] = Entry(
-            name, text, tuple(vector), op.output("entry", text, name=name, kind="memory_entry").id
-        )
-
-    def _facts_with(self, text: str) -> list[Variable]:
-        return [fact.variable for fact in self._step.facts or () if fact.text == text]
-
-
-class DecidingWriter(Mem0Writer):
-    """Mem0 before 2.0: a second request of an `add` decides what happens because of each fact."""
-
-    schema = EXTRACT_PROMPT.contract.reply_schema
-
-    def __init__(
-        self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool, generation: Generation
-    ) -> None:
-        super().__init__(
-            access, native_prompts(candidate), max_tokens=max_tokens, enforced=enforced, generation=generation
-        )
-        self._prompts = {name: variable(candidate[name], name=name, kind="prompt") for name in CONFIG_KEYS}
-        store = self.memory.vector_store
-        self._update, self._delete = store.update, store.delete
-        store.update, store.delete = self._on_update, self._on_delete
 
     def extract_again(self, messages: Sequence[Text]) -> None:
         """Let Mem0 read recorded messages, and do nothing with the facts that it finds. Raises as `read`."""
@@ -199,13 +130,48 @@ class DecidingWriter(Mem0Writer):
         return self._decide(messages, response_format)
 
     def _inputs(self) -> dict[str, Any]:
+        """Inputs of an extraction beside the messages."""
         return {"prompt": self._prompts["extract"]}
 
     def _facts_in(self, reply: str) -> list[str]:
+        """The facts that Mem0 finds in the reply to an extraction."""
         return facts_of(reply, finds_json=self.generation.finds_json)
 
     def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
+        """A reply to an extraction with these facts, made of another one."""
         return json.dumps({"facts": list(facts)})
+
+    def _extract(self, messages: Any, response_format: Any) -> str:
+        step = self._step
+        if step.preset_facts is not None:
+            step.facts = list(step.preset_facts)
+            return self._reply_with([fact.text for fact in step.preset_facts])
+        messages_read = variables_of(step.messages)
+        inputs = {"messages": messages_read, **self._inputs()}
+        with operation("extract_facts", kind="llm", inputs=inputs) as op:
+            reply = self.ask(messages, response_format, self.schema if self._enforced else None)
+            texts = read_reply(self._facts_in, reply, op)
+            if texts is None:
+                texts, reply = [], self._reply_with([])
+            facts = intervening().extracted(Step("extract_facts", op.id), messages_read, texts)
+            step.facts = [self._fact(op, text) for text in facts]
+        if step.alone:
+            return self._reply_with([])
+        return reply if facts == texts else self._reply_with(facts, reply)
+
+    def _fact(self, op: ActiveOperation, text: str) -> Text:
+        self._extracted += 1
+        return Text(text, op.output("facts", text, name=f"fact{self._extracted}", kind="fact"))
+
+    def _enter(self, op: ActiveOperation, key: str, text: str, vector: Sequence[float]) -> None:
+        """Record the entry that was added last."""
+        name = f"m{self._added}"
+        self.entries[key] = Entry(
+            name, text, tuple(vector), op.output("entry", text, name=name, kind="memory_entry").id
+        )
+
+    def _facts_with(self, text: str) -> list[Variable]:
+        return [fact.variable for fact in self._step.facts or () if fact.text == text]
 
     def _decide(self, messages: Any, response_format: Any) -> str:
         step = self._step
@@ -239,7 +205,7 @@ class DecidingWriter(Mem0Writer):
             return reply_of(())
         return answered if decisions == model_decisions else reply_of(decisions)
 
-    def _on_search(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:  # type: ignore[override]
+    def _on_search(self, query: str, vectors: Any, limit: int = 5, filters: Any = None) -> Any:
         """What it finds for the new facts is what the update request shows."""
         # All memories that were shown together are shown again, for whichever fact they were found.
         most = max(limit, len(self.entries)) if self._step.alone else limit
@@ -295,3 +261,91 @@ def _intervened(step: Step, decision: Decision, texts: Sequence[str], memories: 
         return decision
     number = next((at for at, entry in enumerate(memories) if entry.id == change.target), None)
     return Decision(change.event, number, change.text, decision.facts)
+
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_UNKNOWN_DATE = "unknown"
+
+
+class AddingWriter(Mem0Writer):
+    """Mem0 2.x: what is extracted is added, and nothing is changed or removed afterwards."""
+
+    schema = MEMORIES_SCHEMA
+
+    def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
+        super().__init__(access, candidate, max_tokens=max_tokens, enforced=enforced, generation=V2)
+        self._system_prompt = render(candidate["extract"], {}) if "extract" in candidate else None
+        (self._prompt,) = self._prompts.values()
+        self._numbers = 0
+
+    def embedding_of(self, text: str) -> Mapping[str, Any]:
+        """The fact that is embedded; before there are any, the messages, for which memories are looked up."""
+        if self._step.facts is None:
+            return {"messages": variables_of(self._step.messages)}
+        return super().embedding_of(text)
+
+    def _add(self, texts: Sequence[str], step: AddCall) -> None:
+        self._step, before = step, len(self.entries)
+        messages = [{"role": "user", "content": text} for text in texts]
+        with self._pinned(step.time):
+            response = self.through(lambda: self.memory.add(messages, user_id=USER))
+        if len(self.entries) - before != len(response["results"]):
+            raise ModelError("mem0 did not store what it says it has stored; its log says why")
+
+    @contextlib.contextmanager
+    def _pinned(self, time: str) -> Iterator[None]:
+        """The library with our system prompt, the session's date for today's, and ids that are the same each time."""
+        main = import_module("mem0.memory.main")
+        date = match.group() if (match := _DATE.match(time)) else time or _UNKNOWN_DATE
+        ask = functools.partial(main.generate_additive_extraction_prompt, current_date=date, timestamp=date)
+        ours: dict[str, Any] = {
+            "generate_additive_extraction_prompt": ask,
+            "uuid": SimpleNamespace(uuid4=self._next_id),
+        }
+        if self._system_prompt is not None:
+            ours[WHOLE] = self._system_prompt
+        theirs = {name: getattr(main, name) for name in ours}
+        vars(main).update(ours)
+        try:
+            yield
+        finally:
+            vars(main).update(theirs)
+
+    def _next_id(self) -> uuid.UUID:
+        self._numbers += 1
+        return uuid.UUID(int=self._numbers)
+
+    def _on_request(self, messages: Any, response_format: Any = None, **others: Any) -> str:
+        """The only request of an `add` extracts."""
+        return self._extract(messages, response_format)
+
+    def _inputs(self) -> dict[str, Any]:
+        return {"memories": recorded([self.entries[key] for key in self._step.shown_ids]), "prompt": self._prompt}
+
+    def _facts_in(self, reply: str) -> list[str]:
+        return memories_of(reply)
+
+    def _reply_with(self, facts: Sequence[str], reply: str = "") -> str:
+        return _as_reply(facts, json_of(reply)["memory"] if reply else ())
+
+    def _on_search(self, query: str, vectors: Any, top_k: int = 5, filters: Any = None) -> Any:
+        """What it finds for the messages is what the extraction request shows."""
+        hits = self._search(query=query, vectors=vectors, top_k=top_k, filters=filters)
+        self._step.shown_ids.update((hit.id, None) for hit in hits)
+        return hits
+
+    def _on_insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        """Sets the times, so that they are reproducible."""
+        times = {"created_at": self._step.time, "updated_at": self._step.time}
+        self._insert(vectors=vectors, payloads=[{**payload, **times} for payload in payloads], ids=ids)
+        for vector, payload, key in zip(vectors, payloads, ids, strict=True):
+            with operation("store", inputs={"fact": self._facts_with(payload["data"])}) as op:
+                self._added += 1
+                self._enter(op, key, payload["data"], vector)
+
+
+def _as_reply(texts: Sequence[str], items: Sequence[Mapping[str, Any]]) -> str:
+    """A reply with these texts; one that an item has, keeps what else is in it."""
+    by_text = {item.get("text"): item for item in reversed(items)}
+    memories = [{**by_text.get(text, {ATTRIBUTED: BY}), "id": str(n), "text": text} for n, text in enumerate(texts)]
+    return json.dumps({"memory": memories})

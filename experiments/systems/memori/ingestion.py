@@ -18,7 +18,7 @@ from experiments.systems.memori.augmentation import PromptedAugmentation
 from experiments.systems.memori.library import ConnectedMemori
 from tracing.errors import BudgetExceededError, MemorySystemError, MemtuneError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.conversations import DialogueSession, moment_of
 from tracing.systems.texts import Text, noted, variables_of
 

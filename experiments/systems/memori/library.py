@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import logging
@@ -13,54 +14,51 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any
 
-from experiments.systems.libraries import SystemLibrary
+from experiments.systems.libraries import Library
 from tracing.errors import MemorySystemError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation
+from tracing.recording.operations import operation
 from tracing.systems.entries import Entry, check_lengths
 
-LIBRARY = SystemLibrary("memori", "3.3.", "3.3.6")
+LIBRARY = Library("memori", "3.3.", "memtune system install memori", release="3.3.6", by="memori")
 """Another generation has other inner modules."""
 
 _WRITES_EVERY_S = 0.01
 """How long Memori's writer collects writes; by default 0.1 s, and `wait` takes twice as long after every exchange."""
 
 _loading = threading.Lock()
-_loaded: list[Any] = []
 _hooks: dict[str, Hooks] = {}
 
 
-class Hooks(Protocol):
+class Hooks:
     """What one `Memori` does at the places where the library has no hook of its own."""
 
     def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors of texts that are searched for."""
-        ...
+        raise NotImplementedError
 
     def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Around `inject`, which puts what Memori recalls into a chat request."""
-        ...
+        return inject()
 
 
 def load() -> Any:
-    """The module `memori`.
-
-    Raises:
-        ConfigError: it is not installed, or another generation.
-    """
+    """The module `memori`."""
     LIBRARY.require()
     with _loading:
-        if not _loaded:
-            module = import_module("memori")
-            _put_hooks_in()
-            # What it logs as an error is raised by us, and it would print the conversation.
-            logging.getLogger("memori").setLevel(logging.CRITICAL)
-            _loaded.append(module)
-        return _loaded[0]
+        return _imported()
+
+
+@functools.cache
+def _imported() -> Any:
+    module = import_module("memori")
+    _put_hooks_in()
+    # What it logs as an error is raised by us, and it would print the conversation.
+    logging.getLogger("memori").setLevel(logging.CRITICAL)
+    return module
 
 
 def open_memori(path: Path, key: str, hooks: Hooks, clock: Callable[[], str]) -> Any:
@@ -172,8 +170,8 @@ class StoredFact:
         return cls(Entry.from_json(data), data["created"], data["last"], data["times"])
 
 
-class ConnectedMemori:
-    """Memori for one entity; a context manager that releases it.
+class ConnectedMemori(Hooks):
+    """Memori for one entity; `close` releases it.
 
     Attributes:
         memori: the `memori.Memori`.
@@ -182,11 +180,7 @@ class ConnectedMemori:
     """
 
     def __init__(self, access: ModelAccess, path: Path, entity: str) -> None:
-        """Open the sqlite file `path`, which may hold other entities too.
-
-        Raises:
-            ConfigError: the library is not installed, or another generation.
-        """
+        """Open the sqlite file `path`, which may hold other entities too."""
         self._access = access
         self.now = ""
         self.stored: dict[int, StoredFact] = {}
@@ -196,12 +190,8 @@ class ConnectedMemori:
         self._entity = self._driver.entity.create(self.memori.config.entity_id)
         self._written = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Release it."""
         close(self.memori)
 
     def restore(self, facts: Sequence[StoredFact]) -> None:
@@ -218,11 +208,7 @@ class ConnectedMemori:
         self._driver.entity_fact.conn.commit()
 
     def search(self, query: str, count: int) -> list[StoredFact]:
-        """The `count` facts that Memori's own recall finds, best first.
-
-        Raises:
-            ModelError, BudgetExceededError: the query could not be embedded.
-        """
+        """The `count` facts that Memori's own recall finds, best first."""
         return [self.stored[hit.id] for hit in self.memori.recall(query, limit=count)]
 
     def keep(self, facts: Sequence[Variable], texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
@@ -231,11 +217,7 @@ class ConnectedMemori:
         self.note(facts, texts)
 
     def note(self, facts: Sequence[Variable], texts: Sequence[str]) -> None:
-        """Wait until Memori has written these facts, and record what became of each.
-
-        Raises:
-            MemorySystemError: Memori did not write them.
-        """
+        """Wait until Memori has written these facts, and record what became of each."""
         self._written += len(texts)
         rows = {row["uniq"]: row for row in self._rows_when_written()}
         for fact, text in zip(facts, texts, strict=True):
@@ -257,10 +239,6 @@ class ConnectedMemori:
             # Memori leaves out those of another length.
             check_lengths(fact.entry.vector, vectors[0])
         return vectors
-
-    def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Hook: what Memori recalls is put into a chat request."""
-        return inject()
 
     def _rows_when_written(self) -> list[dict[str, Any]]:
         until = time.monotonic() + _WRITTEN_WITHIN_S

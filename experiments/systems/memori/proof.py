@@ -1,22 +1,22 @@
 """The proof of an export for Memori: it is loaded in the real library, which sends its text.
 
-Runs where the library is; `python -m experiments.systems.memori.proof FOLDER` prints its sentences as JSON.
+It runs where Memori is, with memtune, and prints a sentence for the prompt.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
+from experiments.systems.exporting.proving import chat_completion, print_result
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PROMPTS_FILE
-from experiments.systems.worker.environment import print_result
 from tracing.errors import ContractError
 from tracing.llm.serving.loopback import LoopbackServer, Request
 
@@ -26,21 +26,14 @@ _TURN, _REPLIED, _FACT = "Ada: I like tea.", "Bob: Good to know.", "Ada likes te
 
 
 def prove(folder: Path) -> list[str]:
-    """Register the exported augmentation, let Memori read an exchange, and find the prompt in the request it sends.
-
-    Raises:
-        ContractError: the request has another text, or Memori stores nothing of the reply.
-        ConfigError: the library is not installed, or another generation.
-    """
+    """Register the exported augmentation, let Memori read an exchange, and find the prompt in the request it sends."""
     library.load()
     template = json.loads((folder / PROMPTS_FILE).read_bytes())["extract"]
     requests: list[list[dict[str, Any]]] = []
 
     def chat(request: Request) -> dict[str, Any]:
         requests.append(request.body["messages"])
-        message = {"role": "assistant", "content": json.dumps({"facts": [_FACT]})}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return {"id": "1", "object": "chat.completion", "created": 0, "model": "capture", "choices": [choice]}
+        return chat_completion({"content": json.dumps({"facts": [_FACT]})})
 
     server = LoopbackServer("capture", {"POST /v1/chat/completions": chat})
     server.start()
@@ -48,7 +41,7 @@ def prove(folder: Path) -> list[str]:
         stored = _stored_with(folder, server.base_url, server.key)
     finally:
         server.close()
-    release = f"{library.LIBRARY.package} {library.LIBRARY.version}"
+    release = f"{library.LIBRARY.package} {library.LIBRARY.here()}"
     expected = template.format(conversation=f"{_TURN}\n{_REPLIED}")
     if [messages[-1]["content"] for messages in requests] != [expected]:
         raise ContractError(f"extract: {release} does not send it in its extraction request; the export is unusable")
@@ -74,51 +67,26 @@ def _stored_with(folder: Path, base_url: str, key: str) -> list[str]:
 
     before = Registry._augmentations
     try:
-        _module(folder / AUGMENTATION_FILE).register(ask)
-        with tempfile.TemporaryDirectory(prefix="memtune-memori-") as scratch:
+        run_path(str(folder / AUGMENTATION_FILE))["register"](ask)
+        with tempfile.TemporaryDirectory(prefix="memtune-memori-") as scratch, ExitStack() as stack:
             memori = library.open_memori(Path(scratch) / "memori.sqlite", "memtune-proof", _Constant(), lambda: "")
-            with closing(_Closing(memori)):
-                memori.attribution(entity_id="proof", process_id="proof")
-                replaying = library.replaying_client(lambda: _REPLIED)
-                memori.llm.register(replaying)
-                replaying.chat.completions.create(model="replayed", messages=[{"role": "user", "content": _TURN}])
-                library.settle(memori)
-                return [fact.content for fact in memori.recall("tea")]
+            stack.callback(library.close, memori)
+            memori.attribution(entity_id="proof", process_id="proof")
+            replaying = library.replaying_client(lambda: _REPLIED)
+            memori.llm.register(replaying)
+            replaying.chat.completions.create(model="replayed", messages=[{"role": "user", "content": _TURN}])
+            library.settle(memori)
+            return [fact.content for fact in memori.recall("tea")]
     finally:
         Registry._augmentations = before
 
 
-class _Constant:
+class _Constant(library.Hooks):
     """Every vector is the same."""
 
     def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
         return [[1.0, 0.0] for _ in texts]
 
-    def recalling(self, request: dict[str, Any], inject: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        return inject()
-
-
-class _Closing:
-    def __init__(self, memori: Any) -> None:
-        self._memori = memori
-
-    def close(self) -> None:
-        library.close(self._memori)
-
-
-def _module(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # noqa: S101 - it is a Python file
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def main() -> None:
-    """Print the proof of the folder named, or why there is none, as JSON."""
-    print_result(lambda: prove(Path(sys.argv[1])))
-
 
 if __name__ == "__main__":
-    main()
+    print_result(lambda: prove(Path(json.load(sys.stdin)["folder"])))

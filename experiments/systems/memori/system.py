@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.facts import Extractor
-from experiments.systems.building_blocks.recall import given_entries, recorded
+from experiments.systems.building_blocks.recall import given_entries, recorded_retrieval
+from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.memori.ingestion import PROMPTS, MemoriIngestion
 from experiments.systems.memori.library import LIBRARY, ConnectedMemori, StoredFact
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.interventions import Step, intervening
+from tracing.systems.entries import Entry
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import Text, noted, noted_again, variables_of
+from tracing.systems.texts import noted, noted_again, variables_of
 
 _FACTS_ENTITY = "given"
 
 
 @in_worker(requirements=[LIBRARY.requirement, "openai>=2.20,<4"])
-class Memori(SharedAnswer):
+class Memori(SharedAnswer, NeedsLibrary):
     """The real Memori 3.3.x on sqlite: recall for each exchange, extract from it, store, recall, answer.
 
     What Memori recalls for an exchange, it puts into it, so that the extraction reads it too.
@@ -49,20 +50,13 @@ class Memori(SharedAnswer):
         OperationSpec("recall", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
+    library = LIBRARY
     settings = Settings("top_k", "window", "max_tokens")
 
     def __init__(self, *, top_k: int = 5, window: int = 4, max_tokens: int = 512) -> None:
         check_least(1, window=window)
         check_least(0, top_k=top_k)
         self.top_k, self.window, self.max_tokens = top_k, window, max_tokens
-
-    def require_library(self) -> None:
-        """Return if the library can be loaded.
-
-        Raises:
-            ConfigError: it is not installed, or another generation.
-        """
-        LIBRARY.require()
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
@@ -75,7 +69,9 @@ class Memori(SharedAnswer):
         """Read the conversation as one entity's; a failed call raises, whatever Memori makes of it."""
         with (
             _file() as path,
-            MemoriIngestion(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens) as reader,
+            closing(
+                MemoriIngestion(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens)
+            ) as reader,
         ):
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
@@ -87,28 +83,19 @@ class Memori(SharedAnswer):
         facts = [StoredFact.from_json(data) for data in memory.state["entries"]]
         entries = [fact.entry for fact in facts]
         query = noted(question.question, name=question.id, kind="query")
-        inputs = {"query": query.variable, "entries": recorded(entries)}
-        with (
-            _file() as path,
-            ConnectedMemori(access, path, memory.state["entity"]) as restored,
-            operation("recall", kind="retrieval", inputs=inputs) as op,
-        ):
-            restored.restore(facts)
-            hits = [fact.entry for fact in restored.search(question.question, self.top_k)]
-            hits = intervening().retrieved(Step("recall", op.id), query.variable, entries, hits)
-            texts = {fact.entry: fact.shown_text for fact in facts}
-            context = [
-                Text(
-                    text := texts.get(entry, entry.text),
-                    op.output("context", text, name=entry.id, kind="context", entry=entry.variable, rank=rank),
-                )
-                for rank, entry in enumerate(hits, start=1)
-            ]
+        texts = {fact.entry: fact.shown_text for fact in facts}
+        with _file() as path, closing(ConnectedMemori(access, path, memory.state["entity"])) as connected:
+
+            def find() -> list[Entry]:
+                connected.restore(facts)
+                return [fact.entry for fact in connected.search(question.question, self.top_k)]
+
+            _, context = recorded_retrieval("recall", {"query": [query]}, entries, find, texts)
         return answer_from_context(query, context, candidate["answer"], access.task)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Let Memori store these facts."""
-        with _file() as path, ConnectedMemori(access, path, _FACTS_ENTITY) as memori:
+        with _file() as path, closing(ConnectedMemori(access, path, _FACTS_ENTITY)) as memori:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
                     facts = [noted(text, name="given", kind="fact") for text in texts]

@@ -12,17 +12,19 @@ from typing import Any
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
 from experiments.systems.building_blocks.fact_store import FactStore
-from experiments.systems.building_blocks.facts import DECIDE_CONTRACT, DECIDE_LAYOUT, FACTS_SCHEMA, Extractor
+from experiments.systems.building_blocks.facts import FACTS_SCHEMA, Extractor, decision_reply, decision_schema
+from experiments.systems.building_blocks.prompt_files import prompts_in
 from experiments.systems.building_blocks.recall import as_context, given_entries, nearest, recorded
 from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, DialogueSession, Question, moment_of
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
-from tracing.systems.layouts import Layout, Parts, bullets
-from tracing.systems.prompts import Candidate, Contract, PromptSpec
+from tracing.systems.layouts import Parts
+from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import Text, noted, noted_again
 from tracing.trace_memory.event_filters import FilterArguments
@@ -34,58 +36,12 @@ def _as_trace(texts: Sequence[str]) -> str:
     return "\n".join(turn_text(text) for text in texts)
 
 
-SUMMARISE_PROMPT = PromptSpec(
-    name="summarise",
-    text=(
-        "List what these agents found out, decided and finished, with every value and name. "
-        "Write each as one short sentence.\n"
-        'Reply as JSON: {{"facts": ["...", "..."]}}\n\n'
-        "Trace:\n{trace}"
-    ),
-    operation="summarise",
-    contract=Contract(placeholders=frozenset({"trace"}), reply_schema=FACTS_SCHEMA, markers=('"facts"',)),
-    purpose=(
-        "Turn a stretch of an agent's trace into short, self-contained statements of what was found out, decided and "
-        "finished, that keep every concrete value and say who did it."
-    ),
-    builds=True,
-    layout=Layout(roles={"trace": "messages"}, lists={"trace": _as_trace}),
+PROMPTS = prompts_in(
+    Path(__file__).with_name("prompts.toml"),
+    schemas={"summarise": FACTS_SCHEMA, "merge": decision_schema()},
+    replies={"merge": decision_reply},
+    lists={"turns": _as_trace},
 )
-
-MERGE_PROMPT = PromptSpec(
-    name="merge",
-    text=(
-        "Compare the new statement with the stored ones and choose what to do.\n"
-        "ADD: it is new.\n"
-        "UPDATE: it replaces one that no longer holds; give the id of that one.\n"
-        "DELETE: it says that one is withdrawn; give its id.\n"
-        "NONE: it is stored already.\n"
-        'Reply as JSON: {{"event": "...", "id": "..."}}\n\n'
-        "Stored:\n{memories}\n\n"
-        "New: {fact}"
-    ),
-    operation="merge",
-    contract=DECIDE_CONTRACT,
-    purpose="Decide whether a new statement is added, replaces a stored one, withdraws one, or is stored already.",
-    builds=True,
-    layout=DECIDE_LAYOUT,
-)
-
-ANSWER_PROMPT = PromptSpec(
-    name="answer",
-    text=(
-        "What agents did, with times. Of two that disagree the later one holds.\n{context}\n\n"
-        "Question: {question}\nAnswer in a few words:"
-    ),
-    operation="answer",
-    contract=Contract(placeholders=frozenset({"context", "question"})),
-    purpose="Answer the question from the recalled events in one to four words, or with 'unknown' if they do not tell.",
-    builds=False,
-    layout=Layout(roles={"question": "query"}, lists={"context": bullets}),
-)
-
-PROMPTS = {prompt.name: prompt for prompt in (SUMMARISE_PROMPT, MERGE_PROMPT, ANSWER_PROMPT)}
-
 
 _ENTITY = "conversation"
 _SECOND_A_TURN = 1.0

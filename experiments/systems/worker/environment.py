@@ -1,25 +1,20 @@
-"""The environment that a memory system needs: its requirements, its Python, where it is, and the programs run there."""
+"""The environment that a memory system needs: its requirements, its Python, where it is, and memtune's code in it."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tracing.errors import ConfigError, MemtuneError, RunError
-from tracing.llm.forwarding.forwarded_errors import read
+from tracing.errors import ConfigError
 from tracing.llm.serving.user_cache import user_cache
-from tracing.recording.redaction import excerpt
 from tracing.version import memtune_version
 
 MARKER = "memtune.json"
@@ -83,11 +78,7 @@ class Environment:
 
     @property
     def modules(self) -> str | None:
-        """The folder in which a worker finds the module of the class; None where its environment has it.
-
-        Raises:
-            ConfigError: the module is in no file.
-        """
+        """The folder in which a worker finds the module of the class; None where its environment has it."""
         if self._ours:
             return None
         top = self.system.partition(":")[0].partition(".")[0]
@@ -159,53 +150,8 @@ def sources() -> Iterator[tuple[str, Path]]:
 
 @functools.cache
 def fingerprint() -> str:
-    """SHA-256 of the Python source of these parts in this process."""
+    """SHA-256 of the files of these parts in this process."""
     digest = hashlib.sha256()
     for name, path in sources():
-        if path.suffix == ".py":
-            digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
+        digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-_WITHIN_S = 600.0
-_LONGEST = 300
-
-
-def result_of(module: str, arguments: Sequence[str], environment: Environment) -> Any:
-    """The `result` in the JSON object that a program prints last, or its `error` raised.
-
-    Raises:
-        ConfigError: the environment is not installed, or belongs to another memtune.
-        RunError: the program failed otherwise.
-        MemtuneError: what it says.
-    """
-    environment.require()
-    try:
-        process = subprocess.run(  # noqa: S603 - our own program, without a shell
-            [environment.interpreter, "-I", "-X", "utf8", "-m", module, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
-            timeout=_WITHIN_S,
-            check=False,
-        )
-        output = json.loads(process.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        raise RunError(f"{environment.name}: {module} did not end within {_WITHIN_S:.0f} s") from None
-    except (IndexError, ValueError):
-        last = excerpt(" ".join(process.stderr.split())[-_LONGEST:], _LONGEST)
-        raise RunError(f"{environment.name}: {module} failed in its environment ({last})") from None
-    if "error" in output:
-        raise read(output["error"])
-    return output["result"]
-
-
-def print_result(call: Callable[[], Any]) -> None:
-    """Print what `call` returns, or why it cannot, as `result_of` reads it."""
-    try:
-        output = {"result": call()}
-    except MemtuneError as error:
-        output = {"error": [type(error).__name__, str(error)]}
-    sys.stdout.write(json.dumps(output) + "\n")

@@ -48,25 +48,21 @@ class Worker:
         holds: the memory of its last step, which it need not be sent again.
     """
 
-    def __init__(self, name: str, interpreter: Path, install: str) -> None:
+    def __init__(self, environment: Environment, interpreter: Path | None = None) -> None:
         """Start it.
-
-        Args:
-            name: of its environment, for messages.
-            interpreter: the Python of the environment.
-            install: the command that installs the environment.
 
         Raises:
             ConfigError: it does not start, or its memtune is another one.
             WorkerDiedError: it is killed.
             MemorySystemError: it does not get ready.
         """
+        name, install, python = environment.name, environment.command, interpreter or environment.interpreter
         self._name, self._numbers = name, itertools.count(1)
         self.holds: Memory | None = None
         variables = {key: value for key, value in os.environ.items() if key in _PASSED_ON or _LOCALE.fullmatch(key)}
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the Python of an environment that memtune made
-                [interpreter, "-I", "-X", "utf8", "-m", "experiments.systems.worker.process"],
+                [python, "-I", "-X", "utf8", "-m", "experiments.systems.worker.process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -154,12 +150,7 @@ class Worker:
             self._stdin.flush()
 
     def _next(self, seconds: float | None = None) -> dict[str, Any] | None:
-        """Its next message; None if it has ended.
-
-        Raises:
-            MemorySystemError: it says nothing for so many seconds.
-            GivenUp: nobody waits for it any more.
-        """
+        """Its next message; None if it has ended."""
         waited = 0.0
         while seconds is None or waited < seconds:
             try:
@@ -221,7 +212,7 @@ class WorkerPool:
         try:
             if lent is None:
                 self._environment.require()
-                lent = Worker(self._environment.name, self._environment.interpreter, self._environment.command)
+                lent = Worker(self._environment)
             yield lent
         finally:
             with self._changed:

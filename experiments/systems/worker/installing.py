@@ -30,7 +30,7 @@ from experiments.systems.worker.environment import (
 from experiments.systems.worker.handle import Worker
 from experiments.systems.worker.messages import CHECK
 from tracing.errors import ConfigError, InstallError, MemorySystemError
-from tracing.llm.forwarding.forwarded_errors import read
+from tracing.llm.forwarding.forwarded_calls import error_read
 from tracing.llm.serving.child_process import start_child
 from tracing.recording.redaction import excerpt
 from tracing.version import memtune_version
@@ -63,11 +63,7 @@ def install(environment: Environment, report: Report) -> Installed:
 
 
 def remove(name: str) -> bool:
-    """Remove the environment of this name; whether there was one.
-
-    Raises:
-        InstallError: another process is at it, or it cannot be removed.
-    """
+    """Remove the environment of this name; whether there was one."""
     folder = environments_folder() / name
     with _alone(name):
         if not folder.exists():
@@ -151,14 +147,14 @@ def check(environment: Environment, folder: Path | None = None) -> str:
         InstallError: the worker does not start, or the system lacks something.
     """
     try:
-        worker = Worker(environment.name, interpreter_of(folder or environment.folder), environment.command)
+        worker = Worker(environment, interpreter_of(folder or environment.folder))
         try:
             call = {"method": CHECK, "system": environment.system, "modules": environment.modules}
             reply = worker.step(call, lambda about, request: "")
         finally:
             worker.close()
         if "error" in reply:
-            raise read(reply["error"])
+            raise error_read(reply["error"])
     except (ConfigError, MemorySystemError) as error:
         raise InstallError(f"{environment.name}: what was installed does not work ({error})") from None
     return worker.python
@@ -178,11 +174,7 @@ def _marked(environment: Environment, folder: Path, python: str) -> Installed:
 
 
 def _copy_code(folder: Path) -> None:
-    """Put the code that a worker needs into an environment, and nothing else of memtune.
-
-    Raises:
-        InstallError: it has no folder of packages.
-    """
+    """Put the code that a worker needs into an environment, and nothing else of memtune."""
     packages = next((folder / "lib").glob("python3.*/site-packages"), None)
     if packages is None:
         raise InstallError(f"{folder}: has no folder of packages")
@@ -199,11 +191,7 @@ def _copy_code(folder: Path) -> None:
 
 
 def our_requirements() -> list[str]:
-    """What memtune's code needs in an environment: memtune's own requirements and those of the extra `llm`.
-
-    Raises:
-        InstallError: memtune itself is not installed, so what it requires is not known.
-    """
+    """What memtune's code needs in an environment: memtune's own requirements and those of the extra `llm`."""
     try:
         declared = requires("memtune") or []
     except PackageNotFoundError:
@@ -219,11 +207,7 @@ def our_requirements() -> list[str]:
 
 
 def _run(environment: Environment, command: Sequence[str], report: Report) -> None:
-    """Run a command, reporting its lines.
-
-    Raises:
-        InstallError: it failed; the message has its error.
-    """
+    """Run a command, reporting its lines."""
     lines: list[str] = []
     quiet = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     with start_child(command, output=subprocess.PIPE, env=quiet) as process:
@@ -245,11 +229,7 @@ _PROBE_S = 20.0
 
 
 def python_for(name: str, oldest: str, newest: str) -> str:
-    """The path of a Python from `oldest` to `newest`: the one that runs here if it fits, or else the newest found.
-
-    Raises:
-        InstallError: there is none; the message says which versions would do.
-    """
+    """The path of a Python from `oldest` to `newest`: the one that runs here if it fits, or else the newest found."""
     first, last = version_of(oldest), version_of(newest)
     if first <= sys.version_info[:2] <= last:
         return sys.executable

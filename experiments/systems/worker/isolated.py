@@ -12,9 +12,7 @@ from experiments.systems.worker.handle import pool_of
 from experiments.systems.worker.messages import METHODS, referred_to, result_read, written
 from experiments.systems.worker.messages import intervened as answer_intervention
 from tracing.errors import WorkerDiedError
-from tracing.llm.forwarding.forwarded_calls import answered, described
-from tracing.llm.forwarding.forwarded_errors import read as error_read
-from tracing.llm.forwarding.step import DEATHS, RepeatableStep
+from tracing.llm.forwarding.forwarded_calls import DEATHS, RepeatableStep, answered, described, error_read
 from tracing.recording.processes import hand_over
 from tracing.recording.recorder import current_recorder
 from tracing.systems.interventions import intervened
@@ -78,6 +76,13 @@ def environment_of(part: object) -> Environment | None:
     """The environment of a system, or of its class; None for one that runs in this process."""
     environment = inspect.getattr_static(part if inspect.isclass(part) else type(part), "environment", None)
     return environment if isinstance(environment, Environment) else None
+
+
+def own_environment(part: object) -> Environment:
+    """The environment of a system that `in_worker` decorates."""
+    environment = environment_of(part)
+    assert environment is not None  # noqa: S101 - it is decorated so
+    return environment
 
 
 def _forwarding(cls: type, environment: Environment, method: str) -> Callable[..., Any]:

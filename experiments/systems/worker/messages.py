@@ -72,11 +72,7 @@ def read(name: str, data: Any) -> Any:
 
 
 def result_written(method: str, result: Any) -> Any:
-    """What a method returned, as JSON.
-
-    Raises:
-        MemorySystemError: it returned something else than it has to.
-    """
+    """What a method returned, as JSON."""
     if isinstance(result, Memory):
         return {"state": dict(result.state)}
     if isinstance(result, Answer):

@@ -25,7 +25,7 @@ from experiments.systems.worker.environment import fingerprint
 from experiments.systems.worker.messages import CHECK, METHODS, ForwardedIntervention, read, result_written, take_in
 from tracing.errors import MemorySystemError, MemtuneError, in_one_line
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
-from tracing.llm.forwarding.forwarded_errors import written as error_written
+from tracing.llm.forwarding.forwarded_calls import error_written
 from tracing.llm.threads import GivenUp
 from tracing.plugins import look_in
 from tracing.recording.processes import take_over

@@ -11,7 +11,7 @@ from experiments.command import main
 from experiments.systems.exporting.export import written
 from experiments.systems.exporting.exporter import EXPORTERS, HasDefaults, Proves, open_exporter
 from experiments.systems.exporting.importing import import_prompts
-from experiments.systems.exporting.proving import Library
+from experiments.systems.libraries import Library
 from tracing.errors import ConfigError, ContractError
 from tracing.systems.prompts import render
 

@@ -26,7 +26,7 @@ from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.interventions import Intervention, Step, intervene

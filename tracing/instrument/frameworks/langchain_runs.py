@@ -24,13 +24,12 @@ from tracing.instrument.frameworks.langchain_values import (
     updates_of,
 )
 from tracing.instrument.frameworks.langchain_vectors import found_document
-from tracing.instrument.library_calls import ModelCall
-from tracing.instrument.library_memories import Search
+from tracing.instrument.library_calls import LibraryCall
+from tracing.instrument.library_memories import Search, begin_search
 from tracing.instrument.patches import Instrumentation, ResultHandler
-from tracing.instrument.program_steps import Step, begun, opened_step, registry_of, running, step_here, step_scope
-from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder, current_recorder, variable
-from tracing.recording.scope import current
+from tracing.instrument.program_steps import Step, opened_step, registry_of, running, step_here, step_scope
+from tracing.recording.recorder import Recorder, open_recorder
+from tracing.recording.trace_context import variable
 
 
 def follow_runs(instrumentation: Instrumentation, answers: Collection[str]) -> None:
@@ -69,8 +68,8 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
     def __init__(self, answers: Collection[str]) -> None:
         self._answers = frozenset((*answers, "output"))
         self._runs: dict[UUID | None, _Run] = {}
-        self._calls: dict[UUID, tuple[ModelCall, str]] = {}
-        self._searches: dict[UUID, tuple[ActiveOperation, Search]] = {}
+        self._calls: dict[UUID, tuple[LibraryCall, str]] = {}
+        self._searches: dict[UUID, Search] = {}
 
     def here(self) -> _Run | None:
         """The step that runs in the present context."""
@@ -82,7 +81,7 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **facts: Any
     ) -> None:
-        if not _is_recorded() or opened_step() is not None:
+        if open_recorder() is None or opened_step() is not None:
             return
         outer, metadata = self._runs.get(parent_run_id), facts.get("metadata") or {}
         name = facts.get("name") or "chain"
@@ -117,7 +116,7 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
     def on_tool_start(
         self, serialized: Any, input_str: str, *, run_id: UUID, parent_run_id: UUID | None = None, **facts: Any
     ) -> None:
-        if not _is_recorded() or opened_step() is not None:
+        if open_recorder() is None or opened_step() is not None:
             return
         name = facts.get("name") or (serialized or {}).get("name") or "tool"
         run = _Run(name, run_id, facts.get("metadata") or {}, self._runs.get(parent_run_id))
@@ -180,8 +179,8 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
     def on_chat_model_start(
         self, serialized: Any, messages: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **facts: Any
     ) -> None:
-        recorder = current_recorder()
-        if recorder is None or recorder.ended:
+        recorder = open_recorder()
+        if recorder is None:
             return
         run = self._runs.get(parent_run_id)
         step, thread = step_here(run), run.thread if run is not None else ""
@@ -189,7 +188,7 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
         model = (facts.get("invocation_params") or {}).get("model") or (facts.get("metadata") or {}).get(
             "ls_model_name"
         )
-        self._calls[run_id] = ModelCall(step, links, str(model or "")), thread
+        self._calls[run_id] = LibraryCall(step, links, str(model or "")), thread
 
     def on_llm_start(self, serialized: Any, prompts: list[str], *, run_id: UUID, **facts: Any) -> None:
         self.on_chat_model_start(serialized, [[HumanMessage(prompts[0])]], run_id=run_id, **facts)
@@ -230,28 +229,23 @@ class _Runs(BaseCallbackHandler):  # type: ignore[misc]
     def on_retriever_start(
         self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **facts: Any
     ) -> None:
-        recorder = current_recorder()
-        if recorder is None or recorder.ended:
+        recorder = open_recorder()
+        if recorder is None:
             return
-        step = step_here(self._runs.get(parent_run_id))
-        query_variable = variable(query, name="query", kind="query")
-        op = begun(
-            "retrieve", "retrieval", step.scope if step is not None else current.get(), [("query", query_variable)]
-        )
-        self._searches[run_id] = op, Search(recorder, op, step)
+        self._searches[run_id] = begin_search(recorder, step_here(self._runs.get(parent_run_id)), query)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **facts: Any) -> None:
-        op, search = self._searches.pop(run_id, (None, None))
-        if op is None or search is None or search.recorder.ended:
+        search = self._searches.pop(run_id, None)
+        if search is None or search.recorder.ended:
             return
         for document in documents:
             found_document(search, document)
-        op.end()
+        search.end()
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **facts: Any) -> None:
-        op, _ = self._searches.pop(run_id, (None, None))
-        if op is not None:
-            op.end(error)
+        search = self._searches.pop(run_id, None)
+        if search is not None:
+            search.end(error)
 
 
 @contextmanager
@@ -261,8 +255,3 @@ def managing(recorder: Recorder, state: Any, *args: Any, **kwargs: Any) -> Itera
     step.messages, step.arguments = state_links(registry_of(recorder), state, {}, "")
     with step_scope(step):
         yield lambda _: None
-
-
-def _is_recorded() -> bool:
-    recorder = current_recorder()
-    return recorder is not None and not recorder.ended

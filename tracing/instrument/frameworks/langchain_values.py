@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from tracing.graph.elements import Variable
-from tracing.instrument.program_steps import Link, VariableRegistry
-from tracing.recording.recorder import variable
+from tracing.instrument.program_steps import Link, VariableRegistry, request_link
+from tracing.recording.trace_context import variable
 
 Channels = dict[str, list[tuple[object, Variable]]]
 """The values that the nodes of a graph have written under each key of its state, oldest first."""
@@ -101,12 +101,9 @@ def request_links(registry: VariableRegistry, messages: Sequence[BaseMessage], s
                 ("messages", recorded),
                 *(("context", context) for context in registry.shows.get(id(recorded), ())),
             ]
-        elif isinstance(message, SystemMessage):
-            key = ("prompt", step, text)
-            prompt = registry.by_key.get(key) or registry.keep(variable(text, name=step, kind="prompt"), key=key)
-            links.append(("prompt", prompt))
-        elif text:
-            links.append(("request", variable(text, name=message.type, kind="request")))
+        else:
+            is_prompt = isinstance(message, SystemMessage)
+            links += request_link(registry, step, text, message.type, is_prompt=is_prompt)
     return links
 
 

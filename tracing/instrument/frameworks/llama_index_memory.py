@@ -19,7 +19,8 @@ from tracing.instrument.frameworks.llama_index_runs import text_of
 from tracing.instrument.library_memories import deleted, entry_of, searching, writing, written
 from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
 from tracing.instrument.program_steps import Step, executed, recalled, registry_of, step_here, step_scope
-from tracing.recording.recorder import Recorder, variable
+from tracing.recording.recorder import Recorder
+from tracing.recording.trace_context import variable
 
 
 def record_memory(instrumentation: Instrumentation) -> None:

@@ -26,24 +26,23 @@ from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.workflow import StopEvent, Workflow
 from pydantic import PrivateAttr
 
-from tracing.instrument.library_calls import ModelCall
-from tracing.instrument.library_memories import Search
+from tracing.instrument.library_calls import LibraryCall
+from tracing.instrument.library_memories import Search, begin_search
 from tracing.instrument.patches import Instrumentation, ResultHandler, recorded, with_subclasses
 from tracing.instrument.program_steps import (
     Link,
     Step,
-    begun,
     ending,
     recalled,
     registry_of,
+    request_link,
     running,
     step_here,
     step_scope,
     within_step,
 )
-from tracing.recording.operations import ActiveOperation
-from tracing.recording.recorder import Recorder, current_recorder, variable
-from tracing.recording.scope import current
+from tracing.recording.recorder import Recorder, open_recorder
+from tracing.recording.trace_context import variable
 
 _ENGINES: tuple[tuple[type, tuple[str, ...]], ...] = ((BaseQueryEngine, ("query", "aquery")), (Workflow, ("run",)))
 
@@ -71,8 +70,8 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
 
     _steps: dict[str | None, Step] = PrivateAttr(default_factory=dict)
     _roots: dict[str, Step] = PrivateAttr(default_factory=dict)
-    _searches: dict[str | None, tuple[ActiveOperation, Search] | None] = PrivateAttr(default_factory=dict)
-    _calls: dict[str | None, ModelCall] = PrivateAttr(default_factory=dict)
+    _searches: dict[str | None, Search | None] = PrivateAttr(default_factory=dict)
+    _calls: dict[str | None, LibraryCall] = PrivateAttr(default_factory=dict)
     _inside: set[str | None] = PrivateAttr(default_factory=set)
     """Spans inside a call to a model, whose own methods may ask it by way of others."""
 
@@ -89,8 +88,8 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
         tags: Any = None,
         **_: Any,
     ) -> None:
-        recorder = current_recorder()
-        if recorder is None or recorder.ended:
+        recorder = open_recorder()
+        if recorder is None:
             return
         method = id_.partition(".")[2].partition("-")[0]
         if parent_span_id in self._calls or parent_span_id in self._inside:
@@ -105,19 +104,18 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
         if parent_span_id in self._searches:
             self._searches[id_] = None  # part of that search
         elif isinstance(instance, BaseRetriever) and method in ("retrieve", "aretrieve"):
-            step = step_here(self._steps.get(id_))
-            query = variable(_query_text(bound_args), name="query", kind="query")
-            op = begun("retrieve", "retrieval", step.scope if step is not None else current.get(), [("query", query)])
-            self._searches[id_] = op, Search(recorder, op, step)
+            question = bound_args.arguments.get("str_or_query_bundle")
+            query = str(getattr(question, "query_str", question))
+            self._searches[id_] = begin_search(recorder, step_here(self._steps.get(id_)), query)
 
     def prepare_to_exit_span(
         self, id_: str, bound_args: BoundArguments, instance: Any = None, result: Any = None, **_: Any
     ) -> None:
-        op, search = self._searches.pop(id_, None) or (None, None)
-        if op is not None and search is not None and not search.recorder.ended:
+        search = self._searches.pop(id_, None)
+        if search is not None and not search.recorder.ended:
             for node in result or []:
                 search.add_result(("node", node.node_id), node.node_id, node.get_content(), score=node.score)
-            op.end()
+            search.end()
         root = self._take_step(id_)
         if root is not None:
             _answered(root, result)
@@ -126,9 +124,9 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
         self, id_: str, bound_args: BoundArguments, instance: Any = None, err: BaseException | None = None, **_: Any
     ) -> None:
         error = err or RuntimeError("dropped")
-        op, _search = self._searches.pop(id_, None) or (None, None)
-        if op is not None:
-            op.end(error)
+        search = self._searches.pop(id_, None)
+        if search is not None:
+            search.end(error)
         self.failed(id_, error)
         root = self._take_step(id_)
         if root is not None:
@@ -144,12 +142,12 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
 
     def requested(self, span: str, messages: Sequence[ChatMessage], model: str) -> None:
         """A request is sent to a model in this span."""
-        recorder = current_recorder()
-        if recorder is None or recorder.ended or span in self._inside:
+        recorder = open_recorder()
+        if recorder is None or span in self._inside:
             return
         step = step_here(self._steps.get(span))
         links = _request(recorder, messages, step.name if step is not None else "chat")
-        self._calls[span] = ModelCall(step, links, model)
+        self._calls[span] = LibraryCall(step, links, model)
 
     def replied(self, span: str, text: str, raw: Any, message: ChatMessage | None) -> None:
         """Its reply is complete."""
@@ -163,7 +161,7 @@ class _Spans(BaseSpanHandler[Any]):  # type: ignore[misc]
         ]
         reply = call.answered(
             text,
-            {"content": text, "tool_calls": tool_requests} if tool_requests else None,
+            {"content": text, "tool_calls": tool_requests} if tool_requests else text,
             model=str(_part(raw, "model") or ""),
             read=int(_part(usage, "prompt_tokens") or _part(usage, "input_tokens") or 0),
             written=int(_part(usage, "completion_tokens") or _part(usage, "output_tokens") or 0),
@@ -268,13 +266,9 @@ def _request(recorder: Recorder, messages: Sequence[ChatMessage], step: str) -> 
         earlier = registry.of(message) or recalled(recorder, text)
         if earlier is not None:
             links.append(("messages", earlier))
-        elif text and message.role == "system":
-            key = ("prompt", step, text)
-            links.append(
-                ("prompt", registry.by_key.get(key) or registry.keep(variable(text, name=step, kind="prompt"), key=key))
-            )
-        elif text:
-            links.append(("request", variable(text, name=str(message.role.value), kind="request")))
+        else:
+            is_prompt = bool(text) and message.role == "system"
+            links += request_link(registry, step, text, str(message.role.value), is_prompt=is_prompt)
     return links
 
 
@@ -288,11 +282,6 @@ def _question_links(bound_arguments: BoundArguments) -> list[Link]:
 def _question(question: Any) -> list[Link]:
     text = text_of(question) if isinstance(question, ChatMessage) else getattr(question, "query_str", question)
     return [("query", variable(text, name="query", kind="query"))] if isinstance(text, str) else []
-
-
-def _query_text(bound_arguments: BoundArguments) -> str:
-    question = bound_arguments.arguments.get("str_or_query_bundle")
-    return str(getattr(question, "query_str", question))
 
 
 def _part(thing: Any, name: str) -> Any:

@@ -40,11 +40,7 @@ __all__ = ["annotations_of", "document_of", "graph_of_document", "load", "read",
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a smartcomment JSON file; `read` also reports repairs.
-
-    Raises:
-        TraceError: the file cannot be read, or is not a smartcomment graph.
-    """
+    """The graph in a smartcomment JSON file; `read` also reports repairs, and raises the same."""
     return read(path).graph
 
 
@@ -71,11 +67,7 @@ def read(path: Path) -> Imported:
 
 
 def write(graph: ExecutionGraph, path: Path) -> None:
-    """Write a graph as a new smartcomment JSON file.
-
-    Raises:
-        TraceError: the file exists or cannot be written, or the graph would have too many edges for a file.
-    """
+    """Write a graph as a new smartcomment JSON file; raises as `Format.write` does, and where it has too many edges."""
     write_pieces(path, json_pieces(outline_of(graph)))
 
 

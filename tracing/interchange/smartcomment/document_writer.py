@@ -141,10 +141,7 @@ class _Writing:
     def _operation(self, operation: Operation) -> _Raw:
         raw = operation.attributes.get(KEY)
         if isinstance(raw, dict):
-            own_id = text_or_none(raw.get("op_id"))
-            return self._whole(
-                raw, operation.session, {"op_id": operation.id} if own_id not in (None, operation.id) else {}
-            )
+            return self._whole(raw, operation.session, _renamed(raw, "op_id", operation.id))
         return {
             "created_at": local_time(operation.started),
             **HERE,
@@ -162,8 +159,7 @@ class _Writing:
     def _session(self, session: Session) -> _Raw:
         raw = session.attributes.get(KEY)
         if isinstance(raw, dict):
-            own_id = text_or_none(raw.get("session_id"))
-            return self._whole(raw, None, {"session_id": session.id} if own_id not in (None, session.id) else {})
+            return self._whole(raw, None, _renamed(raw, "session_id", session.id))
         return {
             "created_at": local_time(self._begun),
             **HERE,
@@ -188,6 +184,11 @@ class _Writing:
 
 
 _REQUIRED = frozenset(("graph_id", "session_id", "filename", "lineno"))
+
+
+def _renamed(raw: _Raw, key: str, element_id: str) -> _Raw:
+    """The id of an element, where another stands under the key."""
+    return {key: element_id} if text_or_none(raw.get(key)) not in (None, element_id) else {}
 
 
 def _changes(variable: Variable, raw: _Raw, owner: str | None, name: str) -> _Raw:

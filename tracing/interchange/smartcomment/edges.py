@@ -67,13 +67,9 @@ MOST_EDGES = 1_000_000
 
 
 class Edges:
-    """The edges of one graph.
+    """The edges of one graph; `full_ids` has the id in the document of each variable.
 
-    Args:
-        graph: the graph.
-        graph_id: its id in the document.
-        full_ids: id of a variable → its id in the document.
-        whole: completes an edge that was read, given the session of its operation and later changes.
+    `whole` completes an edge that was read, given the session of its operation and later changes.
     """
 
     def __init__(
@@ -86,11 +82,7 @@ class Edges:
         self._graph, self._graph_id, self._full_ids, self._whole = graph, graph_id, full_ids, whole
 
     def count(self) -> int:
-        """How many edges there will be.
-
-        Raises:
-            TraceError: more than a file may have.
-        """
+        """How many edges there will be. Raises TraceError: more than a file may have."""
         counts = {
             operation.id: len(self._again(operation)) + self._pairs(operation)
             for operation in self._graph.operations.values()

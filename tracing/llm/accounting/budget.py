@@ -74,7 +74,7 @@ class Budget:
     """Spending against limits; thread-safe.
 
     A call first reserves the most it may cost and afterwards settles its real cost, so concurrent calls cannot
-    exceed a limit together.
+    exceed a limit together. What is refused raises a `BudgetExceededError`.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -85,6 +85,7 @@ class Budget:
         self._lock = threading.Lock()
         self._spent = Spending()
         self._reserved = Spending()
+        self._whole = _Part(None, Spending(), limits.calls, limits.tokens, limits.money)
         self._parts: list[_Part] = []
         self._holdback: Callable[[], Holdback] = Holdback
         self._timed = True
@@ -133,22 +134,14 @@ class Budget:
     def remaining_calls(self) -> tuple[float | None, float | None]:
         """Calls left of the whole budget, and of the parts that are being spent; None without a limit."""
         with self._lock:
-            return self._remaining_of_whole("calls"), self._remaining_of_parts("calls")
-
-    def _remaining_of_whole(self, name: str) -> float | None:
-        limit = getattr(self.limits, name)
-        return None if limit is None else max(0, limit - getattr(self._spent, name))
+            return self._whole.remaining("calls", self._spent), self._remaining_of_parts("calls")
 
     def _remaining_of_parts(self, name: str) -> float | None:
         remaining = [part.remaining(name, self._spent) for part in self._parts]
         return min((amount for amount in remaining if amount is not None), default=None)
 
     def check_time(self) -> None:
-        """Refuse once the time is up.
-
-        Raises:
-            BudgetExceededError: the time budget, or the share that is being spent, is used up, or what is left is kept.
-        """
+        """Refuse once the time budget, or the share that is being spent, is used up, or what is left is kept."""
         whole, share = self.remaining_time()
         if whole == 0.0 and self.limits.seconds is not None:
             raise _exceeded("seconds", self.limits.seconds, round(self.seconds))
@@ -159,11 +152,7 @@ class Budget:
 
     @contextmanager
     def keeping(self, holdback: Callable[[], Holdback]) -> Iterator[None]:
-        """Inside, refuse calls that would take of what is kept, which is asked for each time.
-
-        Raises:
-            BudgetExceededError: from `reserve` and `check_time`.
-        """
+        """Inside, refuse calls that would take of what is kept, which is asked for each time."""
         self._holdback = holdback
         try:
             yield
@@ -180,11 +169,7 @@ class Budget:
             self._timed = True
 
     def reserve(self, most: Spending) -> None:
-        """Reserve `most`, the most that the next call may cost.
-
-        Raises:
-            BudgetExceededError: the call could exceed a limit; nothing is reserved.
-        """
+        """Reserve `most`, the most that the next call may cost, or refuse it if it could exceed a limit."""
         self.check_time()
         with self._lock:
             total, held_back = self._spent + self._reserved + most, self._holdback().spending
@@ -200,10 +185,7 @@ class Budget:
 
     @contextmanager
     def part(self, key: str, calls: int | None) -> Iterator[None]:
-        """Allow at most this many calls inside, besides the limits of the whole; None allows any number.
-
-        `key` names the setting that says so.
-        """
+        """Allow at most `calls` inside, besides the limits of the whole; `key` names the setting that says so."""
         with self._lock:
             part = _Part(key, self._spent, calls=calls)
         with self._within(part):
@@ -211,16 +193,12 @@ class Budget:
 
     @contextmanager
     def share(self, fraction: float) -> Iterator[None]:
-        """Allow this fraction of all that is left and not kept inside; what is not spent of it is left to others.
-
-        Raises:
-            ShareSpentError: from `reserve` and `check_time`.
-        """
+        """Allow this fraction of all that is left and not kept inside; what is not spent of it is left to others."""
         with self._lock:
             allowed: dict[str, float | None] = {}
             held_back = self._holdback().spending
             for name in COUNTED:
-                whole = self._remaining_of_whole(name)
+                whole = self._whole.remaining(name, self._spent)
                 unkept = None if whole is None else max(0.0, whole - getattr(held_back, name))
                 limits = [limit for limit in (unkept, self._remaining_of_parts(name)) if limit is not None]
                 allowed[name] = fraction * min(limits) if limits else None

@@ -9,10 +9,9 @@ import os
 import tempfile
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -42,6 +41,9 @@ class _MemoryLine:
     memory: str
 
 
+_SPARE_BYTES = 2 << 20
+"""Reserved in each folder: enough for many replies and their entries, and a run's summary and report."""
+
 _LINE: TypeAdapter[_MemoryLine | LedgerEntry] = TypeAdapter(_MemoryLine | LedgerEntry)
 
 
@@ -61,14 +63,11 @@ class Ledger:
     """
 
     def __init__(self, path: Path, *, cache: Path | None = None) -> None:
-        """Open the ledger; its entries can then be claimed.
-
-        Raises:
-            RunError: the file cannot be read or written, or is damaged, or the disk is full.
-        """
+        """Open the ledger, so that its entries can be claimed; a `RunError` if it cannot be used or is damaged."""
         self._path = path
         self._lock = threading.Lock()
         self._failed: str | None = None
+        self._spare_used = False
         self._unclaimed: dict[str, LedgerEntry] = {}
         self._memories: set[str] = set()
         try:
@@ -76,7 +75,7 @@ class Ledger:
                 self._load(path)
             # Without a buffer: a line that could not be written must not be written later, behind half of itself.
             self._file = path.open("ab", buffering=0)
-            self._spare = SpareRoom(path.parent, *([] if cache is None else [cache]))
+            self._spare = _spare_room([path.parent, *([] if cache is None else [cache])])
         except OSError as error:
             remedy = f"check the folder's permissions and make room, then: memtune run --resume {path.parent}"
             raise RunError(f"{path}: cannot be used ({error.strerror}); {remedy}") from None
@@ -88,17 +87,15 @@ class Ledger:
             os.truncate(path, len(whole))
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                self._take(_LINE.validate_json(line))
+                record = _LINE.validate_json(line)
             except ValidationError:
                 raise RunError(
                     f"{path}:{number}: is damaged; delete the line: the call it records is then counted as a cache hit"
                 ) from None
-
-    def _take(self, line: _MemoryLine | LedgerEntry) -> None:
-        if isinstance(line, LedgerEntry):
-            self._unclaimed.update(dict.fromkeys(line.keys, line))
-        else:
-            self._memories.add(line.memory)
+            if isinstance(record, LedgerEntry):
+                self._unclaimed.update(dict.fromkeys(record.keys, record))
+            else:
+                self._memories.add(record.memory)
 
     def record_call(
         self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float, took: float = 0.0
@@ -114,15 +111,7 @@ class Ledger:
             with self._lock:
                 for key in keys:
                     self._unclaimed.pop(key, None)
-        self._append(
-            {
-                "keys": list(keys),
-                "prompt_tokens": prompt_tokens,
-                "completion_tokens": completion_tokens,
-                "seconds": round(seconds, 3),
-                "took": round(took, 3),
-            }
-        )
+        self._append(LedgerEntry(tuple(keys), prompt_tokens, completion_tokens, round(seconds, 3), round(took, 3)))
 
     def claim(self, keys: Sequence[str]) -> list[LedgerEntry]:
         """The calls made before the run was resumed that returned the replies for `keys`, each given once."""
@@ -140,12 +129,8 @@ class Ledger:
         return any(key in self._unclaimed for key in keys)
 
     def memory(self, key: str) -> None:
-        """Record that the run is about to save a memory.
-
-        Raises:
-            RunError: as for `record_call`.
-        """
-        self._append({"memory": key})
+        """Record that the run is about to save a memory; a `RunError` as of `record_call`."""
+        self._append(_MemoryLine(key))
 
     def claim_memory(self, key: str) -> bool:
         """Whether the run saved this memory before it was resumed; true once. Build it again then, from the cache."""
@@ -159,28 +144,28 @@ class Ledger:
     def use_spare_room(self) -> None:
         """Release the reserved room, since something already paid cannot be stored without it."""
         with self._lock:
-            self._spare.release()
+            self._release()
+
+    def _release(self) -> None:
+        self._spare_used = True
+        self._spare.close()
 
     def require_room(self) -> None:
-        """Check that another call could be recorded.
-
-        Raises:
-            RunError: the disk is full, or the file could not be written.
-        """
+        """Raise a `RunError` if another call could not be recorded, or its reply not stored."""
         remedy = f"make room, then go on with: memtune run --resume {self._path.parent}"
         if self._failed is not None:
             raise RunError(f"{self._path}: cannot be written ({self._failed}); {remedy}")
-        if self._spare.released:
+        if self._spare_used:
             raise RunError(f"{self._path.parent}: no room to store further replies; {remedy}")
 
-    def _append(self, record: dict[str, Any]) -> None:
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    def _append(self, record: _MemoryLine | LedgerEntry) -> None:
+        line = json.dumps(asdict(record), separators=(",", ":")).encode() + b"\n"
         with self._lock:
             if self._failed is None:
                 try:
                     self._write(line)
                 except OSError:
-                    self._spare.release()
+                    self._release()
                     try:
                         self._write(line)
                     except OSError as error:
@@ -203,41 +188,13 @@ class Ledger:
             self._spare.close()
 
 
-SIZE = 2 << 20
-"""Bytes reserved in each folder: enough for many replies and their entries, and a run's summary and report."""
-
-
-class SpareRoom:
-    """Reserves room in folders until it is released. Its files have no name, so no process leaves one behind.
-
-    Attributes:
-        released: whether the room was released.
-    """
-
-    def __init__(self, *folders: Path) -> None:
-        """Reserve the room.
-
-        Raises:
-            OSError: a folder has none.
-        """
-        self.released = False
-        self._held = ExitStack()
-        try:
-            for folder in folders:
-                file = self._held.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
-                # Zeros would take no room on a disk that compresses.
-                file.write(os.urandom(SIZE))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            self.close()
-            raise
-
-    def release(self) -> None:
-        """Release the room for good."""
-        self.released = True
-        self.close()
-
-    def close(self) -> None:
-        """Close the files; closing twice does no harm."""
-        self._held.close()
+def _spare_room(folders: Sequence[Path]) -> contextlib.ExitStack:
+    """Room in folders, until it is closed. Its files have no name, so no process leaves one behind."""
+    with contextlib.ExitStack() as room:
+        for folder in folders:
+            file = room.enter_context(tempfile.TemporaryFile(dir=folder))
+            # Zeros would take no room on a disk that compresses.
+            file.write(os.urandom(_SPARE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        return room.pop_all()

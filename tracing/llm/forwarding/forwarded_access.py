@@ -7,6 +7,7 @@ operation that are open here, as if it had been made here.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import threading
 from array import array
@@ -15,17 +16,15 @@ from typing import Any
 
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Budget
-from tracing.llm.accounting.meter import Meter
+from tracing.llm.accounting.meter import Meter, Usage
 from tracing.llm.booking import book_elsewhere, failures_noted, running_operation
-from tracing.llm.forwarding.forwarded_calls import CHATS
-from tracing.llm.forwarding.forwarded_errors import read
+from tracing.llm.forwarding.forwarded_calls import CHATS, error_read
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
-from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.llm.threads import Threads
 
 Ask = Callable[[str], str]
-"""Hands a request to the process with the run, and returns its answer (`answering.answered`)."""
+"""Hands a request to the process with the run, and returns its answer (`forwarded_calls.answered`)."""
 
 
 class ForwardedAccess(ModelAccess):
@@ -35,109 +34,55 @@ class ForwardedAccess(ModelAccess):
     """
 
     def __init__(self, ask: Ask, described: Mapping[str, Any]) -> None:
-        """`described` is what `answering.described` says of the other process's access."""
+        """`described` is what `forwarded_calls.described` says of the other process's access."""
         # Nothing is opened, so the constructor of an access with endpoints of its own is not called.
-        self._asking, self._described = _Asking(ask), described
+        self._described = described
         self.ledger, self.repetition = None, described["repetition"]
         self.threads = Threads(described["threads"])
         self.meter, self.budget = Meter(), Budget(Limits())
-        self.task, self.proposer, self.judge = (self._forwarded(role) for role in CHATS)
-        self.embedding = ForwardedEmbeddingModel(self._asking, *self._model("embedding"))
-        self._guard = threading.Lock()
-        self._gateway: Gateway | None = None
+        models = described["models"]
+        self.task, self.proposer, self.judge = (ForwardedChatModel(ask, role, **models[role]) for role in CHATS)
+        self.embedding = ForwardedEmbeddingModel(ask, "embedding", **models["embedding"])
+        self._held, self._guard = contextlib.ExitStack(), threading.Lock()
+        self._gateway = None
 
     @property
     def concurrency(self) -> int:
         """How many requests the task model's endpoint may have at a time, from all workers together."""
         return int(self._described["concurrency"])
 
-    def gateway(self) -> Gateway:
-        """See `ModelAccess.gateway`: on this machine's loopback."""
-        with self._guard:
-            if self._gateway is None:
-                self._gateway = Gateway(self)
-                self._gateway.start()
-            return self._gateway
 
-    def close(self) -> None:
-        """Close the gateway."""
-        with self._guard:
-            if self._gateway is not None:
-                self._gateway.close()
-                self._gateway = None
+class _Forwarded:
+    """A model that another process asks; its calls are counted here."""
 
-    def _forwarded(self, role: Role) -> ChatModel:
-        return ForwardedChatModel(self._asking, role, *self._model(role))
+    def __init__(self, ask: Ask, role: Role, identity: str, settings: Mapping[str, Any]) -> None:
+        """`role` is what the other process knows the model by."""
+        self.identity, self.settings = identity, ModelSettings.model_validate(settings)
+        self._ask, self._role = ask, role
 
-    def _model(self, role: Role) -> tuple[str, ModelSettings]:
-        model = self._described["models"][role]
-        return model["identity"], ModelSettings.model_validate(model["settings"])
-
-
-class _Asking:
-    """Makes calls elsewhere, and counts them here."""
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    def __call__(self, model: str, request: Mapping[str, Any]) -> Any:
-        with failures_noted(model):
-            answer = json.loads(self._ask(json.dumps({**request, "operation": running_operation()})))
-            book_elsewhere(answer["watched"], answer.get("recorded"))
+    def _forward(self, **request: Any) -> Any:
+        with failures_noted(self.settings.model):
+            call = {"role": self._role, "operation": running_operation(), **request}
+            # Schemas and messages may be any mapping.
+            answer = json.loads(self._ask(json.dumps(call, default=dict)))
+            book_elsewhere(Usage(**answer["watched"]), answer.get("recorded"))
             if "error" in answer:
-                raise read(answer["error"])
+                raise error_read(answer["error"])
             return answer["reply"]
 
 
-class ForwardedChatModel(ChatModel):
+class ForwardedChatModel(_Forwarded, ChatModel):
     """A chat model that another process asks."""
 
-    def __init__(self, asking: _Asking, role: Role, identity: str, settings: ModelSettings) -> None:
-        """`role` is what the other process knows the model by."""
-        self.identity, self.settings = identity, settings
-        self._asking, self._role = asking, role
-
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        max_tokens: int,
-        schema: Mapping[str, Any] | None = None,
-        json_object: bool = False,
-        temperature: float | None = None,
-        sample: int = 0,
-        stop: Sequence[str] = (),
-        whole: bool = True,
-        alternatives: int = 0,
-        tools: Mapping[str, Any] | None = None,
-    ) -> ChatReply:
+    def chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> ChatReply:
         """See `ChatModel.chat`."""
-        options = {
-            "max_tokens": max_tokens,
-            "schema": None if schema is None else dict(schema),
-            "json_object": json_object,
-            "temperature": temperature,
-            "sample": sample,
-            "stop": list(stop),
-            "whole": whole,
-            "alternatives": alternatives,
-            "tools": None if tools is None else dict(tools),
-        }
-        sent = [dict(message) for message in messages]
-        request = {"role": self._role, "messages": sent, "options": options}
-        reply = self._asking(self.settings.model, request)
-        return ChatReply(**{**reply, "tool_calls": tuple(reply["tool_calls"])})
+        return ChatReply(**self._forward(messages=list(messages), options=options))
 
 
-class ForwardedEmbeddingModel(EmbeddingModel):
+class ForwardedEmbeddingModel(_Forwarded, EmbeddingModel):
     """An embedding model that another process asks."""
-
-    def __init__(self, asking: _Asking, identity: str, settings: ModelSettings) -> None:
-        self.identity, self.settings = identity, settings
-        self._asking = asking
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """See `EmbeddingModel.embed`."""
-        request = {"role": "embedding", "texts": list(texts), "query": query}
-        vectors = self._asking(self.settings.model, request)
+        vectors = self._forward(texts=list(texts), query=query)
         return [array("f", base64.b64decode(vector)).tolist() for vector in vectors]

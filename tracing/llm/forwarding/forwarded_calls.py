@@ -5,16 +5,28 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import threading
 from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracing.errors import MemtuneError
-from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.forwarded_errors import written
+from tracing import errors
+from tracing.errors import MemtuneError, in_one_line
+from tracing.llm.accounting.meter import Usage
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
+
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
+
+DEATHS = 3
+"""Workers that may die during one step before it counts as failed."""
 
 CHATS: tuple[Role, ...] = ("task", "proposer", "judge")
 """The roles of chat models."""
@@ -50,28 +62,17 @@ def answered(access: ModelAccess, request: str) -> str:
             try:
                 answer["reply"] = _chatted(access, call) if call["role"] in CHATS else _embedded(access, call)
             except (MemtuneError, GivenUp) as error:
-                answer["error"] = written(error)
-    counted = {"calls": watch.calls, "cached": watch.cached}
-    answer["watched"] = {
-        **counted,
-        "prompt_tokens": watch.prompt_tokens,
-        "completion_tokens": watch.completion_tokens,
-    }
-    for operation_ in recorder.graph.operations.values():
-        answer["recorded"] = {
-            **counted,
-            "model": operation_.model,
-            "prompt_tokens": operation_.prompt_tokens,
-            "completion_tokens": operation_.completion_tokens,
-            "cost": operation_.cost,
-        }
+                answer["error"] = error_written(error)
+    answer["watched"] = asdict(Usage(watch.calls, watch.cached, watch.prompt_tokens, watch.completion_tokens))
+    for recorded in recorder.graph.operations.values():
+        names = ("model", "prompt_tokens", "completion_tokens", "cost")
+        answer["recorded"] = {name: getattr(recorded, name) for name in names}
     return json.dumps(answer)
 
 
 def unmade(error: MemtuneError | GivenUp) -> str:
     """The answer to a call that was not made."""
-    none = {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0}
-    return json.dumps({"watched": none, "error": written(error)})
+    return json.dumps({"watched": {}, "error": error_written(error)})
 
 
 def _chatted(access: ModelAccess, call: dict[str, Any]) -> dict[str, Any]:
@@ -81,3 +82,57 @@ def _chatted(access: ModelAccess, call: dict[str, Any]) -> dict[str, Any]:
 def _embedded(access: ModelAccess, call: dict[str, Any]) -> list[str]:
     vectors = access.embedding.embed(call["texts"], query=call["query"])
     return [base64.b64encode(array("f", vector).tobytes()).decode() for vector in vectors]
+
+
+def error_written(error: MemtuneError | GivenUp) -> list[str]:
+    """An error to be raised in another process as JSON: the name of its class, and its message."""
+    # A class of the user's own is unknown to the other process; the first of ours that it derives from is known.
+    kind = next(base for base in type(error).__mro__ if base is GivenUp or base.__module__ == errors.__name__)
+    return [kind.__name__, str(error)]
+
+
+def error_read(fields: list[str]) -> MemtuneError | GivenUp:
+    """The error that `error_written` wrote."""
+    name, message = fields
+    if name == GivenUp.__name__:
+        return GivenUp(message)
+    kind: type[MemtuneError] = getattr(errors, name)
+    return kind(message)
+
+
+class RepeatableStep:
+    """The requests of one step. An attempt after the first gets the answers of those before it, without a second call.
+
+    So a step that several workers began is counted as if one had done it.
+
+    Args:
+        answer: answers a request; it is called in the context of whoever made this.
+    """
+
+    def __init__(self, answer: Callable[..., str]) -> None:
+        self._answer, self._context = answer, copy_context()
+        self._lock = threading.Lock()
+        self._asked: dict[tuple[str, ...], deque[Future[str]]] = defaultdict(deque)
+        self._before: dict[tuple[str, ...], deque[Future[str]]] = defaultdict(deque)
+
+    def begin(self) -> None:
+        """Another attempt begins."""
+        with self._lock:
+            for request, answers in self._asked.items():
+                self._before[request].extendleft(reversed(answers))
+            self._asked.clear()
+
+    def answer(self, *request: str) -> str:
+        """The answer to a request."""
+        with self._lock:
+            earlier = self._before[request]
+            answer = earlier.popleft() if earlier else None
+            mine: Future[str] = answer or Future()
+            self._asked[request].append(mine)
+        if answer is None:
+            try:
+                mine.set_result(self._context.copy().run(self._answer, *request))
+            except BaseException as error:
+                # A worker that is not answered would wait for ever.
+                mine.set_result(unmade(MemtuneError(f"the call failed: {in_one_line(error)}")))
+        return mine.result()

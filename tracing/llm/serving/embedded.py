@@ -15,11 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tracing.errors import ConfigError, in_one_line
-from tracing.llm.serving.cores import FreeCores
-from tracing.llm.serving.loopback import LoopbackServer
-from tracing.llm.serving.process_turns import Turns
+from tracing.llm.serving.loopback import LoopbackServer, Route
 from tracing.llm.serving.prompt_slots import BATCH, SLOTS, TOGETHER, Slots
 from tracing.llm.serving.request_groups import Groups
+from tracing.llm.serving.shared_cores import FreeCores, Turns
 from tracing.llm.serving.user_cache import user_cache
 from tracing.llm.serving.weights import Weights
 from tracing.llm.settings import EMBEDDED_EMBEDDING
@@ -56,7 +55,7 @@ class _Loaded:
     since: float
 
 
-class EmbeddedServer:
+class EmbeddedServer(LoopbackServer):
     """Serves `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`; models are loaded on their first request.
 
     Requests need the bearer token `key`, which is random, as is the port unless one is given. A reply schema
@@ -68,36 +67,23 @@ class EmbeddedServer:
     on that number nor on what else is asked.
     """
 
-    def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0, key: str | None = None) -> None:
-        """Bind the port without serving yet.
-
-        Raises:
-            ConfigError: the port is taken.
-        """
+    def __init__(self, models: Mapping[str, EmbeddedModel], *, port: int = 0) -> None:
+        """Bind the port without serving yet; a `ConfigError` if it is taken."""
+        routes: dict[str, Route] = {
+            "GET /v1/models": lambda request: self.models(),
+            "POST /v1/chat/completions": lambda request: self.chat(request.body),
+            "POST /v1/embeddings": lambda request: self.embeddings(request.body),
+        }
+        super().__init__("embedded server", routes, port=port)
         self._models = dict(models)
         self._loaded: dict[str, _Loaded] = {}
         self._turns = Turns(user_cache())
         self._cores: FreeCores | None = None
-        self._groups = Groups(self._answer, TOGETHER)
+        self._groups = Groups(self._compute, TOGETHER)
         self._computing = threading.Lock()
         self._closed = False
         self._embedder: Any = None
         self._embedding = threading.Lock()
-        self._http = LoopbackServer(
-            "embedded server",
-            {
-                "GET /v1/models": lambda request: self.models(),
-                "POST /v1/chat/completions": lambda request: self.chat(request.body),
-                "POST /v1/embeddings": lambda request: self.embeddings(request.body),
-            },
-            port=port,
-            key=key,
-        )
-        self.key, self.base_url = self._http.key, self._http.base_url
-
-    def start(self) -> None:
-        """Serve in a background thread."""
-        self._http.start()
 
     def close(self) -> None:
         """Stop serving and free the models, once the reply that is being computed is done."""
@@ -107,7 +93,7 @@ class EmbeddedServer:
             self._loaded.clear()
         with self._embedding:
             self._embedder = None
-        self._http.close()  # after these, since it abandons requests that take longer than a second
+        super().close()  # after these, since it abandons requests that take longer than a second
         self._groups.close()
 
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -119,11 +105,7 @@ class EmbeddedServer:
         return self._groups.ask(str(body.get("model")), request)
 
     def embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Answer an embedding request.
-
-        Raises:
-            ConfigError: the server is closed.
-        """
+        """Answer an embedding request."""
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
         query = body.get("input_type") == "query"
         data: list[dict[str, Any]] = []
@@ -145,7 +127,7 @@ class EmbeddedServer:
         names = [*self._models, EMBEDDED_EMBEDDING]
         return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "embedded"} for name in names]}
 
-    def _answer(self, model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _compute(self, model: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if model not in self._models:
             raise ConfigError(f"no model {model!r} is served here; known: {', '.join(self._models)}")
         with self._computing, self._turns.turn(self._check_open):
@@ -205,11 +187,7 @@ def memory_needed(weights: Weights, context: int) -> int:
 
 
 def runtime_version(package: str) -> str:
-    """Version of an installed runtime package.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Version of an installed runtime package; a `ConfigError` without it."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -217,11 +195,7 @@ def runtime_version(package: str) -> str:
 
 
 def runtime_build(package: str) -> str:
-    """Version of an installed runtime package, and which build of it: other machine code rounds numbers otherwise.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """As `runtime_version`, and which build of it: other machine code rounds numbers otherwise."""
     version = runtime_version(package)
     files = metadata.files(package) or ()
     compiled = sorted(file.hash.value for file in files if file.hash is not None and file.suffix in _COMPILED)
@@ -229,11 +203,7 @@ def runtime_build(package: str) -> str:
 
 
 def runtime_library() -> Any:
-    """The runtime of chat models.
-
-    Raises:
-        ConfigError: it is not installed, or this machine lacks what it needs.
-    """
+    """The runtime of chat models; a `ConfigError` if it is not installed or lacks a library of the system."""
     runtime_version("xllamacpp")
     try:
         with _threads_that_sleep():

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.models import DEFAULT_MAX_TOKENS, ChatModel, ChatReply, EmbeddingModel
-from tracing.llm.serving.loopback import Events, LoopbackServer, RefusalError, Request
+from tracing.llm.serving.loopback import Events, LoopbackServer, RefusalError, Request, Route
 from tracing.llm.threads import GivenUp
 from tracing.recording.operations import operation
 from tracing.recording.recorder import current_operation, current_recorder
@@ -75,10 +75,13 @@ class Attached:
         except MemtuneError as error:
             if self.headers:
                 self.failures.append(error)
-            raise
+            status = 402 if isinstance(error, BudgetExceededError) else 502
+            raise RefusalError(status, str(error), _NO_RETRY) from None
+        except GivenUp:
+            raise RefusalError(502, "the work that this call belongs to was given up", _NO_RETRY) from None
 
 
-class Gateway:
+class Gateway(LoopbackServer):
     """Serves `/v1/chat/completions` (also as a stream), `/v1/embeddings` and `/v1/models` to bearers of `key`.
 
     A chat request names the model of any role. `seed` is the number of an independent sample. A JSON reply that hits
@@ -87,44 +90,28 @@ class Gateway:
     `logprobs`, are refused. Tools and calls of them pass as they are.
     """
 
-    def __init__(
-        self, served: ServedModels, *, port: int = 0, key: str | None = None, context: Context | None = None
-    ) -> None:
+    def __init__(self, served: ServedModels, *, port: int = 0, context: Context | None = None) -> None:
         """Bind the port without serving yet.
 
         Args:
             served: the models of all its roles.
             port: 0 takes a free one.
-            key: the bearer token; random unless given.
             context: of calls without a `CALL_HEADER`; by default one without trace, operation or watch. If it has a
                 trace but no operation, each call is recorded as its own operation.
 
         Raises:
             ConfigError: the port is taken.
         """
+        routes: dict[str, Route] = {
+            "GET /v1/models": lambda request: self._models(),
+            "POST /v1/chat/completions": self._chat,
+            "POST /v1/embeddings": self._embed,
+        }
+        super().__init__("gateway", routes, port=port)
         self._served = served
         self._loose = Attached({}, _context=Context() if context is None else context)
         self._attached: dict[str, Attached] = {}
         self._guard = threading.Lock()
-        self._http = LoopbackServer(
-            "gateway",
-            {
-                "GET /v1/models": lambda request: self._models(),
-                "POST /v1/chat/completions": self._chat,
-                "POST /v1/embeddings": self._embed,
-            },
-            port=port,
-            key=key,
-        )
-        self.key, self.base_url = self._http.key, self._http.base_url
-
-    def start(self) -> None:
-        """Serve in a background thread."""
-        self._http.start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._http.close()
 
     @contextlib.contextmanager
     def attached(self, *, schema: Mapping[str, Any] | None = None, query: bool = False) -> Iterator[Attached]:
@@ -164,13 +151,9 @@ class Gateway:
 
     def _chat(self, request: Request) -> dict[str, Any] | Events:
         body, attached = request.body, self._attachment(request)
-        unsupported = [name for name in _NOT_OFFERED if body.get(name)] + (
-            ["n"] if body.get("n", 1) not in (1, None) else []
-        )
-        if unsupported:
-            raise RefusalError(
-                400, f"{unsupported[0]}: not offered by this gateway; send the request without it", _NO_RETRY
-            )
+        several = ["n"] if body.get("n", 1) not in (1, None) else []
+        for name in [name for name in _NOT_OFFERED if body.get(name)] + several:
+            raise RefusalError(400, f"{name}: not offered by this gateway; send the request without it", _NO_RETRY)
         models = self._chat_models()
         if body["model"] not in models:
             raise RefusalError(404, f"model {body['model']!r} is not served here; known: {', '.join(models)}")
@@ -204,10 +187,10 @@ class Gateway:
                 record({"content": reply.text, "tool_calls": [*reply.tool_calls]} if reply.tool_calls else reply.text)
                 return reply
 
-        reply = _answered(attached, call)
-        stream = bool(body.get("stream"))
-        usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        return _as_events(reply, usage=usage) if stream else _as_completion(reply)
+        reply = attached._run(call)
+        if not body.get("stream"):
+            return _as_completion(reply)
+        return _as_events(reply, usage=bool((body.get("stream_options") or {}).get("include_usage")))
 
     def _embed(self, request: Request) -> dict[str, Any]:
         body, attached = request.body, self._attachment(request)
@@ -225,7 +208,7 @@ class Gateway:
                 record(len(vectors))
                 return vectors
 
-        vectors = _answered(attached, call)
+        vectors = attached._run(call)
         if any(body.get("dimensions") not in (None, len(vector)) for vector in vectors):
             raise RefusalError(400, f"dimensions: {model.settings.model} has {len(vectors[0])}", _NO_RETRY)
         packed = body.get("encoding_format") == "base64"
@@ -235,17 +218,6 @@ class Gateway:
         ]
         usage = {"prompt_tokens": 0, "total_tokens": 0}
         return {"object": "list", "model": model.settings.model, "data": data, "usage": usage}
-
-
-def _answered(attached: Attached, call: Callable[[], R]) -> R:
-    try:
-        return attached._run(call)
-    except BudgetExceededError as error:
-        raise RefusalError(402, str(error), _NO_RETRY) from None
-    except MemtuneError as error:
-        raise RefusalError(502, str(error), _NO_RETRY) from None
-    except GivenUp:
-        raise RefusalError(502, "the work that this call belongs to was given up", _NO_RETRY) from None
 
 
 @contextlib.contextmanager

@@ -116,11 +116,7 @@ class LoopbackServer:
         self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
 
     def start(self) -> None:
-        """Serve in a background thread.
-
-        Raises:
-            ConfigError: starlette or uvicorn is not installed.
-        """
+        """Serve in a background thread; a `ConfigError` if starlette or uvicorn is not installed."""
         try:
             import starlette.requests  # noqa: F401
             import uvicorn
@@ -173,7 +169,7 @@ class LoopbackServer:
             return await self._turned_away(request, RefusalError(403, foreign))
         document = self._documents.get(request.url.path) if request.method == "GET" else None
         if document is not None:
-            return _sent(document)
+            return _http_response(document.content, document.media_type, headers=document.headers)
         authorization = request.headers.get("Authorization", "").encode("latin-1")
         if not hmac.compare_digest(authorization, f"Bearer {self.key}".encode()):
             return await self._turned_away(request, RefusalError(401, "wrong or missing bearer token"))
@@ -218,14 +214,17 @@ class LoopbackServer:
         except Exception as error:
             return self._refused(RefusalError(500, f"the runtime failed: {error!r}"))
         if isinstance(reply, Events):
-            return _stream(reply)
+            lines = [*(json.dumps(item) for item in reply.items), "[DONE]"]
+            data = "".join(f"data: {line}\n\n" for line in lines)
+            return _http_response(data, "text/event-stream", headers={"Cache-Control": "no-cache"})
         failure = reply.get("error")
-        return _json(int(failure.get("code", 500)) if isinstance(failure, dict) else 200, reply)
+        status = int(failure.get("code", 500)) if isinstance(failure, dict) else 200
+        return _http_response(json.dumps(reply), status=status)
 
     def _refused(self, refusal: RefusalError, *, close: bool = False) -> Response:
         error = {"message": str(refusal), "type": f"{self.name.replace(' ', '_')}_error"}
         headers = {**refusal.headers, "Connection": "close"} if close else refusal.headers
-        return _json(refusal.status, {"error": error}, headers)
+        return _http_response(json.dumps({"error": error}), status=refusal.status, headers=headers)
 
 
 def _foreign(headers: Mapping[str, str]) -> str | None:
@@ -243,11 +242,7 @@ def _foreign(headers: Mapping[str, str]) -> str | None:
 
 
 async def _body(request: HttpRequest, most: int, seconds: float) -> bytes:
-    """The body of a request, whatever length it declares.
-
-    Raises:
-        RefusalError: it is larger than `most` bytes, or not complete in time.
-    """
+    """The body of a request, unless it is larger than `most` bytes, whatever it declares, or not there in time."""
     # Whether this is a number was checked with the other headers.
     too_large = RefusalError(413, f"the request is larger than {most:,} bytes")
     if int(request.headers.get("Content-Length") or 0) > most:
@@ -264,24 +259,16 @@ async def _body(request: HttpRequest, most: int, seconds: float) -> bytes:
     return bytes(body)
 
 
-def _json(status: int, reply: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+def _http_response(
+    content: str | bytes,
+    media_type: str = "application/json",
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     from starlette.responses import Response
 
-    return Response(json.dumps(reply), status, dict(headers or {}), media_type="application/json")
-
-
-def _sent(document: Document) -> Response:
-    from starlette.responses import Response
-
-    return Response(document.content, headers=dict(document.headers), media_type=document.media_type)
-
-
-def _stream(events: Events) -> Response:
-    from starlette.responses import Response
-
-    lines = [*(json.dumps(item) for item in events.items), "[DONE]"]
-    data = "".join(f"data: {line}\n\n" for line in lines)
-    return Response(data, headers={"Cache-Control": "no-cache"}, media_type="text/event-stream")
+    return Response(content, status, headers, media_type=media_type)
 
 
 def _connection_class() -> type[asyncio.Protocol]:

@@ -201,11 +201,7 @@ class Slots:
             return {"error": {"code": code, "message": f"the runtime refused the request: {error!r}"}}
 
     def _tokens(self, request: Mapping[str, Any]) -> list[int]:
-        """The prompt that the model reads; empty if the runtime cannot say, as for a malformed request.
-
-        Raises:
-            OSError: the runtime could not be asked.
-        """
+        """The prompt that the model reads; empty if the runtime cannot say, as for a malformed request."""
         try:
             prompt = self._post("/apply-template", {"messages": request.get("messages")})["prompt"]
             tokens = self._post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True})["tokens"]

@@ -9,11 +9,7 @@ from tracing.errors import ConfigError
 
 
 def user_cache() -> Path:
-    """`memtune` in `$XDG_CACHE_HOME`, or else in `.cache` in the user's home directory. It may not exist yet.
-
-    Raises:
-        ConfigError: the user has no home directory.
-    """
+    """`memtune` in `$XDG_CACHE_HOME`, or else in `.cache` in the user's home directory. It may not exist yet."""
     if named := os.environ.get("XDG_CACHE_HOME"):
         return Path(named).expanduser().absolute() / "memtune"
     try:

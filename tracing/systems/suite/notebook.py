@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, session, variable
-from tracing.systems.conversations import Conversation, Question
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import session, variable
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.prompts import Candidate, Contract, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 
@@ -74,35 +75,17 @@ def notebook_conversations(split: str, count: int) -> tuple[Conversation, ...]:
     )
 
     def conversation(number: int) -> Conversation:
-        pet, hue = pets[number % len(pets)], hues[number % len(hues)]
-        return Conversation.model_validate(
-            {
-                "id": f"{split}-{number}",
-                "speakers": ["Anke", "Bodo"],
-                "sessions": [
-                    {
-                        "id": "D1",
-                        "turns": [
-                            {"id": "D1:1", "speaker": "Anke", "text": f"My parrot is called {pet}."},
-                            {"id": "D1:2", "speaker": "Bodo", "text": f"My new lorry was painted {hue}."},
-                        ],
-                    }
-                ],
-                "questions": [
-                    {
-                        "id": f"{split}-{number}-q1",
-                        "question": "What is the parrot of Anke called?",
-                        "answers": [pet],
-                        "evidence": ["D1:1"],
-                    },
-                    {
-                        "id": f"{split}-{number}-q2",
-                        "question": "How was the lorry of Bodo painted?",
-                        "answers": [hue],
-                        "evidence": ["D1:2"],
-                    },
-                ],
-            }
+        name, pet, hue = f"{split}-{number}", pets[number % len(pets)], hues[number % len(hues)]
+        turns = (
+            Turn(id="D1:1", speaker="Anke", text=f"My parrot is called {pet}."),
+            Turn(id="D1:2", speaker="Bodo", text=f"My new lorry was painted {hue}."),
         )
+        texts = ("What is the parrot of Anke called?", "How was the lorry of Bodo painted?")
+        questions = tuple(
+            Question(id=f"{name}-q{place}", question=text, answers=(answer,), evidence=(f"D1:{place}",))
+            for place, (text, answer) in enumerate(zip(texts, (pet, hue), strict=True), start=1)
+        )
+        sessions = (DialogueSession(id="D1", turns=turns),)
+        return Conversation(id=name, speakers=("Anke", "Bodo"), sessions=sessions, questions=questions)
 
     return tuple(conversation(number) for number in range(count))

@@ -35,7 +35,7 @@ Reply = Callable[[Mapping[str, Any]], str]
 """Maps the JSON body of a chat request to the text of the reply."""
 
 
-class ScriptedEndpoint:
+class ScriptedEndpoint(LoopbackServer):
     """Serves chat by `reply` and embeddings by the words of a text, to an access or to any client.
 
     Attributes:
@@ -48,18 +48,16 @@ class ScriptedEndpoint:
         self._failing: int | None = None
         self._lock = threading.Lock()
         routes = {"POST /v1/chat/completions": self._chat, "POST /v1/embeddings": self._embed}
-        self._server = LoopbackServer("memtune scripted endpoint", routes)
-        self._server.start()
-        task = ModelSettings(
-            model=MODEL, base_url=self._server.base_url, api_key=SecretStr(self._server.key), retries=0
-        )
+        super().__init__("memtune scripted endpoint", routes)
+        self.start()
+        task = ModelSettings(model=MODEL, base_url=self.base_url, api_key=SecretStr(self.key), retries=0)
         roles = {"task": task, "embedding": task.model_copy(update={"model": EMBEDDING})}
         self.access = ModelAccess.open(roles, cache_dir=None, limits=Limits())  # type: ignore[arg-type]
 
     def close(self) -> None:
         """Stop serving."""
         self.access.close()
-        self._server.close()
+        super().close()
 
     @contextlib.contextmanager
     def heard(self, failing: int | None = None) -> Iterator[list[Request]]:

@@ -14,40 +14,38 @@ from tracing.conformance import Conformance
 from tracing.errors import CallFailedError, ContractError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import session, trace
+from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import settled
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.prompts import Candidate, check_candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.suite.scripted_endpoint import Request, ScriptedEndpoint, last_text
 
-SMALL_TALK = Conversation.model_validate(
-    {
-        "id": "contract",
-        "speakers": ["Aurel", "Birte"],
-        "sessions": [
-            {
-                "id": "D1",
-                "time": "2024-03-04 10:00",
-                "turns": [
-                    {"id": "D1:1", "speaker": "Aurel", "text": "My lighthouse keeper's cottage is painted green."},
-                    {"id": "D1:2", "speaker": "Birte", "text": "How fine. My sister Ragna breeds huskies in Tromso."},
-                ],
-            },
-            {
-                "id": "D2",
-                "time": "2024-05-06 18:30",
-                "turns": [
-                    {"id": "D2:1", "speaker": "Aurel", "text": "My lighthouse keeper's cottage is painted yellow now."},
-                    {"id": "D2:2", "speaker": "Birte", "text": "Yellow! I have taken up the bassoon, by the way."},
-                ],
-            },
-        ],
-        "questions": [
-            {"id": "q1", "question": "What colour is Aurel's cottage painted?", "answers": ["yellow"]},
-            {"id": "q2", "question": "Which instrument has Birte taken up?", "answers": ["bassoon"]},
-        ],
-    }
+SMALL_TALK = Conversation(
+    id="contract",
+    speakers=("Aurel", "Birte"),
+    sessions=(
+        DialogueSession(
+            id="D1",
+            time="2024-03-04 10:00",
+            turns=(
+                Turn(id="D1:1", speaker="Aurel", text="My lighthouse keeper's cottage is painted green."),
+                Turn(id="D1:2", speaker="Birte", text="How fine. My sister Ragna breeds huskies in Tromso."),
+            ),
+        ),
+        DialogueSession(
+            id="D2",
+            time="2024-05-06 18:30",
+            turns=(
+                Turn(id="D2:1", speaker="Aurel", text="My lighthouse keeper's cottage is painted yellow now."),
+                Turn(id="D2:2", speaker="Birte", text="Yellow! I have taken up the bassoon, by the way."),
+            ),
+        ),
+    ),
+    questions=(
+        Question(id="q1", question="What colour is Aurel's cottage painted?", answers=("yellow",)),
+        Question(id="q2", question="Which instrument has Birte taken up?", answers=("bassoon",)),
+    ),
 )
 """Two short sessions: a new fact, a changed one, and a question about each speaker."""
 
@@ -134,29 +132,24 @@ class SystemSteps(Conformance):
 
     def _build(self, system: MemorySystem | None = None, candidate: Candidate | None = None) -> RecordedCall:
         system, texts = system or self.system(), candidate or self._candidate()
-        return self._run(lambda access: system.build(self.conversation, texts, access), "b")
+        return self._run("b", system.build, self.conversation, texts)
 
     def _answer(
         self, system: MemorySystem, built: RecordedCall, question: Question, candidate: Candidate | None = None
     ) -> RecordedCall:
-        texts = candidate or self._candidate()
-
-        def ask(access: ModelAccess) -> Answer:
+        def ask(memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Any:
             with session(question.id):
-                answer: Answer = settled(system.answer(built.result, question, texts, access))
-                return answer
+                return settled(system.answer(memory, question, candidate, access))
 
-        return self._run(ask, "a", built.records)
+        return self._run("a", ask, built.result, question, candidate or self._candidate(), records=built.records)
 
     def _run(
-        self,
-        call: Callable[[ModelAccess], Memory | Answer | None],
-        prefix: str,
-        records: Sequence[Mapping[str, Any]] = (),
+        self, prefix: str, method: Callable[..., Any], *arguments: object, records: Sequence[Mapping[str, Any]] = ()
     ) -> RecordedCall:
+        """What a method does with these arguments and the access, which each takes last."""
         with trace(prefix=prefix) as recorder, self._heard() as (access, requests):
             recorder.adopt(records)
-            result = settled(call(access))
+            result = settled(method(*arguments, access))
         return RecordedCall(result, recorder.records(), recorder.graph, requests)
 
     @contextlib.contextmanager

@@ -15,71 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tracing.trace_memory.stores.storage import Row, StoreError, Tenant
+from tracing.trace_memory.stores.storage import Row, StoreError, Tenant, sql_in
 
 IN_MEMORY = ":memory:"
 
 _VERSION = 1
 _BUSY_S = 30.0
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS event_rows (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL,
-    entity TEXT NOT NULL,
-    process TEXT NOT NULL,
-    project TEXT NOT NULL,
-    session TEXT NOT NULL,
-    shared INTEGER NOT NULL,
-    type TEXT NOT NULL,
-    key TEXT NOT NULL,
-    value TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    time REAL NOT NULL,
-    UNIQUE (entity, process, id)
-);
-CREATE INDEX IF NOT EXISTS by_time ON event_rows (entity, time);
-CREATE INDEX IF NOT EXISTS by_type ON event_rows (entity, type, time);
-CREATE INDEX IF NOT EXISTS by_key ON event_rows (entity, key, time);
-CREATE INDEX IF NOT EXISTS by_session ON event_rows (entity, session, time);
-CREATE TABLE IF NOT EXISTS vector_rows (
-    event INTEGER PRIMARY KEY REFERENCES event_rows (number) ON DELETE CASCADE,
-    model TEXT NOT NULL,
-    vector BLOB NOT NULL
-);
-"""
-
-_MINE = "entity = tenant_entity() AND process = tenant_process()"
-_VISIBLE = "entity = tenant_entity() AND (process = tenant_process() OR shared = 1)"
 _PUBLIC = {"events", "vectors"}
 _STRAY = "vector_rows WHERE event NOT IN (SELECT number FROM event_rows)"
-
-
-def _views(door: str) -> Sequence[str]:
-    """The views of a tenant and the triggers that write through them; those that reach the tables begin with `door`.
-
-    A query can name anything of its own `events`, and SQLite's authorizer would take it for the view. So the views
-    that reach the tables have names that nobody can guess.
-    """
-    return (
-        f"CREATE TEMP VIEW {door}events AS SELECT * FROM main.event_rows WHERE {_VISIBLE}",
-        f"""CREATE TEMP VIEW {door}vectors AS SELECT v.event, v.model, v.vector FROM main.vector_rows v
-            JOIN main.event_rows r ON r.number = v.event WHERE {_VISIBLE}""",
-        f"CREATE TEMP VIEW events AS SELECT * FROM {door}events",
-        f"CREATE TEMP VIEW vectors AS SELECT * FROM {door}vectors",
-        f"""CREATE TEMP TRIGGER {door}add_event INSTEAD OF INSERT ON events BEGIN
-            INSERT OR IGNORE INTO event_rows
-                (id, entity, process, project, session, shared, type, key, value, metadata, time)
-            VALUES (NEW.id, tenant_entity(), tenant_process(), NEW.project, NEW.session, NEW.shared, NEW.type, NEW.key,
-                NEW.value, NEW.metadata, NEW.time); END""",
-        f"""CREATE TEMP TRIGGER {door}change_event INSTEAD OF UPDATE ON events BEGIN
-            UPDATE event_rows SET type = NEW.type, value = NEW.value, metadata = NEW.metadata
-            WHERE number = OLD.number AND {_MINE}; END""",
-        f"""CREATE TEMP TRIGGER {door}add_vector INSTEAD OF INSERT ON vectors BEGIN
-            INSERT OR REPLACE INTO vector_rows (event, model, vector)
-            SELECT number, NEW.model, NEW.vector FROM event_rows WHERE number = NEW.event AND {_VISIBLE}; END""",
-    )
-
 
 _ON_DATA = {sqlite3.SQLITE_READ, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
 _HARMLESS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_RECURSIVE}
@@ -129,7 +73,7 @@ class SqliteStorage:
                 self._make_tables()
         connection.create_function("tenant_entity", 0, lambda: tenant.entity, deterministic=True)
         connection.create_function("tenant_process", 0, lambda: tenant.process, deterministic=True)
-        for statement in _views(self._door):
+        for statement in sql_in("sqlite_views.sql").replace("DOOR_", self._door).split("\n\n"):
             connection.execute(statement)
         connection.set_authorizer(self._authorized)
 
@@ -139,7 +83,7 @@ class SqliteStorage:
             return  # another process was quicker
         if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             raise StoreError(f"{self.path}: a database of another program; give another file")
-        for statement in _TABLES.split(";"):
+        for statement in sql_in("sqlite_tables.sql").split(";"):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 

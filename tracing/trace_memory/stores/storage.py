@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any, Protocol
 
 from tracing.errors import MemtuneError
@@ -79,6 +80,11 @@ class Storage(Protocol):
         ...
 
 
+def sql_in(file: str) -> str:
+    """The SQL of a file beside the stores."""
+    return (files("tracing") / "trace_memory" / "stores" / file).read_text(encoding="utf-8")
+
+
 def row_of(event: Event, redaction: Redaction | None) -> Row:
     """An event as a row, without what `redaction` takes out.
 
@@ -107,11 +113,7 @@ def row_of(event: Event, redaction: Redaction | None) -> Row:
 
 
 def event_of(row: Row) -> Event:
-    """The event of a row.
-
-    Raises:
-        StoreError: its content cannot be read.
-    """
+    """The event of a row. Raises StoreError: its content cannot be read."""
     _, event, entity, process, project, session, shared, kind, key, value, metadata, time = row
     try:
         facts = json.loads(metadata)

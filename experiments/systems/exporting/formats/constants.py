@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from experiments.systems.exporting.written_files import read_text, write_text
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object, read_text
 from tracing.errors import ContractError, RunError
-from tracing.systems.prompts import Candidate, render
+from tracing.systems.prompts import Candidate
 
 
 def literal(text: str) -> str:
@@ -26,9 +24,6 @@ def python_constants(source: str) -> dict[str, str]:
     """The texts that a Python module gives to names, to keys of dictionaries and to keyword arguments, by name.
 
     A value is a literal, or a name that the module assigns a literal to. Of several values of a name the first counts.
-
-    Raises:
-        RunError: it is no Python.
     """
     try:
         tree = ast.parse(read_text(Path(source)))
@@ -79,71 +74,42 @@ def constant_of(prompt: str) -> str:
     return re.sub(r"\W", "_", f"{prompt}_prompt", flags=re.ASCII).upper()
 
 
-class _Constants:
-    """What the three have in common: one file, whose texts are memtune's own templates."""
-
-    file: str
-
-    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
-        """A prompt with its values, as `str.format` gives it."""
-        return render(self.texts(str(folder / self.file))[self._name(name)], values)
+class _Constants(OneFile):
+    """What the three have in common: a constant for each prompt, in a file with an ending of its own."""
 
     def recognises(self, source: str) -> bool:
         """Whether it is a file with such an ending."""
-        path = Path(source)
-        return path.is_file() and (path.suffix == Path(self.file).suffix or path.name == Path(self.file).suffix)
+        path, ending = Path(source), Path(self.file).suffix
+        return path.is_file() and ending in (path.suffix, path.name)
 
-    def texts(self, source: str) -> dict[str, str]:
-        """The texts of the file, by the name of the constant."""
-        raise NotImplementedError
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """A prompt with its values, as `str.format` gives it."""
+        return super().render(constant_of(name), values, folder)
 
-    def template(self, text: str, placeholders: Collection[str]) -> str:
-        """The text itself."""
-        return text
-
-    def _name(self, prompt: str) -> str:
-        return prompt
-
-    def _all(self, candidate: Candidate) -> dict[str, str]:
-        """The texts by the name of the constant.
-
-        Raises:
-            ContractError: two prompts would have the same.
-        """
-        named = {self._name(prompt): text for prompt, text in candidate.items()}
+    def constants(self, candidate: Candidate) -> dict[str, str]:
+        """The texts by the name of the constant."""
+        named = {constant_of(prompt): text for prompt, text in candidate.items()}
         if len(named) < len(candidate):
             raise ContractError(f"{self.file}: two of {', '.join(candidate)} would have the same name; take --to json")
         return named
 
 
 class JsonConstants(_Constants):
-    """A JSON object with a text for each prompt."""
+    """A JSON object with a text for each prompt, by the name of the prompt."""
 
     file = JSON_FILE
 
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the file."""
-        write_text(folder / self.file, json.dumps(dict(candidate), indent=2, ensure_ascii=False) + "\n")
-        return dict.fromkeys(candidate, self.file)
+    def content(self, candidate: Candidate) -> str:
+        """The object."""
+        return as_json(candidate)
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """A prompt with its values, as `str.format` gives it."""
+        return OneFile.render(self, name, values, folder)
 
     def texts(self, source: str) -> dict[str, str]:
         """The texts of an object, by key."""
         return {key: text for key, text in json_object(source).items() if isinstance(text, str)}
-
-
-def json_object(source: str) -> dict[str, Any]:
-    """The JSON object in a file.
-
-    Raises:
-        RunError: there is none.
-    """
-    try:
-        value = json.loads(read_text(Path(source)))
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{source}: no JSON ({' '.join(str(error).split())}); give the file as it was written") from None
-    if not isinstance(value, dict):
-        raise RunError(f"{source}: holds no JSON object; give a file with a text for each prompt")
-    return value
 
 
 class DotenvConstants(_Constants):
@@ -151,8 +117,8 @@ class DotenvConstants(_Constants):
 
     file = DOTENV_FILE
 
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the file.
+    def content(self, candidate: Candidate) -> str:
+        """The variables.
 
         Raises:
             ContractError: a text holds what python-dotenv replaces, and for which it has no escape.
@@ -162,9 +128,7 @@ class DotenvConstants(_Constants):
                 raise ContractError(f"{prompt}: python-dotenv would replace '${{…}}' in it; write the dollar apart")
             if "\0" in text:
                 raise ContractError(f"{prompt}: no environment variable can hold a null character; leave it out")
-        lines = [f"{name}={_quoted(text)}\n" for name, text in self._all(candidate).items()]
-        write_text(folder / self.file, "".join(lines))
-        return dict.fromkeys(candidate, self.file)
+        return "".join(f"{name}={_quoted(text)}\n" for name, text in self.constants(candidate).items())
 
     def texts(self, source: str) -> dict[str, str]:
         """The texts of the variables."""
@@ -173,16 +137,13 @@ class DotenvConstants(_Constants):
         read_text(Path(source))  # says in one line why a file cannot be read
         return {name: text for name, text in dotenv_values(source).items() if text is not None}
 
-    def _name(self, prompt: str) -> str:
-        return constant_of(prompt)
 
-
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\r": "\\r"}
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r"})
 
 
 def _quoted(text: str) -> str:
     """A value in double quotes: lines stay lines, and a carriage return is escaped, since readers translate it."""
-    return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 class PythonConstants(_Constants):
@@ -190,18 +151,11 @@ class PythonConstants(_Constants):
 
     file = PYTHON_FILE
 
-    def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the file."""
-        constants = [f"{name} = {literal(text)}\n" for name, text in self._all(candidate).items()]
-        write_text(
-            folder / self.file,
-            '"""Prompts tuned by memtune: fill them with `str.format`."""\n\n' + "\n".join(constants),
-        )
-        return dict.fromkeys(candidate, self.file)
+    def content(self, candidate: Candidate) -> str:
+        """The module."""
+        constants = [f"{name} = {literal(text)}\n" for name, text in self.constants(candidate).items()]
+        return '"""Prompts tuned by memtune: fill them with `str.format`."""\n\n' + "\n".join(constants)
 
     def texts(self, source: str) -> dict[str, str]:
         """The texts of the module's constants; nothing of it is executed."""
         return python_constants(source)
-
-    def _name(self, prompt: str) -> str:
-        return constant_of(prompt)

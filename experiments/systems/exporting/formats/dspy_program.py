@@ -30,8 +30,10 @@ class Verbatim(dspy.Adapter):  # type: ignore[misc]
         self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
         """The messages of a request."""
-        shown = [[*_asked(signature, demo), {"role": "assistant", "content": str(demo[REPLY])}] for demo in demos]
-        return [*(message for messages in shown for message in messages), *_asked(signature, inputs)]
+        messages: list[dict[str, Any]] = []
+        for demo in demos:
+            messages += [*_messages(signature, demo), {"role": "assistant", "content": str(demo[REPLY])}]
+        return messages + _messages(signature, inputs)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The reply as it is."""
@@ -68,10 +70,10 @@ def inputs_of(state: dict[str, Any]) -> list[str]:
     return [field["description"].removeprefix("${").removesuffix("}") for field in fields]
 
 
-def _asked(signature: type[dspy.Signature], inputs: dict[str, Any]) -> list[dict[str, Any]]:
+def _messages(signature: type[dspy.Signature], inputs: dict[str, Any]) -> list[dict[str, Any]]:
     text, names = signature.instructions, list(signature.input_fields)
     if names == [DATA] and f"{{{DATA}}}" not in text:
         return [{"role": "system", "content": text}, {"role": "user", "content": str(inputs[DATA])}]
-    known = "|".join(map(re.escape, names))
-    filled = re.sub(rf"\{{({known})\}}", lambda found: str(inputs[found[1]]), text)
+    fields = "|".join(map(re.escape, names))
+    filled = re.sub(rf"\{{({fields})\}}", lambda match: str(inputs[match[1]]), text)
     return [{"role": "user", "content": filled}]

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.systems.exporting.formats.constants import json_object
 from experiments.systems.exporting.formats.literal_templates import from_names, with_names
-from experiments.systems.exporting.proving import Library, sent_by
-from experiments.systems.exporting.written_files import write_text
+from experiments.systems.exporting.proving import ProvenLibrary, sent_by
+from experiments.systems.exporting.written_files import as_json, json_object, write_text
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, placeholders_of, render
 
 PROGRAM_FILE, MODULE_FILE = "program.json", "dspy_program.py"
 
-DSPY = Library("dspy", ("3.",), None, extra="optimize")
+DSPY = ProvenLibrary("dspy", "3.", "pip install 'memtune[optimize]'")
 
 _DATA, _REPLY = "data", "reply"
 _RESERVED = {_REPLY, "signature", "new_signature", "demos", "config", "lm", "prediction", "_trace"}
@@ -71,7 +69,7 @@ class DspyState:
             }
         # Without versions, DSPy warns of no difference.
         state["metadata"] = {"dependency_versions": {}}
-        write_text(folder / PROGRAM_FILE, json.dumps(state, indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / PROGRAM_FILE, as_json(state))
         (folder / MODULE_FILE).write_bytes(Path(__file__).with_name(MODULE_FILE).read_bytes())
         return dict.fromkeys(candidate, PROGRAM_FILE)
 
@@ -108,12 +106,7 @@ class DspyState:
         ]
 
     def prove(self, folder: Path) -> list[str]:
-        """Run each predictor of the program, and find what was measured, and nothing else, in the requests.
-
-        Raises:
-            ContractError: a request has other messages.
-            ConfigError: DSPy is not installed, or the program failed.
-        """
+        """Run each predictor of the program, and find what was measured, and nothing else, in the requests."""
         file = folder / PROGRAM_FILE
         states, texts = json_object(str(file)), self.texts(str(file))
         inputs = {

@@ -28,12 +28,7 @@ class MlflowRegistry:
     """A store that `MLFLOW_TRACKING_URI=sqlite:///…/mlflow.db` names. A prompt is registered by its own name."""
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
-        """Write the store.
-
-        Raises:
-            ContractError: a prompt has no text or name that the registry can hold.
-            ConfigError: MLflow is not installed.
-        """
+        """Write the store."""
         texts = {name: registered(name, template) for name, template in candidate.items()}
         file = folder / STORE_FILE
         file.write_bytes(_empty_store())
@@ -94,11 +89,7 @@ class MlflowRegistry:
 
 
 def registered(name: str, template: str) -> str:
-    """The text that is registered for a prompt.
-
-    Raises:
-        ContractError: MLflow cannot hold its name or its text.
-    """
+    """The text that is registered for a prompt."""
     if not _NAME.fullmatch(name):
         raise ContractError(f"{name}: MLflow's names have letters, digits, '-', '_' and '.' only; rename the prompt")
     try:
@@ -131,11 +122,7 @@ def _text_of(client: Any, name: str) -> str:
 
 @contextmanager
 def _copied(file: Path) -> Iterator[str]:
-    """The address of a copy of a store, since MLflow makes or upgrades the tables of any database that it opens.
-
-    Raises:
-        RunError: it is no store of MLflow's.
-    """
+    """The address of a copy of a store, since MLflow makes or upgrades the tables of any database that it opens."""
     with tempfile.TemporaryDirectory(prefix="memtune-registry-") as scratch:
         copy = Path(scratch) / STORE_FILE
         with (

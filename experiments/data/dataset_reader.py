@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from tracing.errors import DataError, MemtuneError, in_one_line
 from tracing.files.file_kinds import SMARTCOMMENT, likeness
-from tracing.systems.conversations import Conversation, problems_of
+from tracing.systems.conversations import Conversation, DialogueSession, Question, problems_of
 
 Progress = Callable[[int, int], None]
 """Called with what is done and the total."""
@@ -96,6 +96,10 @@ def omission_lines(left_out: Mapping[str, int]) -> list[str]:
 
 
 Read = Callable[[Path, Reading], Iterable[Conversation]]
+"""Gives the conversations of a file or folder.
+
+Problems, which name file, line or key, and remedy, go to the `Reading`; a `DataError` is for what is unreadable.
+"""
 
 
 @runtime_checkable
@@ -109,12 +113,7 @@ class Reports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """A data set that is read from a file or folder.
-
-    Attributes:
-        name: of the data set, for messages.
-        reads: gives the conversations of a path.
-    """
+    """A data set that is read from a file or folder; problems name it."""
 
     name: str
     reads: Read
@@ -122,33 +121,26 @@ class FileReader:
     def __call__(self, path: Path | None) -> Iterable[Conversation]:
         return self.read(path, Reading())
 
-    def read(self, path: Path | None, reading: Reading) -> Iterable[Conversation]:
-        """The conversations in `path`.
+    def read(self, path: Path | None, reading: Reading) -> Iterator[Conversation]:
+        """The conversations in `path`; of a file that gives none, what it looks like is the problem.
 
         Raises:
             DataError: there is no path, or it cannot be read; and what `reading` raises.
         """
-        return unless_foreign(self.name, needed(self.name, path), self.reads, reading)
-
-
-def unless_foreign(name: str, path: Path, reads: Read, reading: Reading) -> Iterator[Conversation]:
-    """The conversations that `reads` gives of a path; of a file that gives none, what it looks like.
-
-    Raises:
-        DataError: as `reads`.
-    """
-    before, empty = reading.count, True
-    try:
-        for conversation in reads(path, reading):
-            empty = False
-            yield conversation
-    except DataError:
-        foreign = _foreign(name, path) if empty else ""
-        if not foreign:
-            raise
-        raise DataError(foreign) from None
-    if empty and reading.count > before and (foreign := _foreign(name, path)):
-        reading.instead(before, foreign)
+        if path is None:
+            raise DataError(f"{self.name}: no file; name it with --data FILE")
+        before, empty = reading.count, True
+        try:
+            for conversation in self.reads(path, reading):
+                empty = False
+                yield conversation
+        except DataError:
+            foreign = _foreign(self.name, path) if empty else ""
+            if not foreign:
+                raise
+            raise DataError(foreign) from None
+        if empty and reading.count > before and (foreign := _foreign(self.name, path)):
+            reading.instead(before, foreign)
 
 
 def _foreign(name: str, path: Path) -> str:
@@ -157,21 +149,23 @@ def _foreign(name: str, path: Path) -> str:
     return f"{path}: is not the data set {name}; {looks}" if looks else ""
 
 
-def needed(name: str, path: Path | None) -> Path:
-    """The path of a data set that requires one.
+def build_conversation(
+    where: str,
+    remedy: str,
+    reading: Reading,
+    name: str,
+    sessions: Sequence[DialogueSession],
+    questions: Sequence[Question],
+    **others: object,
+) -> Conversation | None:
+    """A conversation of these values; None, with its problems reported, where they break a rule of conversations.
 
-    Raises:
-        DataError: there is none.
+    Its speakers are those of the turns, unless given among the other values.
     """
-    if path is None:
-        raise DataError(f"{name}: no file; name it with --data FILE")
-    return path
-
-
-def build_conversation(where: str, remedy: str, reading: Reading, values: Mapping[str, object]) -> Conversation | None:
-    """A conversation of these values; None, with its problems reported, where they break a rule of conversations."""
+    speakers = dict.fromkeys(turn.speaker for session in sessions for turn in session.turns)
+    values = {"id": name, "speakers": (*speakers,), "sessions": (*sessions,), "questions": (*questions,)}
     try:
-        return Conversation.model_validate(values)
+        return Conversation.model_validate(values | others)
     except ValidationError as error:
         reading.invalid(where, error, remedy)
         return None
@@ -185,14 +179,9 @@ class Ids:
         self._seen: dict[tuple[str, str], str] = {}
 
     def new(self, kind: str, name: str, key: str, at: str, where: str) -> bool:
-        """Whether no other `kind` has this id; one that has is reported.
+        """Whether no other `kind` (`conversation` or `question`) has this id; one that has is reported.
 
-        Args:
-            kind: `conversation` or `question`.
-            name: the id.
-            key: key that gives it, for the message.
-            at: its place as others are to be told, such as `line 3`.
-            where: file with the line or place.
+        The message names the `key` that gives the id, `where` it is, and the place `at` which the other one is.
         """
         first = self._seen.setdefault((kind, name), at)
         if first != at:

@@ -58,13 +58,13 @@ def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scrip
         return "unknown"
 
     scripted_server.script = reply
-    code, said = run("run", "run.yaml", "--prompts", "prompts", "--out", "tuned")
+    code, said = run("run", "run.yaml", "--start", "prompts", "--out", "tuned")
     assert code == 0, said
     sent = [text for text in asked if "Now {answer}: " in text]
     assert sent
     assert all(text.startswith("Notes:\r\n") for text in sent)
     folder = RunFolder(Path("tuned"))
-    assert folder.prompts("seed") == folder.prompts("champion") == {"answer": TEXT}
+    assert folder.prompts("baseline") == folder.prompts("champion") == {"answer": TEXT}
     # The folder that it was given may change or go; the run has its own copy.
     shutil.rmtree("prompts")
     before = scripted_server.count
@@ -77,10 +77,10 @@ def test_imported_prompts_are_what_a_run_sends_keeps_and_exports(run: Run, scrip
     assert json.loads(Path("out/manifest.json").read_text())["tuned"] == []
 
 
-def test_a_resumed_run_takes_no_other_seeds(run: Run) -> None:
-    code, said = run("run", "--resume", "latest", "--prompts", "prompts")
+def test_a_resumed_run_takes_no_other_baseline(run: Run) -> None:
+    code, said = run("run", "--resume", "latest", "--start", "prompts")
     assert code == 2
-    assert "--resume continues with the prompts that the run began with; leave out --prompts" in said
+    assert "--resume continues with the prompts that the run began with; leave out --start" in said
 
 
 @pytest.mark.parametrize(
