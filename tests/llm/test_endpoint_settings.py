@@ -13,7 +13,8 @@ from scripted_server import Reply, ScriptedServer
 
 from tracing.errors import CallFailedError, ConfigError
 from tracing.llm.access import ModelAccess
-from tracing.recording.recorder import operation, trace
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 Open = Callable[..., ModelAccess]
 HELLO = [{"role": "user", "content": "hello"}]
