@@ -10,7 +10,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from optimizer.proposers.demonstrations import Demonstration, demonstrations_of
+from optimizer.proposers.demonstrations import demonstrations_of
+from optimizer.proposers.proposals import Demonstration
 from optimizer.proposers.template import take_apart
 from optimizer.published.candidate_search import CandidateSearch, refuse_rewrites_by_hand
 from optimizer.tuning.stopped import Stopped

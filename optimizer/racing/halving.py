@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.proposers.proposals import Proposal
 from optimizer.proposers.turns import by_turns
-from optimizer.racing.rewrites import Rewrite
 
 Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
 """Measures a text on recorded inputs: credits in order, None where a call failed."""
@@ -42,7 +42,7 @@ class LocalScore:
         nearer: how much nearer its outputs come to the right ones than the champion's, on the same inputs.
     """
 
-    rewrite: Rewrite
+    rewrite: Proposal
     score: float
     gain: float
     inputs: int
@@ -86,7 +86,7 @@ def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInpu
 
 
 def compared(
-    rewrite: Rewrite,
+    rewrite: Proposal,
     champion: str,
     inputs: Sequence[RecordedInput],
     measure: Measure,
@@ -131,7 +131,7 @@ def _error(groups: Sequence[tuple[float, float]]) -> float:
 
 
 def halved(
-    rewrites: Sequence[Rewrite],
+    rewrites: Sequence[Proposal],
     champion: str,
     inputs: Sequence[RecordedInput],
     measure: Measure,

@@ -1,14 +1,14 @@
-"""Rewrites of the local search: texts for one prompt, each with what it was fitted on."""
+"""Whole demonstrations: recorded inputs, with what a correct operation makes of them, put into a text."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from optimizer.objectives.objective import KnowsRightOutputs
+from optimizer.proposers.proposals import Demonstration, Proposal, conversations_of
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.turns import by_turns
 from tracing.errors import ModelError
@@ -24,54 +24,13 @@ LONGEST_DEMONSTRATION = 1600
 """Longest demonstration in characters: about 400 tokens, which a small model reads at every call."""
 
 
-@dataclass(frozen=True, slots=True)
-class WholeDemonstration:
-    """A recorded input, whole, with what a correct operation makes of it."""
-
-    recorded: RecordedInput
-    inputs: dict[str, str]
-    reply: str
-
-    @property
-    def length(self) -> int:
-        """In characters."""
-        return sum(map(len, self.inputs.values())) + len(self.reply)
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """One text for a prompt.
-
-    Attributes:
-        text: the text.
-        source: name of its proposer, or `DEMONSTRATED` for the present text with whole demonstrations.
-        reason: what was changed, in one line.
-        demonstrations: in the text, of recorded inputs.
-    """
-
-    text: str
-    source: str
-    reason: str
-    demonstrations: tuple[WholeDemonstration, ...] = field(default=(), hash=False)
-
-    @property
-    def shows(self) -> frozenset[str]:
-        """Ids of the conversations whose content the text shows; it is not scored on them."""
-        return conversations_of(self.demonstrations)
-
-
-def conversations_of(demonstrations: Iterable[WholeDemonstration]) -> frozenset[str]:
-    """Ids of the conversations whose content they show."""
-    return frozenset(demonstration.recorded.conversation.id for demonstration in demonstrations)
-
-
 def whole_demonstrations(
     objective: Objective, spec: PromptSpec, inputs: Sequence[RecordedInput]
-) -> list[WholeDemonstration]:
+) -> list[Demonstration]:
     """Demonstrations of an operation done right on recorded inputs, those with most at stake first."""
     if not isinstance(objective, KnowsRightOutputs):
         return []
-    weighted: list[tuple[float, WholeDemonstration]] = []
+    weighted: list[tuple[float, int, str, Demonstration]] = []
     for recorded in inputs:
         try:
             weight, right = objective.weight(recorded), objective.right(recorded)
@@ -80,16 +39,15 @@ def whole_demonstrations(
         if right is None:
             continue
         texts = spec.layout.filled(recorded.parts)
-        demonstration = WholeDemonstration(recorded, texts, spec.reply(recorded.parts, right))
+        demonstration = Demonstration(tuple(texts.items()), spec.reply(recorded.parts, right), recorded.conversation.id)
         if demonstration.length <= LONGEST_DEMONSTRATION and spec.contract.placeholders <= texts.keys():
-            weighted.append((weight, demonstration))
-    weighted.sort(key=lambda pair: (-pair[0], pair[1].length, pair[1].recorded.key))
-    return [demonstration for _, demonstration in weighted]
+            weighted.append((-weight, demonstration.length, recorded.key, demonstration))
+    return [demonstration for *_, demonstration in sorted(weighted, key=lambda entry: entry[:3])]
 
 
 def demonstration_sets(
-    demonstrations: Sequence[WholeDemonstration], seed: int, *, most: int = 3, best: int = 6
-) -> Iterator[tuple[WholeDemonstration, ...]]:
+    demonstrations: Sequence[Demonstration], seed: int, *, most: int = 3, best: int = 6
+) -> Iterator[tuple[Demonstration, ...]]:
     """Sets of demonstrations to try: single ones, pairs and triples in turn, each of different conversations."""
     pool = list(demonstrations[: 2 * best])
     random.Random(seed).shuffle(pool)  # noqa: S311 (a draw, not a secret)
@@ -97,16 +55,18 @@ def demonstration_sets(
     return by_turns(_apart(combinations(pool, size)) for size in range(1, most + 1))
 
 
-def with_demonstrations(rewrite: Rewrite, demonstrations: tuple[WholeDemonstration, ...]) -> Rewrite | None:
+def with_demonstrations(rewrite: Proposal, demonstrations: tuple[Demonstration, ...]) -> Proposal | None:
     """A rewrite with these demonstrations before the data, in its own layout; None if the system adds the data."""
     parts = take_apart(rewrite.text)
     if not parts.data:
         return None
-    text = parts.with_filled((demonstration.inputs, demonstration.reply) for demonstration in demonstrations).text
-    names = ", ".join(sorted(demonstration.recorded.conversation.id for demonstration in demonstrations))
+    text = parts.with_filled((demonstration.values, demonstration.reply) for demonstration in demonstrations).text
+    names = ", ".join(sorted(demonstration.conversation for demonstration in demonstrations))
     reason = f"{len(demonstrations)} whole demonstration{'s' if len(demonstrations) > 1 else ''} ({names})"
-    return Rewrite(text, DEMONSTRATED, f"{rewrite.reason}; {reason}" if rewrite.reason else reason, demonstrations)
+    if rewrite.reason:
+        reason = f"{rewrite.reason}; {reason}"
+    return Proposal(rewrite.prompt, text, DEMONSTRATED, reason, demonstrations)
 
 
-def _apart(groups: Iterator[tuple[WholeDemonstration, ...]]) -> Iterator[tuple[WholeDemonstration, ...]]:
+def _apart(groups: Iterator[tuple[Demonstration, ...]]) -> Iterator[tuple[Demonstration, ...]]:
     return (group for group in groups if len(conversations_of(group)) == len(group))

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
+from optimizer.proposers.proposals import conversations_of
 from optimizer.racing.halving import LocalScore, alternating
 from optimizer.racing.joint import Combination, combinations_of
 from optimizer.racing.pool import Pool
-from optimizer.racing.rewrites import conversations_of
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.crowning import crown_winner
 from optimizer.search.joint_choice import JointChoice
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.objectives.local_evaluation import LocalEvaluation
-    from optimizer.racing.rewrites import WholeDemonstration
+    from optimizer.proposers.proposals import Demonstration
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Champion, Tuning
 
@@ -81,7 +81,7 @@ class _LocalRounds:
         """By prompt, what its texts gained on recorded inputs and end to end."""
         self.alignment: dict[str, Alignment] = {}
         """By prompt, how well the first has predicted the second."""
-        self.demonstrations: dict[str, tuple[WholeDemonstration, ...]] = {}
+        self.demonstrations: dict[str, tuple[Demonstration, ...]] = {}
         """By prompt, the demonstrations in the champion's text."""
 
     def run(self) -> Stopped:

@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.proposals import HAND
+from optimizer.proposers.proposals import HAND, Proposal
 from optimizer.racing.halving import Halved, LocalScore, halved
 from optimizer.racing.pool import Pool, parents_of
 from optimizer.racing.rewrites import (
     DEMONSTRATED,
-    Rewrite,
-    WholeDemonstration,
     demonstration_sets,
     whole_demonstrations,
     with_demonstrations,
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from attribution.signals import Signals
     from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.objectives.objective import Credit, RecordedInput
-    from optimizer.proposers.proposals import ProposalRequest
+    from optimizer.proposers.proposals import Demonstration, ProposalRequest
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
@@ -106,7 +104,7 @@ class PromptSearch:
         this_round: Round,
         prompt: str,
         inputs: Sequence[RecordedInput],
-        demonstrations: tuple[WholeDemonstration, ...],
+        demonstrations: tuple[Demonstration, ...],
         tried: set[str],
         pool: Pool,
     ) -> None:
@@ -194,7 +192,7 @@ class PromptSearch:
             earlier=self._pool.earlier(),
         )
 
-    def _first(self, request: ProposalRequest, count: int) -> list[Rewrite]:
+    def _first(self, request: ProposalRequest, count: int) -> list[Proposal]:
         """What proposers make of the champion's text, and it with sets of whole demonstrations."""
         sources, n = self._tuning.sources, self._round.n
         demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates else 0
@@ -202,23 +200,22 @@ class PromptSearch:
         # A rewrite of a text may keep what that shows; what people wrote stands for itself.
         inherited = self._demonstrations
         rewrites = [
-            Rewrite(proposal.text, proposal.source, proposal.reason, () if proposal.source == HAND else inherited)
-            for proposal in offered
+            proposal if proposal.source == HAND else replace(proposal, demonstrations=inherited) for proposal in offered
         ]
         learned = {conversation.id for conversation in self._tuning.train}
         demonstrations = [
             demonstration
             for demonstration in whole_demonstrations(self._objective, self._spec, self._inputs)
-            if demonstration.recorded.conversation.id in learned
+            if demonstration.conversation in learned
         ]
-        plain = Rewrite(request.text, "", "")
+        plain = Proposal(self._spec.name, request.text, "", "")
         sets = demonstration_sets(demonstrations, self._seed)
         demonstrated = filter(None, (with_demonstrations(plain, chosen) for chosen in sets))
         return [*rewrites, *islice(filter(self._is_new, demonstrated), demonstrated_part)]
 
     def _second(
         self, scored: Sequence[LocalScore], measured: Sequence[RecordedInput], request: ProposalRequest, count: int
-    ) -> list[Rewrite]:
+    ) -> list[Proposal]:
         """What proposers make of parents, and the best texts with the best demonstrations.
 
         Args:
@@ -244,18 +241,17 @@ class PromptSearch:
                 self._round.n + 1, parent_request, per_parent, besides=(DEMONSTRATIONS,)
             )
             rewrites += [
-                Rewrite(
-                    proposal.text,
-                    proposal.source,
-                    f"{parent.rewrite.reason}; {proposal.reason}",
-                    parent.rewrite.demonstrations,
+                replace(
+                    proposal,
+                    reason=f"{parent.rewrite.reason}; {proposal.reason}",
+                    demonstrations=parent.rewrite.demonstrations,
                 )
                 for proposal in offered
                 if proposal.source != HAND
             ]
         return rewrites
 
-    def _raced(self, first: Sequence[Rewrite], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
+    def _raced(self, first: Sequence[Proposal], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
         tuning, weight = self._tuning, self._objective.weight
         phase = f"round {self._round.n}: replies of {self._spec.name} to recorded inputs"
         most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
@@ -275,7 +271,7 @@ class PromptSearch:
 
             return self._local.measure(self._spec.name, text, inputs, progress=progress)
 
-        def race(rewrites: Sequence[Rewrite], rungs: Sequence[tuple[int, int]]) -> Halved:
+        def race(rewrites: Sequence[Proposal], rungs: Sequence[tuple[int, int]]) -> Halved:
             self._tried.update(rewrite.text for rewrite in rewrites)
             for rewrite in rewrites:
                 # Before it is measured: a budget may end the race.
@@ -297,16 +293,16 @@ class PromptSearch:
         rest = race([*surviving, *second_generation], rungs)
         return Halved(rest.best, [*rest.dropped, *opening.dropped])
 
-    def _is_new(self, rewrite: Rewrite) -> bool:
+    def _is_new(self, rewrite: Proposal) -> bool:
         return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
 
-    def _note(self, rewrite: Rewrite, gain: float | None = None) -> None:
+    def _note(self, rewrite: Proposal, gain: float | None = None) -> None:
         self._round.attempts[rewrite.text] = Attempt(
             self._spec.name, rewrite.source, rewrite.reason, rewrite.text, local=gain
         )
 
 
-def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:
+def _together(scored: Sequence[LocalScore]) -> list[Proposal]:
     """The best texts with the best sets of demonstrations."""
     rewrites = [score.rewrite for score in scored]
     texts = [rewrite for rewrite in rewrites if rewrite.source != DEMONSTRATED][:TRIED_TOGETHER]

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.proposers.proposals import Proposal
 from optimizer.racing.halving import LocalScore
 from optimizer.racing.joint import Combination, raced
-from optimizer.racing.rewrites import Rewrite
 from optimizer.search.crowning import crown_winner
 from optimizer.tuning.results import Attempt
 from optimizer.tuning.stopped import Stopped
@@ -104,7 +104,7 @@ def _best_of(name: str, own: Tuning, tuning: Tuning) -> Combination | None:
     if not texts and not settings:
         return None
     parts = {
-        prompt: LocalScore(Rewrite(text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
+        prompt: LocalScore(Proposal(prompt, text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
         for prompt, text in texts.items()
     }
     return Combination(parts, settings=settings)

@@ -18,7 +18,6 @@ from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest
 from optimizer.racing.halving import compared
 from optimizer.racing.pool import Pool
-from optimizer.racing.rewrites import Rewrite
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
@@ -131,7 +130,7 @@ def test_texts_are_compared_on_inputs_that_are_recorded_again_and_count_for_noth
         return 1.0
 
     pool = Pool()
-    pool.add([compared(Rewrite("text", "ruler", ""), "seed", [old, again], known, one)])
+    pool.add([compared(Proposal("extract", "text", "ruler", ""), "seed", [old, again], known, one)])
     (found,) = pool.beside("seed", [again, new], known, one)
     assert (found.inputs, found.gain) == (1, pytest.approx(0.4))
     assert pool.beside("seed", [new], known, one) == []

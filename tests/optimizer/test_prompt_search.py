@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from optimizer.proposers.proposals import HAND, Proposal
+from optimizer.proposers.proposals import HAND, Demonstration, Proposal
 from optimizer.proposers.template import add_instruction, take_apart
 from optimizer.racing.halving import LocalScore
 from optimizer.racing.pool import PARENTS, Pool, parents_of
-from optimizer.racing.rewrites import Rewrite, WholeDemonstration
 from optimizer.search.prompt_search import FINALISTS, REWRITES, STAKES, PromptSearch, most_reruns
 
 
 def scored(text: str, by_input: Mapping[str, float]) -> LocalScore:
     gain = sum(by_input.values()) / len(by_input)
-    return LocalScore(Rewrite(text, "bank", ""), 0.5 + gain, gain, len(by_input), {}, by_input)
+    return LocalScore(Proposal("answer", text, "bank", ""), 0.5 + gain, gain, len(by_input), {}, by_input)
 
 
 def parents(*scores: LocalScore) -> list[str]:
@@ -57,11 +56,11 @@ def test_most_reruns_grow_with_the_inputs_up_to_what_the_last_rung_asks_for() ->
 
 TEMPLATE = "Answer the question.\n\nMemories:\n{context}\nQuestion: {question}\nAnswer:"
 VALUES = {"context": "Ann's cat is Tom", "question": "Ann's cat?"}
-SHOWN: Any = (SimpleNamespace(recorded=SimpleNamespace(conversation=SimpleNamespace(id="c1"))),)
+SHOWN = (Demonstration((), "", "c1"),)
 
 
 def searching(
-    champion: str, shown: tuple[WholeDemonstration, ...], offers: list[Proposal]
+    champion: str, shown: tuple[Demonstration, ...], offers: list[Proposal]
 ) -> tuple[PromptSearch, list[int]]:
     """A search whose sources offer these texts, and the numbers that were asked for."""
     wanted: list[int] = []
