@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from experiments.runs.folder import ATTEMPTS, CASES, RunFolder
+from experiments.runs.folder import CASES, REWRITES, RunFolder
 from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import (
-    Attempt,
     CallCounts,
     LoopResult,
     Observer,
+    RewriteRecord,
     RoundRecord,
     SettingChange,
     verdict_figures,
@@ -120,23 +120,23 @@ class RunJournal:
         if self.leave(running):
             return
         if self._rounds:
-            self._write_attempts()
+            self._write_rewrites()
         # Those of a resumed run were of what it had found before.
         (self._folder.path / CASES).unlink(missing_ok=True)
         self.save(self.result(running))
 
-    def _write_attempts(self) -> None:
+    def _write_rewrites(self) -> None:
         redacted = Redaction().value
         lines = [
-            json.dumps(redacted({"round": record.n, **_by(record), **_row(attempt)}), ensure_ascii=False) + "\n"
+            json.dumps(redacted({"round": record.n, **_by(record), **_row(rewrite)}), ensure_ascii=False) + "\n"
             for record in self._rounds
-            for attempt in record.attempts
+            for rewrite in record.rewrites
         ]
-        self._folder.write(ATTEMPTS, "".join(lines))
+        self._folder.write(REWRITES, "".join(lines))
 
 
-def _row(attempt: Attempt) -> dict[str, Any]:
-    return {**asdict(attempt), "gate": attempt.gate and str(attempt.gate)}
+def _row(rewrite: RewriteRecord) -> dict[str, Any]:
+    return {**asdict(rewrite), "gate": rewrite.gate and str(rewrite.gate)}
 
 
 def _by(record: RoundRecord) -> dict[str, str]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.scores import Settings
     from optimizer.evaluation.variants import Variants
     from optimizer.objectives.objectives import ObjectiveFactory
-    from optimizer.proposers.proposals import Proposal, ProposerFactory
+    from optimizer.proposers.rewrites import ProposerFactory, Rewrite
     from optimizer.racing.studies import StudyServer
     from optimizer.search.optimizers import Optimizer
     from tracing.llm.access import ModelAccess
@@ -281,7 +281,7 @@ class RunParts:
     objectives: Mapping[str, ObjectiveFactory]
     access: ModelAccess
     baseline: Candidate
-    rewrites: tuple[Proposal, ...]
+    rewrites: tuple[Rewrite, ...]
     fingerprint: Mapping[str, str]
     server: StudyServer | None
 
@@ -306,7 +306,7 @@ def open_parts(
         MemtuneError: a part does not exist, cannot be imported or does not fit.
     """
     from optimizer.objectives.objectives import open_objectives
-    from optimizer.proposers.proposals import open_proposers
+    from optimizer.proposers.rewrites import open_proposers
     from optimizer.search.optimizers import open_optimizer
 
     system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)

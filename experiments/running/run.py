@@ -43,7 +43,7 @@ from experiments.runs.verdicts_file import write_verdicts
 from optimizer.evaluation.scores import Splits
 from optimizer.racing.studies import Studies, StudyJournal, StudyServer
 from optimizer.tuning.call_counts import call_counts
-from optimizer.tuning.results import Attempt, LoopResult, LoopSettings, Observer
+from optimizer.tuning.results import LoopResult, LoopSettings, Observer, RewriteRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
@@ -95,7 +95,7 @@ def run_experiment(
     resume: RunFolder | None = None,
     observers: Sequence[Observer] = (),
     by_hand: Path | None = None,
-    approve: Callable[[Attempt, str], bool] | None = None,
+    approve: Callable[[RewriteRecord, str], bool] | None = None,
     on_result: Callable[[Finished], SendingProgress] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
@@ -181,7 +181,7 @@ def _prepare(
     out: Path | None,
     resume: RunFolder | None,
     by_hand: Path | None,
-    approve: Callable[[Attempt, str], bool] | None,
+    approve: Callable[[RewriteRecord, str], bool] | None,
     now: Callable[[], datetime],
 ) -> _Run:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.
@@ -248,7 +248,7 @@ def _prepare(
 
 
 def _loop(
-    config: RunConfig, parts: RunParts, studies: Studies, approve: Callable[[Attempt, str], bool] | None
+    config: RunConfig, parts: RunParts, studies: Studies, approve: Callable[[RewriteRecord, str], bool] | None
 ) -> LoopSettings:
     return LoopSettings(
         config.planned_rounds,
@@ -409,6 +409,6 @@ def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[
         tokens_per_question=result.tokens_per_question,
         operations=run.parts.access.meter.snapshot(),
         settings=run.params,
-        attempts=[(record.n, attempt) for record in result.rounds for attempt in record.attempts],
+        rewrites=[(record.n, rewrite) for record in result.rounds for rewrite in record.rewrites],
         cases=cases,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optimizer.proposers.proposals import HAND, Proposal
+from optimizer.proposers.rewrites import HAND, Rewrite
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from tracing.errors import ConfigError, ContractError, RunError
 from tracing.suggestions import unknown_names
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WRITTEN = "written by hand: "
 
 
-def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal, ...]:
+def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Rewrite, ...]:
     """The rewrites in a file, or in all `.txt` files under a folder; `NAME.txt` and `NAME.anything.txt` are for NAME.
 
     A text equal to the system's own is left out.
@@ -31,7 +31,7 @@ def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal
         ContractError: a text breaks its prompt's contract; nothing was spent on it.
     """
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
-    rewrites: dict[tuple[str, str], Proposal] = {}
+    rewrites: dict[tuple[str, str], Rewrite] = {}
     for file in files:
         name = file.name.partition(".")[0]
         if name not in specs:
@@ -46,18 +46,18 @@ def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Proposal
         if problems:
             raise ContractError(f"{file}: {'; '.join(problems)}")
         if text != specs[name].text:
-            rewrites.setdefault((name, text), Proposal(name, text, HAND, f"{_WRITTEN}{file.name}"))
+            rewrites.setdefault((name, text), Rewrite(name, text, HAND, f"{_WRITTEN}{file.name}"))
     if not rewrites:
         raise RunError(f"{path}: holds no rewrite (NAME.txt); give --rewrites a text file or a folder")
     return tuple(rewrites.values())
 
 
-def rewrite_files(rewrites: Sequence[Proposal]) -> dict[str, str]:
+def rewrite_files(rewrites: Sequence[Rewrite]) -> dict[str, str]:
     """Paths and texts by which `read_rewrites` finds these rewrites again, in this order."""
     return {f"{n:04}/{rewrite.reason.removeprefix(_WRITTEN)}": rewrite.text for n, rewrite in enumerate(rewrites)}
 
 
-def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[Proposal]) -> None:
+def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[Rewrite]) -> None:
     """Refuse a choice of prompts (`prompts.tuned`) that leaves nothing to do, or not what else was asked for.
 
     Args:

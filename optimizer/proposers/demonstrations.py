@@ -2,7 +2,7 @@
 
 After DSPy's BootstrapFewShot (Khattab et al. 2023), with two differences that a small model needs: the inputs are
 cropped to the lines that matter, and replies are kept only if the case proves them right. A small model
-copies demonstrations literally, so each is gated like any other proposal.
+copies demonstrations literally, so each is gated like any other rewrite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
-from optimizer.proposers.proposals import Demonstration, Proposal, ProposalRequest, is_new
+from optimizer.proposers.rewrites import Demonstration, Rewrite, RewriteRequest, is_new
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.turns import by_turns
 
@@ -57,7 +57,7 @@ class DemonstrationProposer:
     def __init__(self, train: Collection[str]) -> None:
         self._train = frozenset(train)
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` texts; none if no passing case is short enough."""
         passed = [example for example in request.passed if example.case.conversation in self._train]
         pool = self._ranked(demonstrations_of(request.stage, passed), request)
@@ -65,7 +65,7 @@ class DemonstrationProposer:
         if not parts.data:
             # The system adds the data in its own layout, which a demonstration would have to share.
             return []
-        found: dict[str, Proposal] = {}
+        found: dict[str, Rewrite] = {}
         for chosen in _sets(pool, request):
             if len(found) == request.count:
                 break
@@ -75,12 +75,12 @@ class DemonstrationProposer:
             text = parts.with_filled((each.values, each.reply) for each in chosen).text
             if text not in found and is_new(text, request):
                 shown = ", ".join(f"{each.kind} ({each.question})" for each in chosen)
-                found[text] = Proposal(
+                found[text] = Rewrite(
                     request.prompt.name, text, self.name, f"demonstrations from passing cases: {shown}"
                 )
         return list(found.values())
 
-    def _ranked(self, demonstrations: list[Demonstration], request: ProposalRequest) -> list[Demonstration]:
+    def _ranked(self, demonstrations: list[Demonstration], request: RewriteRequest) -> list[Demonstration]:
         """The kinds of case that fail most come first; the best of each kind before the second of any."""
         failing = Counter(_kind(request.stage, example) for example in request.failed)
         shuffled = list(demonstrations)
@@ -95,7 +95,7 @@ class DemonstrationProposer:
         return [each for _, _, each in sorted(places, key=lambda place: place[:2])]
 
 
-def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[tuple[Demonstration, ...]]:
+def _sets(pool: Sequence[Demonstration], request: RewriteRequest) -> Iterator[tuple[Demonstration, ...]]:
     """Sets to try: sizes in turn, best first; two demonstrations differ in kind and conversation where they can."""
     best = [each for each in pool if each.kind != "unknown"][:_POOL]
     unknown = [each for each in pool if each.kind == "unknown"][:2]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from optimizer.proposers.demonstrations import demonstrations_of
-from optimizer.proposers.proposals import Demonstration
+from optimizer.proposers.rewrites import Demonstration
 from optimizer.proposers.template import take_apart
 from optimizer.published.candidate_search import CandidateSearch, refuse_rewrites_by_hand
 from optimizer.tuning.stopped import Stopped

@@ -30,7 +30,7 @@ from tracing.recording.recorder import operation, trace
 if TYPE_CHECKING:
     from dspy.lm15 import Request, Response
 
-    from optimizer.proposers.proposals import Demonstration
+    from optimizer.proposers.rewrites import Demonstration
     from optimizer.tuning.tuning import Tuning
     from tracing.llm.models import ChatReply
     from tracing.systems.conversations import Conversation

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.proposers.proposals import Proposal
+from optimizer.proposers.rewrites import Rewrite
 from optimizer.proposers.turns import by_turns
 
 Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
@@ -42,7 +42,7 @@ class LocalScore:
         nearer: how much nearer its outputs come to the right ones than the champion's, on the same inputs.
     """
 
-    rewrite: Proposal
+    rewrite: Rewrite
     score: float
     gain: float
     inputs: int
@@ -86,7 +86,7 @@ def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInpu
 
 
 def compared(
-    rewrite: Proposal,
+    rewrite: Rewrite,
     champion: str,
     inputs: Sequence[RecordedInput],
     measure: Measure,
@@ -131,7 +131,7 @@ def _error(groups: Sequence[tuple[float, float]]) -> float:
 
 
 def halved(
-    rewrites: Sequence[Proposal],
+    rewrites: Sequence[Rewrite],
     champion: str,
     inputs: Sequence[RecordedInput],
     measure: Measure,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.gating.gate import LookSchedule, compare, look_schedule
-from optimizer.proposers.proposals import HAND
+from optimizer.proposers.rewrites import HAND
 from optimizer.racing.halving import LocalScore
 
 if TYPE_CHECKING:

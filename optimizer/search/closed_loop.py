@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attribution.cases import Attribution
 from attribution.signals import Signals
 from optimizer.proposers.examples import Example, examples_of
-from optimizer.proposers.proposals import Proposal, ProposalRequest
+from optimizer.proposers.rewrites import Rewrite, RewriteRequest
 from optimizer.search.rounds import gated_rounds
 from optimizer.search.selection import Choice, Edit, choose
 from optimizer.tuning.results import BlameShare, blame_shares
@@ -45,5 +45,5 @@ class _ByBlame:
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return examples_of(spec, self._tuning.outcomes("train"), self._attributions)
 
-    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
+    def propose(self, n: int, request: RewriteRequest, most: int) -> list[Rewrite]:
         return self._tuning.sources.propose(n, request, most)

@@ -11,7 +11,7 @@ from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.scores import Settings
-    from optimizer.tuning.results import Attempt
+    from optimizer.tuning.results import RewriteRecord
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import Candidate
@@ -24,7 +24,7 @@ def crown_winner(
     candidate: Candidate,
     settings: Settings | None = None,
     *,
-    inherited: Iterable[Attempt] = (),
+    inherited: Iterable[RewriteRecord] = (),
 ) -> bool:
     """Make a winner the champion; where it may not be, its rewrites, and the settings noted last, get the reason.
 
@@ -39,7 +39,7 @@ def crown_winner(
         BudgetExceededError: a hard budget does not allow it.
     """
     keys = tuple(keys)
-    if not all(map(tuning.approves, (*(this_round.attempts[key] for key in keys), *inherited))):
+    if not all(map(tuning.approves, (*(this_round.rewrites[key] for key in keys), *inherited))):
         overrule(this_round, keys, GateOutcome.DECLINED, settings=bool(settings))
         return False
     try:
@@ -55,8 +55,8 @@ def crown_winner(
 def overrule(this_round: Round, keys: Iterable[str], outcome: GateOutcome, *, settings: bool = False) -> None:
     """Take back the decision on rewrites, and on the settings noted last if these won too."""
     for key in keys:
-        attempt = this_round.attempts[key]
-        this_round.attempts[key] = replace(attempt, gate=GateDecision(outcome, overruled=attempt.gate))
+        rewrite = this_round.rewrites[key]
+        this_round.rewrites[key] = replace(rewrite, gate=GateDecision(outcome, overruled=rewrite.gate))
     if settings and this_round.settings:
         noted = this_round.settings[-1]
         this_round.settings[-1] = replace(noted, gate=GateDecision(outcome, overruled=noted.gate))

@@ -11,7 +11,7 @@ from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.racing.joint import MOST, Combination, raced
 from optimizer.racing.study import JointStudy, Params
 from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
-from optimizer.tuning.results import SettingsAttempt
+from optimizer.tuning.results import SettingsRecord
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -108,7 +108,7 @@ class JointChoice:
         for option in considered.considered:
             if option.refused is not None:
                 self._round.settings.append(
-                    self._attempt(option.settings, GateDecision(GateOutcome.NOT_TRIED, option.refused))
+                    self._record(option.settings, GateDecision(GateOutcome.NOT_TRIED, option.refused))
                 )
         combinations = [Combination({}, settings=settings) for settings in considered.best(BEST)]
         for params in self._study.drawn([self._params(combination) for combination in combinations]):
@@ -120,24 +120,24 @@ class JointChoice:
     def note(self, combination: Combination) -> None:
         """Note how far a combination with other settings got; it comes last among the settings tried."""
         decision = combination.decision
-        attempt = self._attempt(combination.settings, decision, combination.gain, tuple(combination.parts))
-        self._round.settings.append(attempt)
+        record = self._record(combination.settings, decision, combination.gain, tuple(combination.parts))
+        self._round.settings.append(record)
         if decision is not None and decision.accepted:
             gate = replace(decision, about=f"with {settings_text(combination.settings)}")
             for scored in combination.parts.values():
-                attempted = self._round.attempts[scored.rewrite.text]
-                self._round.attempts[scored.rewrite.text] = replace(attempted, gate=gate)
+                before = self._round.rewrites[scored.rewrite.text]
+                self._round.rewrites[scored.rewrite.text] = replace(before, gate=gate)
 
-    def _attempt(
+    def _record(
         self,
         settings: Mapping[str, Setting],
         gate: GateDecision | None,
         gain: float | None = None,
         prompts: tuple[str, ...] = (),
-    ) -> SettingsAttempt:
+    ) -> SettingsRecord:
         retrieval = self._considered.retrieval_under(settings) if self._considered is not None else None
         recall, tokens = (retrieval.recall, retrieval.tokens) if retrieval is not None else (None, None)
-        return SettingsAttempt(dict(settings), prompts, recall, tokens, gain, gate)
+        return SettingsRecord(dict(settings), prompts, recall, tokens, gain, gate)
 
     def _params(self, combination: Combination) -> Params:
         texts = combination.candidate(self._tuning.champion)

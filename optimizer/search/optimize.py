@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Splits
-from optimizer.proposers.proposals import Means, ProposerFactory, open_proposers
-from optimizer.proposers.sources import ProposalSources
+from optimizer.proposers.rewrites import Means, ProposerFactory, open_proposers
+from optimizer.proposers.sources import RewriteSources
 from optimizer.search.optimizers import Optimizer
 from optimizer.tuning.results import LoopResult, LoopSettings, Observer, SearchCost
 from optimizer.tuning.stopped import Stopped
@@ -61,7 +61,7 @@ def optimize(
     """
     means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
     instances = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
-    sources = ProposalSources(instances, settings.hand, own_author=means.own_author, progress=observer.progress)
+    sources = RewriteSources(instances, settings.hand, own_author=means.own_author, progress=observer.progress)
     tuning = TuningRun(evaluator, splits, seed_candidate, settings, access, failures, sources, observer, variants)
 
     cost: SearchCost | None = None

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.proposals import HAND, Proposal
+from optimizer.proposers.rewrites import HAND, Rewrite
 from optimizer.racing.halving import Halved, LocalScore, halved
 from optimizer.racing.pool import Pool, parents_of
-from optimizer.racing.rewrites import (
+from optimizer.racing.whole_demonstrations import (
     DEMONSTRATED,
     demonstration_sets,
     whole_demonstrations,
     with_demonstrations,
 )
 from optimizer.search.screening import drawn
-from optimizer.tuning.results import Attempt
+from optimizer.tuning.results import RewriteRecord
 from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from attribution.signals import Signals
     from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.objectives.objective import Credit, RecordedInput
-    from optimizer.proposers.proposals import Demonstration, ProposalRequest
+    from optimizer.proposers.rewrites import Demonstration, RewriteRequest
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
@@ -176,7 +176,7 @@ class PromptSearch:
             for stake, survivors in stakes
         ]
 
-    def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> ProposalRequest:
+    def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> RewriteRequest:
         tuning, name = self._tuning, self._spec.name
         train = tuning.outcomes("train")
         examples = examples_of(self._spec, train, attributions)
@@ -192,7 +192,7 @@ class PromptSearch:
             earlier=self._pool.earlier(),
         )
 
-    def _first(self, request: ProposalRequest, count: int) -> list[Proposal]:
+    def _first(self, request: RewriteRequest, count: int) -> list[Rewrite]:
         """What proposers make of the champion's text, and it with sets of whole demonstrations."""
         sources, n = self._tuning.sources, self._round.n
         demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates else 0
@@ -200,7 +200,7 @@ class PromptSearch:
         # A rewrite of a text may keep what that shows; what people wrote stands for itself.
         inherited = self._demonstrations
         rewrites = [
-            proposal if proposal.source == HAND else replace(proposal, demonstrations=inherited) for proposal in offered
+            rewrite if rewrite.source == HAND else replace(rewrite, demonstrations=inherited) for rewrite in offered
         ]
         learned = {conversation.id for conversation in self._tuning.train}
         demonstrations = [
@@ -208,14 +208,14 @@ class PromptSearch:
             for demonstration in whole_demonstrations(self._objective, self._spec, self._inputs)
             if demonstration.conversation in learned
         ]
-        plain = Proposal(self._spec.name, request.text, "", "")
+        plain = Rewrite(self._spec.name, request.text, "", "")
         sets = demonstration_sets(demonstrations, self._seed)
         demonstrated = filter(None, (with_demonstrations(plain, chosen) for chosen in sets))
         return [*rewrites, *islice(filter(self._is_new, demonstrated), demonstrated_part)]
 
     def _second(
-        self, scored: Sequence[LocalScore], measured: Sequence[RecordedInput], request: ProposalRequest, count: int
-    ) -> list[Proposal]:
+        self, scored: Sequence[LocalScore], measured: Sequence[RecordedInput], request: RewriteRequest, count: int
+    ) -> list[Rewrite]:
         """What proposers make of parents, and the best texts with the best demonstrations.
 
         Args:
@@ -242,16 +242,16 @@ class PromptSearch:
             )
             rewrites += [
                 replace(
-                    proposal,
-                    reason=f"{parent.rewrite.reason}; {proposal.reason}",
+                    rewrite,
+                    reason=f"{parent.rewrite.reason}; {rewrite.reason}",
                     demonstrations=parent.rewrite.demonstrations,
                 )
-                for proposal in offered
-                if proposal.source != HAND
+                for rewrite in offered
+                if rewrite.source != HAND
             ]
         return rewrites
 
-    def _raced(self, first: Sequence[Proposal], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
+    def _raced(self, first: Sequence[Rewrite], request: RewriteRequest, second: int, rungs: Rungs) -> Halved:
         tuning, weight = self._tuning, self._objective.weight
         phase = f"round {self._round.n}: replies of {self._spec.name} to recorded inputs"
         most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
@@ -271,11 +271,11 @@ class PromptSearch:
 
             return self._local.measure(self._spec.name, text, inputs, progress=progress)
 
-        def race(rewrites: Sequence[Proposal], rungs: Sequence[tuple[int, int]]) -> Halved:
+        def race(rewrites: Sequence[Rewrite], rungs: Sequence[tuple[int, int]]) -> Halved:
             self._tried.update(rewrite.text for rewrite in rewrites)
             for rewrite in rewrites:
                 # Before it is measured: a budget may end the race.
-                if rewrite.text not in self._round.attempts:
+                if rewrite.text not in self._round.rewrites:
                     self._note(rewrite)
             try:
                 race_result = halved(rewrites, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
@@ -293,16 +293,16 @@ class PromptSearch:
         rest = race([*surviving, *second_generation], rungs)
         return Halved(rest.best, [*rest.dropped, *opening.dropped])
 
-    def _is_new(self, rewrite: Proposal) -> bool:
+    def _is_new(self, rewrite: Rewrite) -> bool:
         return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
 
-    def _note(self, rewrite: Proposal, gain: float | None = None) -> None:
-        self._round.attempts[rewrite.text] = Attempt(
+    def _note(self, rewrite: Rewrite, gain: float | None = None) -> None:
+        self._round.rewrites[rewrite.text] = RewriteRecord(
             self._spec.name, rewrite.source, rewrite.reason, rewrite.text, local=gain
         )
 
 
-def _together(scored: Sequence[LocalScore]) -> list[Proposal]:
+def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:
     """The best texts with the best sets of demonstrations."""
     rewrites = [score.rewrite for score in scored]
     texts = [rewrite for rewrite in rewrites if rewrite.source != DEMONSTRATED][:TRIED_TOGETHER]

@@ -1,4 +1,4 @@
-"""Random search: the control of the closed loop. Prompts and proposals are drawn; gate and verdict are the same."""
+"""Random search: the control of the closed loop. Prompts and rewrites are drawn; gate and verdict are the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from optimizer.proposers.examples import Example
-from optimizer.proposers.proposals import Proposal, ProposalRequest
+from optimizer.proposers.rewrites import Rewrite, RewriteRequest
 from optimizer.search.rounds import gated_rounds
 from optimizer.search.selection import Choice, Edit
 from optimizer.tuning.results import BlameShare
@@ -43,5 +43,5 @@ class _ByChance:
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return unattributed_examples(spec, self._tuning.operations, self._tuning.outcomes("train"))
 
-    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
+    def propose(self, n: int, request: RewriteRequest, most: int) -> list[Rewrite]:
         return self._tuning.sources.draw(request, most)

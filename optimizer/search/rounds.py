@@ -1,4 +1,4 @@
-"""Rounds of proposals that must pass the gate: choose a prompt, race its rewrites, validate the best two."""
+"""Rounds of rewrites that must pass the gate: choose a prompt, race its rewrites, validate the best two."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from optimizer.gating.gate import Comparison, compare, half_then_all
-from optimizer.proposers.proposals import Proposal, ProposalRequest
+from optimizer.proposers.rewrites import Rewrite, RewriteRequest
 from optimizer.search.crowning import crown_winner
 from optimizer.search.screening import SCREENED, drawn, race
 from optimizer.search.selection import Choice, Edit
-from optimizer.tuning.results import Attempt, BlameShare
+from optimizer.tuning.results import BlameShare, RewriteRecord
 from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracing.systems.prompts import Candidate, PromptSpec
 
 FINALISTS = 2
-"""Proposals of one round that are validated, best of the screening first."""
+"""Rewrites of one round that are validated, best of the screening first."""
 
 PATIENCE, LIMITED_PATIENCE = 3, 10
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
@@ -79,7 +79,7 @@ class Guide(Protocol):
         """Executions of the prompt's operation that are blamed, and those behind right answers."""
         ...
 
-    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
+    def propose(self, n: int, request: RewriteRequest, most: int) -> list[Rewrite]:
         """At most `most` rewrites, plus those by hand."""
         ...
 
@@ -114,20 +114,20 @@ class _Rounds:
         return rounds.stopped
 
     def _go_through(self, this_round: Round) -> None:
-        tuning, n, attempts = self.tuning, this_round.n, this_round.attempts
+        tuning, n, rewrites = self.tuning, this_round.n, this_round.rewrites
         choice = self.guide.choose(self._editable(), self.history, tuning.settings.seed + n)
         if choice is None:
             return
         this_round.edited = (choice.prompt,)
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
         batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
-        for proposal in self._propose(n, choice, failed, passed, batch):
-            attempts[proposal.text] = Attempt(proposal.prompt, proposal.source, proposal.reason, proposal.text)
+        for rewrite in self._propose(n, choice, failed, passed, batch):
+            rewrites[rewrite.text] = RewriteRecord(rewrite.prompt, rewrite.source, rewrite.reason, rewrite.text)
         accepted = False
-        for finalist in self._screen(n, attempts, batch)[:FINALISTS]:
+        for finalist in self._screen(n, rewrites, batch)[:FINALISTS]:
             challenger = {**tuning.champion, finalist.prompt: finalist.text}
             decision = self._validate(n, challenger)
-            attempts[finalist.text] = replace(finalist, gate=decision)
+            rewrites[finalist.text] = replace(finalist, gate=decision)
             accepted = decision.accepted and crown_winner(tuning, this_round, [finalist.text], challenger)
             if accepted:
                 break
@@ -146,7 +146,7 @@ class _Rounds:
 
     def _propose(
         self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
-    ) -> list[Proposal]:
+    ) -> list[Rewrite]:
         """Rewrites of the chosen prompt that were not tried before."""
         tuning, most = self.tuning, self.tuning.settings.proposals
         request = tuning.request(
@@ -158,30 +158,30 @@ class _Rounds:
             seed=tuning.seed_of(n),
             tried=self.tried[choice.prompt],
         )
-        proposals = self.guide.propose(n, request, most)
-        self.tried[choice.prompt].update(proposal.text for proposal in proposals)
-        return proposals
+        rewrites = self.guide.propose(n, request, most)
+        self.tried[choice.prompt].update(rewrite.text for rewrite in rewrites)
+        return rewrites
 
-    def _screen(self, n: int, attempts: dict[str, Attempt], batch: Sequence[Outcome]) -> list[Attempt]:
-        """Note each attempt's gain on the screening conversations.
+    def _screen(self, n: int, rewrites: dict[str, RewriteRecord], batch: Sequence[Outcome]) -> list[RewriteRecord]:
+        """Note each rewrite's gain on the screening conversations.
 
         Returns:
             Those that beat the champion there, best first.
         """
-        tuning, phase = self.tuning, f"round {n}: screening of {len(attempts)} proposals"
-        total = len(attempts) * len(batch)
+        tuning, phase = self.tuning, f"round {n}: screening of {len(rewrites)} rewrites"
+        total = len(rewrites) * len(batch)
         measured: list[Outcome] = []
 
-        def measure(attempt: Attempt, reference: Outcome) -> Outcome:
+        def measure(rewrite: RewriteRecord, reference: Outcome) -> Outcome:
             tuning.allow(1)
-            challenger = {**tuning.champion, attempt.prompt: attempt.text}
+            challenger = {**tuning.champion, rewrite.prompt: rewrite.text}
             measured.extend(tuning.measure(challenger, [reference.conversation], phase, before=measured, total=total))
             return measured[-1]
 
-        attempts.update(race(attempts, batch, measure))
+        rewrites.update(race(rewrites, batch, measure))
         tuning.progress(phase, measured, total)
-        better = [attempt for attempt in attempts.values() if attempt.screening is not None and attempt.screening > 0]
-        return sorted(better, key=lambda attempt: -(attempt.screening or 0.0))
+        better = [rewrite for rewrite in rewrites.values() if rewrite.screening is not None and rewrite.screening > 0]
+        return sorted(better, key=lambda rewrite: -(rewrite.screening or 0.0))
 
     def _validate(self, n: int, challenger: Candidate) -> GateDecision:
         """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""

@@ -1,4 +1,4 @@
-"""Screening: proposals race on a few train conversations before any is validated."""
+"""Screening: rewrites race on a few train conversations before any is validated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.tuning.results import Attempt
+from optimizer.tuning.results import RewriteRecord
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 SCREENED = 2
 """Conversations per race. Reflection measures its rewrites on the same ones, so their screening costs nothing."""
 
-Measure = Callable[[Attempt, "Outcome"], "Outcome"]
-"""Evaluates an attempt on the conversation of one of the champion's outcomes."""
+Measure = Callable[[RewriteRecord, "Outcome"], "Outcome"]
+"""Evaluates a rewrite on the conversation of one of the champion's outcomes."""
 
 
 def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> tuple[Outcome, ...]:
@@ -33,18 +33,18 @@ def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> 
     return tuple(order[:SCREENED])
 
 
-def race(attempts: Mapping[str, Attempt], batch: Sequence[Outcome], measure: Measure) -> dict[str, Attempt]:
-    """Run attempts on the conversations of `batch` one by one, dropping those that fall behind the champion.
+def race(rewrites: Mapping[str, RewriteRecord], batch: Sequence[Outcome], measure: Measure) -> dict[str, RewriteRecord]:
+    """Run rewrites on the conversations of `batch` one by one, dropping those that fall behind the champion.
 
     Returns:
-        The attempts in order, with the mean gain over the conversations they ran on as `screening`; it stays None if
+        The rewrites in order, with the mean gain over the conversations they ran on as `screening`; it stays None if
         one could not be scored.
     """
-    gains: dict[str, list[float]] = {text: [] for text in attempts}
-    racing = list(attempts)
+    gains: dict[str, list[float]] = {text: [] for text in rewrites}
+    racing = list(rewrites)
     for reference in batch:
         for text in tuple(racing):
-            outcome = measure(attempts[text], reference)
+            outcome = measure(rewrites[text], reference)
             if outcome.tainted is not None:
                 gains[text].clear()
             else:
@@ -52,8 +52,8 @@ def race(attempts: Mapping[str, Attempt], batch: Sequence[Outcome], measure: Mea
             if not gains[text] or _mean(gains[text]) < 0:
                 racing.remove(text)
     return {
-        text: replace(attempt, screening=_mean(gains[text])) if gains[text] else attempt
-        for text, attempt in attempts.items()
+        text: replace(rewrite, screening=_mean(gains[text])) if gains[text] else rewrite
+        for text, rewrite in rewrites.items()
     }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from attribution.signals import Signal
     from attribution.survival.matching.matcher import MatcherFactory
     from optimizer.objectives.objectives import ObjectiveFactory
-    from optimizer.proposers.proposals import Proposal
+    from optimizer.proposers.rewrites import Rewrite
 
 _UNWRITTEN = Field(exclude=True)
 """Marks what a summary leaves out."""
@@ -50,7 +50,7 @@ class LoopSettings:
         proposals: rewrites tried on the validation conversations in one round, at most.
         seed: of every random choice of the loop.
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
-        approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
+        approve: called with a rewrite that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
         limits: what users ask of every text.
         tuned: names of the prompts that may be rewritten; None for all.
@@ -67,8 +67,8 @@ class LoopSettings:
     rounds: int = 3
     proposals: int = 4
     seed: int = 0
-    hand: tuple[Proposal, ...] = ()
-    approve: Callable[[Attempt, str], bool] | None = None
+    hand: tuple[Rewrite, ...] = ()
+    approve: Callable[[RewriteRecord, str], bool] | None = None
     limits: TextLimits = field(default_factory=TextLimits)
     tuned: Collection[str] | None = None
     selector: Selector = "blame"
@@ -95,7 +95,7 @@ def blame_shares(signals: Sequence[Signal]) -> dict[str, BlameShare]:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RewriteRecord:
     """One rewrite, and how far it got.
 
     Attributes:
@@ -119,7 +119,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsAttempt:
+class SettingsRecord:
     """Other settings of the system, and how far they got.
 
     Attributes:
@@ -160,7 +160,7 @@ class RoundRecord:
         validation_score, validation_ci: the champion's validation score after this round, and its 95 % interval.
         calls_made, calls_cached, tokens: what this round cost (tokens of the calls made, in and out).
         champion: the champion's prompts after this round, so that an observer can save the best so far.
-        attempts: the rewrites that were tried, in order.
+        rewrites: the rewrites that were tried, in order.
         edit: what changed with the champion; None if it stayed.
         alignment: prompt name → how well its local objective has predicted the answers so far.
         settings: the settings that were tried.
@@ -179,10 +179,10 @@ class RoundRecord:
     calls_cached: int
     tokens: int
     champion: Annotated[Candidate | None, _UNWRITTEN] = None
-    attempts: Annotated[tuple[Attempt, ...], _UNWRITTEN] = ()
+    rewrites: Annotated[tuple[RewriteRecord, ...], _UNWRITTEN] = ()
     alignment: Mapping[str, Alignment] = field(default_factory=dict)
     edit: AcceptedEdit | None = None
-    settings: tuple[SettingsAttempt, ...] = ()
+    settings: tuple[SettingsRecord, ...] = ()
     changed: Mapping[str, SettingChange] = field(default_factory=dict)
     search_calls: int | None = None
     optimizer: str | None = None

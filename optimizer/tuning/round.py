@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.scores import Score
     from optimizer.objectives.alignment import Alignment
     from optimizer.tuning.accepted_edit import AcceptedEdit
-    from optimizer.tuning.results import Attempt, BlameShare, Observer, SettingChange, SettingsAttempt
+    from optimizer.tuning.results import BlameShare, Observer, RewriteRecord, SettingChange, SettingsRecord
     from tracing.llm.accounting.meter import Meter
     from tracing.systems.prompts import Candidate
 
@@ -26,7 +26,7 @@ class Round:
         n: counted from 1.
         blame: operation name → its share of the failures that the round started from.
         edited: names of the prompts that it tried to rewrite.
-        attempts: by a key of the optimizer's choice, the rewrites that were tried.
+        rewrites: by a key of the optimizer's choice, the rewrites that were tried.
         alignment: prompt name → how well its local objective has predicted the answers so far.
         settings: the settings of the system that were tried.
     """
@@ -34,9 +34,9 @@ class Round:
     n: int
     blame: Mapping[str, BlameShare] = field(default_factory=dict)
     edited: tuple[str, ...] = ()
-    attempts: dict[str, Attempt] = field(default_factory=dict)
+    rewrites: dict[str, RewriteRecord] = field(default_factory=dict)
     alignment: Mapping[str, Alignment] = field(default_factory=dict)
-    settings: list[SettingsAttempt] = field(default_factory=list)
+    settings: list[SettingsRecord] = field(default_factory=list)
 
 
 class Ending(NamedTuple):
@@ -95,7 +95,7 @@ class RoundLog:
                 n=after + n,
                 blame=noted.blame,
                 edited=noted.edited,
-                proposals=len(noted.attempts),
+                proposals=len(noted.rewrites),
                 accepted=end.edit is not None,
                 validation_score=end.validation.score,
                 validation_ci=end.validation.ci,
@@ -103,7 +103,7 @@ class RoundLog:
                 calls_cached=int(now["calls_cached"] - before["calls_cached"]),
                 tokens=int(_tokens(now) - _tokens(before)),
                 champion=end.champion,
-                attempts=tuple(noted.attempts.values()),
+                rewrites=tuple(noted.rewrites.values()),
                 alignment=noted.alignment,
                 edit=end.edit,
                 settings=tuple(noted.settings),

@@ -14,16 +14,16 @@ from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
-from optimizer.proposers.proposals import ProposalRequest
+from optimizer.proposers.rewrites import RewriteRequest
 from optimizer.tuning.accepted_edit import AcceptedEdit, accepted_edit
 from optimizer.tuning.affordable import Affordable, affordable
 from optimizer.tuning.fresh_replies import FreshReplies
 from optimizer.tuning.phase_progress import PhaseProgress
 from optimizer.tuning.reserve import TimeReserve
 from optimizer.tuning.results import (
-    Attempt,
     LoopSettings,
     Observer,
+    RewriteRecord,
     SearchCost,
     SettingChange,
 )
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.variants import Variants
     from optimizer.proposers.earlier import EarlierText
     from optimizer.proposers.examples import Example
-    from optimizer.proposers.sources import ProposalSources
+    from optimizer.proposers.sources import RewriteSources
     from optimizer.tuning.failures import Failures
     from tracing.llm.access import ModelAccess
     from tracing.llm.models import ChatModel
@@ -75,7 +75,7 @@ class Tuning:
         baseline: the texts that the search started from.
         champion: the best texts so far.
         settings: how long and how widely to search.
-        sources: of proposals, as configured.
+        sources: of rewrites, as configured.
         author: the model that writes prompts.
         local: measures texts on recorded inputs; None for a system that cannot rerun its operations.
         variants: the system under other settings; None if none may be tuned.
@@ -99,7 +99,7 @@ class Tuning:
         settings: LoopSettings,
         access: ModelAccess,
         failures: Failures,
-        sources: ProposalSources,
+        sources: RewriteSources,
         observer: Observer,
         variants: Variants | None = None,
     ) -> None:
@@ -207,7 +207,7 @@ class Tuning:
         seed: int,
         tried: Collection[str],
         earlier: Collection[EarlierText] = (),
-    ) -> ProposalRequest:
+    ) -> RewriteRequest:
         """What a proposer is given to rewrite the champion's text of a prompt.
 
         Args:
@@ -215,13 +215,13 @@ class Tuning:
             signal: of its operation; None if nothing blames it.
             examples: executions that are blamed, and those behind right answers.
             minibatch: the champion's outcomes on the conversations that rewrites may be measured on.
-            count: maximum number of proposals.
+            count: maximum number of rewrites.
             seed: of every random choice.
             tried: texts already tried.
             earlier: those of them that were measured on recorded inputs.
         """
         failed, passed = examples
-        return ProposalRequest(
+        return RewriteRequest(
             prompt=self.prompts[prompt],
             stage=stage_of(self.operations, prompt),
             text=self.champion[prompt],
@@ -329,9 +329,9 @@ class Tuning:
         self._observer.blame(self._after + n, signals.signals)
         return attributions, signals
 
-    def approves(self, attempt: Attempt) -> bool:
-        """Whether an attempt may replace the champion's text; asks the user if they wish to be asked."""
-        return self.settings.approve is None or self.settings.approve(attempt, self.champion[attempt.prompt])
+    def approves(self, rewrite: RewriteRecord) -> bool:
+        """Whether a rewrite may replace the champion's text; asks the user if they wish to be asked."""
+        return self.settings.approve is None or self.settings.approve(rewrite, self.champion[rewrite.prompt])
 
     def crown(self, candidate: Candidate, settings: Settings | None = None, *, confirm: bool = True) -> bool:
         """Make a candidate the champion. Its validation is evaluated, if that was not done before.

@@ -15,7 +15,7 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import FIRST_LOOK
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.proposers.proposals import Demonstration, Proposal
+from optimizer.proposers.rewrites import Demonstration, Rewrite
 from optimizer.racing.halving import LocalScore, alternating, compared, halved
 from optimizer.racing.joint import (
     MOST,
@@ -25,7 +25,7 @@ from optimizer.racing.joint import (
     most_evaluations,
     raced,
 )
-from optimizer.racing.rewrites import demonstration_sets, with_demonstrations
+from optimizer.racing.whole_demonstrations import demonstration_sets, with_demonstrations
 from optimizer.search.local_search import _LocalRounds
 from optimizer.search.portion import MARGIN, Portion
 from optimizer.tuning.affordable import Affordable
@@ -52,8 +52,8 @@ def shown(given: RecordedInput) -> Demonstration:
     return Demonstration(inputs, '{"facts": ["Anke\'s lorry is red."]}', given.conversation.id)
 
 
-def proposed(text: str, source: str, reason: str) -> Proposal:
-    return Proposal(SPEC.name, text, source, reason)
+def proposed(text: str, source: str, reason: str) -> Rewrite:
+    return Rewrite(SPEC.name, text, source, reason)
 
 
 class Scripted:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from optimizer.objectives.objective import KnowsRightOutputs
-from optimizer.proposers.proposals import Demonstration, Proposal, conversations_of
+from optimizer.proposers.rewrites import Demonstration, Rewrite, conversations_of
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.turns import by_turns
 from tracing.errors import ModelError
@@ -55,7 +55,7 @@ def demonstration_sets(
     return by_turns(_apart(combinations(pool, size)) for size in range(1, most + 1))
 
 
-def with_demonstrations(rewrite: Proposal, demonstrations: tuple[Demonstration, ...]) -> Proposal | None:
+def with_demonstrations(rewrite: Rewrite, demonstrations: tuple[Demonstration, ...]) -> Rewrite | None:
     """A rewrite with these demonstrations before the data, in its own layout; None if the system adds the data."""
     parts = take_apart(rewrite.text)
     if not parts.data:
@@ -65,7 +65,7 @@ def with_demonstrations(rewrite: Proposal, demonstrations: tuple[Demonstration, 
     reason = f"{len(demonstrations)} whole demonstration{'s' if len(demonstrations) > 1 else ''} ({names})"
     if rewrite.reason:
         reason = f"{rewrite.reason}; {reason}"
-    return Proposal(rewrite.prompt, text, DEMONSTRATED, reason, demonstrations)
+    return Rewrite(rewrite.prompt, text, DEMONSTRATED, reason, demonstrations)
 
 
 def _apart(groups: Iterator[tuple[Demonstration, ...]]) -> Iterator[tuple[Demonstration, ...]]:
