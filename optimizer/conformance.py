@@ -35,10 +35,10 @@ from optimizer.objectives.objectives import ObjectiveFactory, objectives_of
 from optimizer.proposers.rewrites import Means, ProposerFactory, Rewrite, RewriteRequest, admit, offers_of
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer
-from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopResult, LoopSettings, RoundRecord
+from optimizer.tuning.failures import Failures, unattributed_examples
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RoundRecord
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.unattributed import unattributed_examples
 from tracing.conformance import Conformance, require
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess

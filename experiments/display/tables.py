@@ -21,8 +21,8 @@ from experiments.runs.intervals import interval_text, money_text, p_phrase, p_te
 from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
-from optimizer.tuning.results import LoopResult, RewriteRecord, RoundRecord
+from optimizer.tuning.results import LoopResult
+from optimizer.tuning.round import AcceptedEdit, ChangedCase, RewriteRecord, RoundRecord
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -14,7 +14,7 @@ from experiments.systems.exporting.formats.literal_templates import with_double_
 from tracing.errors import ContractError
 
 if TYPE_CHECKING:
-    from optimizer.tuning.results import RoundRecord
+    from optimizer.tuning.round import RoundRecord
 
 CHAMPION = "champion"
 TEXT_DIGEST = "memtune.sha256"

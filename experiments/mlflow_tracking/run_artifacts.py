@@ -13,7 +13,7 @@ from experiments.display.charts import bars, bars_height, png
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogTable, Write
 from experiments.runs.seen_cases import SeenCase
-from optimizer.tuning.results import RoundRecord
+from optimizer.tuning.round import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -59,7 +59,8 @@ from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import SummaryMlflow
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import LoopResult, RoundRecord
+from optimizer.tuning.results import LoopResult
+from optimizer.tuning.round import RoundRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials

@@ -19,8 +19,8 @@ from experiments.runs.summary import Summary
 from experiments.views.trace_page import question_anchor, render_page
 from optimizer.evaluation.scores import SPLITS
 from optimizer.objectives.alignment import LEAST
-from optimizer.search.screening import SCREENED
-from optimizer.tuning.results import RewriteRecord
+from optimizer.search.rounds import SCREENED
+from optimizer.tuning.round import RewriteRecord
 from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
 from tracing.systems.registry import caveats_of

@@ -11,15 +11,8 @@ from experiments.runs.folder import CASES, REWRITES, RunFolder
 from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import (
-    CallCounts,
-    LoopResult,
-    Observer,
-    RewriteRecord,
-    RoundRecord,
-    SettingChange,
-    verdict_figures,
-)
+from optimizer.tuning.results import CallCounts, LoopResult, Observer, verdict_figures
+from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.logged_datasets import split_data
-from experiments.mlflow_tracking.tracking import MlflowRun, run_key
+from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report, write_pages
 from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
-from experiments.running.parts import RunParts, config_of_run, evaluator_of, open_executor, open_parts, variants_of
-from experiments.running.tunable import rewrite_files
+from experiments.running.parts import evaluator_of, open_executor, variants_of
+from experiments.running.run_parts import RunParts, config_of_run, loop_settings, open_parts, rewrite_files
 from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import check_fingerprint
@@ -31,7 +31,6 @@ from experiments.runs.folder import (
     LOCK,
     PROMPTS,
     REPORT,
-    STUDY,
     TRACES,
     RunFolder,
 )
@@ -41,9 +40,8 @@ from experiments.runs.seen_cases import SeenCase, seen_cases
 from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.evaluation.scores import Splits
-from optimizer.racing.studies import Studies, StudyJournal, StudyServer
-from optimizer.tuning.call_counts import call_counts
-from optimizer.tuning.results import LoopResult, LoopSettings, Observer, RewriteRecord
+from optimizer.tuning.results import CallCounts, LoopResult, LoopSettings, Observer
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
@@ -233,39 +231,17 @@ def _prepare(
         evaluator,
         variants_of(config, evaluator),
         Failures(parts.attributor, parts.access, parts.system.operations),
-        _loop(config, parts, _studies(parts.server, folder), approve),
+        loop_settings(config, parts, folder, approve),
         params,
         RunJournal(
             folder,
             _facts(config, dataset, folder, tracked),
             parts.baseline,
-            partial(call_counts, parts.access, evaluator),
+            partial(CallCounts.so_far, parts.access, evaluator),
             None if resume is None else _earlier_summary(resume),
         ),
         tracked,
         partial(tracked.cases, metric=config.metric, method=config.attribution, most=config.tracking.traces),
-    )
-
-
-def _loop(
-    config: RunConfig, parts: RunParts, studies: Studies, approve: Callable[[RewriteRecord, str], bool] | None
-) -> LoopSettings:
-    return LoopSettings(
-        config.planned_rounds,
-        config.proposals,
-        config.seed,
-        parts.rewrites,
-        approve,
-        limits=config.prompts.limits(),
-        tuned=config.prompts.tuned,
-        selector=config.search.selector,
-        attribution=config.search.attribution,
-        local_objectives=config.search.local_objectives,
-        objectives=parts.objectives,
-        matcher=parts.matcher,
-        studies=studies,
-        calls=config.search.calls,
-        open_ended=config.rounds is None,
     )
 
 
@@ -274,13 +250,6 @@ def _earlier_summary(folder: RunFolder) -> Summary | None:
     with contextlib.suppress(RunError):
         return folder.summary()
     return None
-
-
-def _studies(server: StudyServer | None, folder: RunFolder) -> Studies:
-    if server is None:
-        return StudyJournal(folder.path / STUDY)
-    # Two runs of one second, or with the same --out on two machines, have the same id.
-    return server.studies(f"{folder.id}-{(run_key(folder) or '')[:8]}")
 
 
 def _optimize(run: _Run, observer: Observer) -> LoopResult:

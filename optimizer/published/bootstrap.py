@@ -14,8 +14,8 @@ from optimizer.proposers.demonstrations import demonstrations_of
 from optimizer.proposers.rewrites import Demonstration
 from optimizer.proposers.template import take_apart
 from optimizer.published.candidate_search import CandidateSearch, refuse_rewrites_by_hand
+from optimizer.tuning.failures import unattributed_examples
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.unattributed import unattributed_examples
 from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
-from optimizer.search.crowning import crown_winner
-from optimizer.tuning.results import RewriteRecord
+from optimizer.search.rounds import crown_winner
+from optimizer.tuning.round import RewriteRecord
 from tracing.errors import ConfigError
 from tracing.llm.dspy_lm import require_dspy
 

@@ -15,16 +15,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
 from optimizer.published.candidate_search import author_of, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.search.crowning import crown_winner
-from optimizer.search.rounds import FINALISTS
-from optimizer.search.screening import SCREENED
-from optimizer.tuning.results import RewriteRecord
+from optimizer.search.closed_loop import FINALISTS
+from optimizer.search.rounds import SCREENED, crown_winner
+from optimizer.tuning.failures import unattributed_examples
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.unattributed import unattributed_examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

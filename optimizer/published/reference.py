@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
 from optimizer.published.candidate_search import refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.search.crowning import overrule
-from optimizer.tuning.results import RewriteRecord, blame_shares
+from optimizer.search.rounds import overrule
+from optimizer.tuning.round import RewriteRecord, blame_shares
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.recorder import operation, trace
 

@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
 from optimizer.proposers.rewrites import conversations_of
-from optimizer.racing.halving import LocalScore, alternating
-from optimizer.racing.joint import Combination, combinations_of
-from optimizer.racing.pool import Pool
+from optimizer.racing.halving import LocalScore, Pool, alternating
 from optimizer.search.closed_loop import closed_loop
-from optimizer.search.crowning import crown_winner
-from optimizer.search.joint_choice import JointChoice
+from optimizer.search.joint_choice import Combination, JointChoice, combinations_of
 from optimizer.search.portion import Portion
 from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
-from optimizer.search.rounds import Rounds
-from optimizer.search.screening import SCREENED
+from optimizer.search.rounds import SCREENED, Rounds, crown_winner
 from optimizer.search.selection import Edit, expected_gains, shares_of
-from optimizer.tuning.results import blame_shares
+from optimizer.tuning.round import blame_shares
 from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from optimizer.racing.joint import affordable_combinations, most_evaluations
+from optimizer.search.joint_choice import affordable_combinations, most_evaluations
 from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.affordable import Affordable
+    from optimizer.tuning.reserve import Affordable
     from optimizer.tuning.tuning import Tuning
 
 LOCAL_PART = 0.5

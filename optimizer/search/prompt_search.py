@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.rewrites import HAND, Rewrite
-from optimizer.racing.halving import Halved, LocalScore, halved
-from optimizer.racing.pool import Pool, parents_of
+from optimizer.proposers.rewrites import HAND, Rewrite, RewriteRequest
+from optimizer.racing.halving import Halved, LocalScore, Pool, halved, parents_of
 from optimizer.racing.whole_demonstrations import (
     DEMONSTRATED,
     demonstration_sets,
     whole_demonstrations,
     with_demonstrations,
 )
-from optimizer.search.screening import drawn
-from optimizer.tuning.results import RewriteRecord
+from optimizer.search.rounds import drawn
+from optimizer.tuning.round import RewriteRecord
 from tracing.errors import BudgetExceededError
+from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
     from attribution.signals import Signals
     from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.objectives.objective import Credit, RecordedInput
-    from optimizer.proposers.rewrites import Demonstration, RewriteRequest
+    from optimizer.proposers.rewrites import Demonstration
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
@@ -179,16 +179,21 @@ class PromptSearch:
     def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> RewriteRequest:
         tuning, name = self._tuning, self._spec.name
         train = tuning.outcomes("train")
-        examples = examples_of(self._spec, train, attributions)
+        failed, passed = examples_of(self._spec, train, attributions)
+        minibatch = drawn(train, failed, seed=self._seed) if tuning.sources.own_author else ()
         blaming = (signal for signal in signals.signals if signal.prompt == name)
-        return tuning.request(
-            name,
+        return RewriteRequest(
+            prompt=self._spec,
+            stage=stage_of(tuning.operations, name),
+            text=tuning.champion[name],
+            candidate=dict(tuning.champion),
             signal=max(blaming, key=lambda signal: signal.loss, default=None),
-            examples=examples,
-            minibatch=drawn(train, examples[0], seed=self._seed) if tuning.sources.own_author else (),
+            failed=failed,
+            passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in minibatch),
             count=count,
             seed=self._seed,
-            tried=self._tried,
+            tried=frozenset(self._tried),
             earlier=self._pool.earlier(),
         )
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.rewrites import Rewrite
 from optimizer.racing.halving import LocalScore
-from optimizer.racing.joint import Combination, raced
-from optimizer.search.crowning import crown_winner
-from optimizer.tuning.results import RewriteRecord
+from optimizer.search.joint_choice import Combination, raced
+from optimizer.search.rounds import crown_winner
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import ChampionUnscoredError
 from tracing.errors import BudgetExceededError, ShareSpentError

@@ -40,8 +40,8 @@ from experiments.runs.folder import RunFolder
 from experiments.views.trace_map import render_map
 from experiments.views.trace_page import render_page
 from optimizer.evaluation.ladder import Rung
-from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.tuning.results import BlameShare, RewriteRecord
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.round import BlameShare, RewriteRecord
 
 NAMES = (
     *PAYLOADS,

@@ -27,9 +27,9 @@ from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.mlflow_tracking.writes import SetTag, StartRun
 from experiments.runs.folder import LOCK, RunFolder
 from experiments.runs.lock import locked
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import RewriteRecord
+from optimizer.tuning.round import RewriteRecord
 from tracing.errors import RunError
 
 SIGNALS = [Signal("answer", "answer", 1.0, (0.5, 1.0), 7, 0.3, {"ResponseError": 7}, ("q1",), True)]

@@ -18,8 +18,8 @@ from experiments.display import progress
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.display.tables import run_view
-from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.tuning.results import RewriteRecord
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.round import RewriteRecord
 from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.settings import Limits
 

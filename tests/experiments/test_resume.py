@@ -33,7 +33,7 @@ from experiments.runs.lock import locked
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import RoundRecord
+from optimizer.tuning.round import RoundRecord
 from tracing.errors import RunError
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations

@@ -13,9 +13,9 @@ from experiments.reports.run_report import DiffLine, ReportInput, diff, render_r
 from experiments.runs.comparison import compare
 from experiments.runs.summary import summarize
 from optimizer.evaluation.noise import NoiseFloor
-from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.tuning.accepted_edit import ChangedCase, accepted_edit
-from optimizer.tuning.results import LoopResult, RewriteRecord
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.results import LoopResult
+from optimizer.tuning.round import ChangedCase, RewriteRecord, accepted_edit
 
 
 def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:

@@ -22,9 +22,9 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of
 from experiments.runs.seen_cases import SeenCase
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict, VerdictName
-from optimizer.tuning.results import RewriteRecord, SettingChange
+from optimizer.tuning.round import RewriteRecord, SettingChange
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
 

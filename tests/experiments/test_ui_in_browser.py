@@ -19,9 +19,9 @@ from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.logged_datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.runs.config_file import load_config
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import RewriteRecord
+from optimizer.tuning.round import RewriteRecord
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -14,12 +14,13 @@ from test_loop import SEED, Notes
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.gating.decision import GateOutcome
+from optimizer.gating.gate import GateOutcome
 from optimizer.published.candidate_search import CandidateSearch
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopResult, LoopSettings, RewriteRecord
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.tuning import Tuning
 from tracing.llm.access import ModelAccess
 

@@ -17,7 +17,8 @@ from optimizer.gating.gate import FIRST_LOOK
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.rewrites import Demonstration, Rewrite
 from optimizer.racing.halving import LocalScore, alternating, compared, halved
-from optimizer.racing.joint import (
+from optimizer.racing.whole_demonstrations import demonstration_sets, with_demonstrations
+from optimizer.search.joint_choice import (
     MOST,
     Combination,
     affordable_combinations,
@@ -25,10 +26,9 @@ from optimizer.racing.joint import (
     most_evaluations,
     raced,
 )
-from optimizer.racing.whole_demonstrations import demonstration_sets, with_demonstrations
 from optimizer.search.local_search import _LocalRounds
 from optimizer.search.portion import MARGIN, Portion
-from optimizer.tuning.affordable import Affordable
+from optimizer.tuning.reserve import Affordable
 from optimizer.tuning.results import LoopSettings
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.graph.execution_graph import ExecutionGraph

@@ -23,7 +23,8 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.search.rounds import LIMITED_PATIENCE, PATIENCE
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopResult, LoopSettings, RewriteRecord, RoundRecord
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RewriteRecord, RoundRecord
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

@@ -16,8 +16,7 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest
-from optimizer.racing.halving import compared
-from optimizer.racing.pool import Pool
+from optimizer.racing.halving import Pool, compared
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures

@@ -10,8 +10,7 @@ import pytest
 
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
-from optimizer.racing.halving import LocalScore
-from optimizer.racing.pool import PARENTS, Pool, parents_of
+from optimizer.racing.halving import PARENTS, LocalScore, Pool, parents_of
 from optimizer.search.prompt_search import FINALISTS, REWRITES, STAKES, PromptSearch, most_reruns
 
 
@@ -74,7 +73,8 @@ def searching(champion: str, shown: tuple[Demonstration, ...], offers: list[Rewr
         train=[],
         seed_of=lambda n: n,
         outcomes=lambda split: [],
-        request=lambda *given, **more: SimpleNamespace(text=champion, **more),
+        champion={"answer": champion},
+        operations=[SimpleNamespace(prompt="answer", stage="answer")],
     )
     local: Any = SimpleNamespace(objectives={"answer": object()})
     this_round: Any = SimpleNamespace(n=2, rewrites={})

@@ -23,16 +23,15 @@ from optimizer.published.candidate_search import CandidateSearch
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
-from optimizer.tuning.failures import Failures
+from optimizer.tuning.failures import Failures, unattributed_examples
 from optimizer.tuning.results import LoopResult, LoopSettings
-from optimizer.tuning.unattributed import unattributed_examples
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.systems.prompts import placeholders_of
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 DSPY = ("miprov2", "simba", "copro")
-LOOP = "optimizer.tuning.tuning_run"
+LOOP = "optimizer.search.optimize"
 """It warns of replies that are right and too long, as the seed prompts' are here."""
 Run = Callable[..., LoopResult]
 

@@ -5,8 +5,9 @@ from marked_outcomes import outcomes
 from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.examples import Example
-from optimizer.search.screening import SCREENED, drawn, race
-from optimizer.tuning.results import RewriteRecord
+from optimizer.search.closed_loop import race
+from optimizer.search.rounds import SCREENED, drawn
+from optimizer.tuning.round import RewriteRecord
 
 BATCH = outcomes("+---", "++--")
 

@@ -17,7 +17,8 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.search.side_by_side import SideBySide
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopResult, LoopSettings, RoundRecord
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RoundRecord
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.llm.access import ModelAccess
