@@ -7,7 +7,7 @@ decides, and the sentence that people and files have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import NormalDist
@@ -17,7 +17,6 @@ from attribution.confidence_intervals import wilson_interval
 from optimizer.evaluation.statistics import sign_flip_p
 
 if TYPE_CHECKING:
-    from attribution.cases import Case
     from optimizer.evaluation.evaluator import Outcome
 
 
@@ -278,10 +277,5 @@ def _by_conversation(outcomes: Sequence[Outcome]) -> dict[str, Outcome]:
 
 
 def _passes(outcomes: dict[str, Outcome]) -> set[tuple[str, str]]:
-    return {(case.conversation, case.question.id) for case in _cases(outcomes) if case.passed}
-
-
-def _cases(outcomes: dict[str, Outcome]) -> Iterator[Case]:
-    for outcome in outcomes.values():
-        if outcome.tainted is None:
-            yield from outcome.cases
+    sound = [outcome for outcome in outcomes.values() if outcome.tainted is None]
+    return {(case.conversation, case.question.id) for outcome in sound for case in outcome.cases if case.passed}

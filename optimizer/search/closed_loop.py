@@ -9,10 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from attribution.cases import Attribution
-from attribution.signals import Signals
 from optimizer.gating.gate import Comparison, compare, half_then_all
 from optimizer.proposers.examples import Example, examples_of
 from optimizer.proposers.rewrites import Rewrite, RewriteRequest
@@ -24,6 +22,8 @@ from optimizer.tuning.stopped import Stopped
 from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:
+    from attribution.cases import Attribution
+    from attribution.signals import Signal
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.gating.gate import GateDecision
     from optimizer.tuning.round import Round
@@ -39,54 +39,26 @@ Measure = Callable[[RewriteRecord, "Outcome"], "Outcome"]
 
 def closed_loop(tuning: Tuning) -> Stopped:
     """An `Optimizer` that rewrites, round by round, the prompt with the most loss that a rewrite could fix."""
-    return gated_rounds(tuning, _ByBlame(tuning))
+    return _GatedRounds(tuning, _ByBlame(tuning)).run()
 
 
 def random_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` without attribution: each round draws a prompt, and rewrites from those all sources offer."""
-    return gated_rounds(tuning, _ByChance(tuning))
+    return _GatedRounds(tuning, _ByChance(tuning)).run()
 
 
-class Guide(Protocol):
-    """Decides where rounds look for an improvement."""
-
-    def look(self, n: int) -> bool:
-        """Examine what the champion of round `n` does on train; False if nothing is left to improve."""
-        ...
-
-    def blame(self) -> Mapping[str, BlameShare]:
-        """Each operation's share of the failures, as far as known."""
-        ...
-
-    def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
-        """The prompt to rewrite."""
-        ...
-
-    def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-        """Executions of the prompt's operation that are blamed, and those behind right answers."""
-        ...
-
-    def propose(self, n: int, request: RewriteRequest, most: int) -> list[Rewrite]:
-        """At most `most` rewrites, plus those by hand."""
-        ...
-
-
-def gated_rounds(tuning: Tuning, guide: Guide) -> Stopped:
-    """Go through `Rounds`, as `guide` says; returns why they ended.
-
-    Raises:
-        BudgetExceededError: a hard budget ended them.
-    """
-    return _Rounds(tuning, guide).run()
-
-
-class _Rounds:
-    def __init__(self, tuning: Tuning, guide: Guide) -> None:
+class _GatedRounds:
+    def __init__(self, tuning: Tuning, guide: _ByBlame) -> None:
         self.tuning, self.guide = tuning, guide
         self.history: list[Edit] = []
         self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.baseline.items()}
 
     def run(self) -> Stopped:
+        """Go through `Rounds`; returns why they ended.
+
+        Raises:
+            BudgetExceededError: a hard budget ended them.
+        """
         examined, improvable = None, True
         rounds = Rounds(self.tuning, PATIENCE)
         for n in rounds:
@@ -193,45 +165,47 @@ class _Rounds:
 
 
 class _ByBlame:
+    """Decides where rounds look for an improvement: where the loss is that a rewrite could fix."""
+
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
         self._attributions: list[Attribution] = []
-        self._signals: Signals | None = None
+        self._signals: Sequence[Signal] = ()
 
     def look(self, n: int) -> bool:
-        self._attributions, self._signals = self._tuning.attribute(n)
-        return self._signals.failures > 0
+        """Examine what the champion of round `n` does on train; False if nothing is left to improve."""
+        self._attributions, signals = self._tuning.attribute(n)
+        self._signals = signals.signals
+        return signals.failures > 0
 
     def blame(self) -> Mapping[str, BlameShare]:
-        signals = self._signals.signals if self._signals is not None else ()
-        return blame_shares(signals)
+        """Each operation's share of the failures, as far as known."""
+        return blame_shares(self._signals)
 
     def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
-        signals = self._signals.signals if self._signals is not None else ()
-        return choose(prompts, signals, history, selector=self._tuning.settings.selector, seed=seed)
+        """The prompt to rewrite."""
+        return choose(prompts, self._signals, history, selector=self._tuning.settings.selector, seed=seed)
 
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+        """Executions of the prompt's operation that are blamed, and those behind right answers."""
         return examples_of(spec, self._tuning.outcomes("train"), self._attributions)
 
     def propose(self, n: int, request: RewriteRequest, most: int) -> list[Rewrite]:
+        """At most `most` rewrites, plus those by hand."""
         return self._tuning.sources.propose(n, request, most)
 
 
-class _ByChance:
-    def __init__(self, tuning: Tuning) -> None:
-        self._tuning = tuning
+class _ByChance(_ByBlame):
+    """The same without attribution: prompts and rewrites are drawn."""
 
     def look(self, n: int) -> bool:
         return any(not case.passed for outcome in self._tuning.outcomes("train") for case in outcome.cases)
 
-    def blame(self) -> Mapping[str, BlameShare]:
-        return {}
-
     def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
         if not prompts:
             return None
-        drawn = random.Random(seed).choice(sorted(prompts))  # noqa: S311 (a draw, not a secret)
-        return Choice(drawn, None, 0.0, "drawn at random")
+        drawn_name = random.Random(seed).choice(sorted(prompts))  # noqa: S311 (a draw, not a secret)
+        return Choice(drawn_name, None, 0.0, "drawn at random")
 
     def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
         return unattributed_examples(spec, self._tuning.operations, self._tuning.outcomes("train"))

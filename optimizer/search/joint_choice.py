@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare, look_schedule
 from optimizer.proposers.rewrites import HAND
@@ -172,7 +173,7 @@ CHAMPION = "champion"
 """In a study, the text that the round began with."""
 
 
-class JointChoice:
+class JointChoice(AbstractContextManager["JointChoice"]):
     """The races of one round, recorded in a study. A context manager.
 
     Args:
@@ -205,9 +206,6 @@ class JointChoice:
             choices[f"setting {name}"] = [now[name], *(value for value in values if value != now[name])]
         seed = tuning.seed_of(this_round.n)
         self._study = JointStudy(f"round {this_round.n}", tuning.settings.studies, choices, reference, seed)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._study.end()

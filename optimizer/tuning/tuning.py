@@ -240,14 +240,8 @@ class Tuning:
         steered = {self.prompts[name].operation for name in (self.prompts if prompts is None else prompts)}
         # Other settings change what no prompt does, and fresh replies are asked for everything.
         cached = self._access.caches and self.variants is None and self._fresh is None
-        return affordable(
-            self.outcomes("train"),
-            steered,
-            len(self._splits.test),
-            self._access.budget,
-            self._reserve,
-            cached=cached,
-        )
+        train, tested, budget = self.outcomes("train"), len(self._splits.test), self._access.budget
+        return affordable(train, steered, tested, budget, self._reserve, cached=cached)
 
     def step(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Report that `done` of `total` steps of a phase are done, and that `failed` others could not be."""
@@ -256,7 +250,7 @@ class Tuning:
 
     def progress(self, phase: str, outcomes: Sequence[Outcome], total: int) -> None:
         """Report that a phase of `total` conversations ended with these outcomes; what was skipped counts as done."""
-        failed = _failures(outcomes)
+        failed = _tainted(outcomes)
         self.step(phase, total - failed, total, failed)
 
     def attribute(self, n: int) -> tuple[list[Attribution], Signals]:
@@ -339,7 +333,7 @@ class Tuning:
 
     def _evaluation_progress(self, phase: str, before: Sequence[Outcome] = (), total: int | None = None) -> Progress:
         """What an evaluator reports to; `before` and `total` as of `measure`."""
-        failed_before = _failures(before)
+        failed_before = _tainted(before)
         done_before = len(before) - failed_before
 
         def progress(done: int, conversations: int, failed: int) -> None:
@@ -400,6 +394,6 @@ class Tuning:
         return outcomes
 
 
-def _failures(outcomes: Sequence[Outcome]) -> int:
+def _tainted(outcomes: Sequence[Outcome]) -> int:
     """How many conversations are tainted."""
     return sum(outcome.tainted is not None for outcome in outcomes)
