@@ -81,7 +81,7 @@ class _GatedRounds:
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
         batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
         for rewrite in self._propose(n, choice, failed, passed, batch):
-            rewrites[rewrite.text] = RewriteRecord(rewrite.prompt, rewrite.source, rewrite.reason, rewrite.text)
+            rewrites[rewrite.text] = RewriteRecord.of(rewrite)
         accepted = False
         for finalist in self._screen(n, rewrites, batch)[:FINALISTS]:
             challenger = {**tuning.champion, finalist.prompt: finalist.text}

@@ -302,9 +302,7 @@ class PromptSearch:
         return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
 
     def _note(self, rewrite: Rewrite, gain: float | None = None) -> None:
-        self._round.rewrites[rewrite.text] = RewriteRecord(
-            self._spec.name, rewrite.source, rewrite.reason, rewrite.text, local=gain
-        )
+        self._round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=gain)
 
 
 def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:

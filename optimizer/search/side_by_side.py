@@ -130,10 +130,7 @@ def _note(this_round: Round, combination: Combination) -> None:
     if len(sources) > 1:
         decision = replace(decision, about=f"{' and '.join(sorted(sources))} together")
     for prompt, scored in combination.parts.items():
-        rewrite = scored.rewrite
-        record = this_round.rewrites.get(_key(prompt, scored)) or RewriteRecord(
-            prompt, rewrite.source, rewrite.reason, rewrite.text
-        )
+        record = this_round.rewrites.get(_key(prompt, scored)) or RewriteRecord.of(scored.rewrite)
         alone = len(combination.parts) == 1
         screening = combination.gain if alone else record.screening
         this_round.rewrites[_key(prompt, scored)] = replace(record, gate=decision, screening=screening)

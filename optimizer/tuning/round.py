@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from attribution.cases import Case
     from attribution.signals import Signal
     from optimizer.evaluation.evaluator import Outcome
+    from optimizer.proposers.rewrites import Rewrite
     from tracing.llm.accounting.meter import Meter
 
 _UNWRITTEN = Field(exclude=True)
@@ -65,6 +66,11 @@ class RewriteRecord:
     screening: float | None = None
     gate: GateDecision | None = None
     local: float | None = None
+
+    @classmethod
+    def of(cls, rewrite: Rewrite, *, local: float | None = None) -> RewriteRecord:
+        """The record of a rewrite that has not come to the gate."""
+        return cls(rewrite.prompt, rewrite.source, rewrite.reason, rewrite.text, local=local)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +175,7 @@ class RoundRecord:
 class Round:
     """What a round did so far; it is recorded at its end, even if a budget ends it.
 
-    Attributes:
-        n: counted from 1.
-        blame: operation name → its share of the failures that the round started from.
-        edited: names of the prompts that it tried to rewrite.
-        rewrites: by a key of the optimizer's choice, the rewrites that were tried.
-        alignment: prompt name → how well its local objective has predicted the answers so far.
-        settings: the settings of the system that were tried.
+    The fields are those of its record (`RoundRecord`). Each rewrite has a key of the optimizer's choice.
     """
 
     n: int
