@@ -124,20 +124,18 @@ def run_experiment(
             if isinstance(watcher, WatchesBudget):
                 watcher.watch(run.parts.access.budget)
         observer = Observers(run.journal, run.tracked, *observers)
-        saving = partial(observer.progress, SAVING, total=2)
-        sending = partial(observer.progress, SENDING)
         try:
             result = _optimize(run, observer)
         except KeyboardInterrupt:
-            _break_off(run, Stopped("interrupted"), "KILLED", saving, sending)
+            _break_off(run, observer, Stopped("interrupted"), "KILLED")
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            _break_off(run, Stopped("error", str(error)), "FAILED", saving, sending)
+            _break_off(run, observer, Stopped("error", str(error)), "FAILED")
             raise
         except BaseException as error:
-            _break_off(run, Stopped("fault", type(error).__name__), "FAILED", saving, sending)
+            _break_off(run, observer, Stopped("fault", type(error).__name__), "FAILED")
             raise
-        return _finish(run, result, "FINISHED", saving, on_result or (lambda _: sending))
+        return _finish(run, observer, result, "FINISHED", on_result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,30 +275,23 @@ def _optimize(run: _Run, observer: Observer) -> LoopResult:
     )
 
 
-def _break_off(
-    run: _Run,
-    stopped: Stopped,
-    status: Literal["KILLED", "FAILED"],
-    progress: Callable[[int], None],
-    sending: SendingProgress,
-) -> None:
+def _break_off(run: _Run, observer: Observer, stopped: Stopped, status: Literal["KILLED", "FAILED"]) -> None:
     """Complete the folder and the MLflow run of a run that did not end by itself; they keep what was found before."""
     if run.journal.leave(stopped):
         run.tracked.leave(stopped, status=status)
     else:
-        _finish(run, run.journal.result(stopped), status, progress, lambda _: sending)
+        _finish(run, observer, run.journal.result(stopped), status)
 
 
 def _finish(
     run: _Run,
+    observer: Observer,
     result: LoopResult,
     status: Literal["FINISHED", "KILLED", "FAILED"],
-    progress: Callable[[int], None],
-    on_result: Callable[[Finished], SendingProgress],
+    on_result: Callable[[Finished], SendingProgress] | None = None,
 ) -> Finished:
     """Complete the folder, and then the MLflow run, however the run ended."""
-    budget = run.parts.access.budget
-    progress(0)
+    observer.progress(SAVING, 0, 2)
     champion = result.champion_candidate
     of_baseline = seen_cases(run.evaluator, run.splits, run.parts.baseline, run.failures)
     of_champion = of_baseline
@@ -317,13 +308,13 @@ def _finish(
         write_verdicts(run.folder, run.evaluator.cases())
     cases = run_cases(run.folder, {"seed": of_baseline, "champion": of_champion})
     write_cases(run.folder, cases)
-    progress(1)
+    observer.progress(SAVING, 1, 2)
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
     write_pages(run.folder, chain(of_baseline, of_champion))
-    progress(2)
-    remaining = None if result.stopped.by_budget else _left_over(budget)
+    observer.progress(SAVING, 2, 2)
+    remaining = None if result.stopped.by_budget else _left_over(run.parts.access.budget)
     finished = Finished(run.folder, summary, result, (), remaining)
-    sending = on_result(finished)
+    sending = partial(observer.progress, SENDING) if on_result is None else on_result(finished)
     interrupted: list[str] = []
     try:
         run.track_cases(of_baseline, of_champion, champion)

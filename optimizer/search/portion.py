@@ -104,11 +104,7 @@ class Portion:
         return Race(first[: int(evaluations) - unmet], 1)
 
     def _conversations(self, whole: float, prompts: Collection[str], affordable: Affordable) -> float:
-        """How many conversations with new texts of these prompts take what so many with all texts new take.
-
-        Args:
-            left: with all texts new.
-        """
+        """How many conversations with new texts of these prompts take what `whole` with all texts new take."""
         these = self._tuning.affordable(prompts)
         if these is None or not affordable.conversations:
             return whole
