@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
-from optimizer.proposers.rewrites import Rewrite, RewriteRequest, is_new
+from optimizer.proposers.rewrites import Demonstration, Rewrite, RewriteRequest, is_new
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.turns import by_turns
 
@@ -35,35 +34,6 @@ _POOL = 8
 
 _SIZES: dict[str, tuple[int, ...]] = {"extract": (1, 2), "update": (2, 1), "answer": (2, 1)}
 """How many demonstrations to try first: a single example of a choice (an event, known or unknown) teaches it always."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demonstration:
-    """A short example of an operation done right.
-
-    Attributes:
-        inputs: placeholder name → text.
-        reply: what the operation should reply.
-        kind: the kind of case it shows; a set of demonstrations has different ones.
-        conversation: where its values come from.
-        question: id of the question that proves it.
-    """
-
-    inputs: tuple[tuple[str, str], ...]
-    reply: str
-    kind: str
-    conversation: str
-    question: str
-
-    @property
-    def values(self) -> dict[str, str]:
-        """Placeholder name → text."""
-        return dict(self.inputs)
-
-    @property
-    def tokens(self) -> int:
-        """Its length in tokens, estimated."""
-        return (sum(len(value) for value in self.values.values()) + len(self.reply)) // 4
 
 
 def demonstrations_of(stage: Stage, passed: Sequence[Example], most: int = MOST_TOKENS) -> list[Demonstration]:
@@ -152,7 +122,7 @@ def _demonstration(example: Example, shown: Mapping[str, Sequence[str]], reply: 
     own = {name: [item.text for item in items] for name, items in example.parts.items()}
     texts = {**dict.fromkeys(sorted(example.prompt.contract.placeholders), ()), **own, **shown}
     inputs = tuple((name, example.prompt.layout.fill(name, each)) for name, each in texts.items())
-    return Demonstration(inputs, reply, kind, example.case.conversation, example.case.question.id)
+    return Demonstration(inputs, reply, example.case.conversation, kind, example.case.question.id)
 
 
 def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:

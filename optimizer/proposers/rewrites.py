@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
@@ -24,6 +24,7 @@ __all__ = [
     "HAND",
     "PROPOSERS",
     "Authored",
+    "Demonstration",
     "Example",
     "Means",
     "Proposer",
@@ -31,6 +32,7 @@ __all__ = [
     "Rewrite",
     "RewriteRequest",
     "admit",
+    "conversations_of",
     "examples_of",
     "is_new",
     "offers_of",
@@ -85,8 +87,49 @@ class RewriteRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Demonstration:
+    """An example of an operation done right.
+
+    Attributes:
+        inputs: placeholder name → text.
+        reply: what the operation should reply.
+        conversation: id of the one whose content it shows.
+        kind: the kind of case it shows, so that a set has different ones; empty for a recorded input shown whole.
+        question: id of the question that proves it; empty for a recorded input shown whole.
+    """
+
+    inputs: tuple[tuple[str, str], ...]
+    reply: str
+    conversation: str
+    kind: str = ""
+    question: str = ""
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Placeholder name → text."""
+        return dict(self.inputs)
+
+    @property
+    def length(self) -> int:
+        """In characters."""
+        return sum(len(value) for value in self.values.values()) + len(self.reply)
+
+    @property
+    def tokens(self) -> int:
+        """Its length in tokens, estimated."""
+        return self.length // 4
+
+
+@dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A new text for a prompt, the name of its proposer (`HAND` if people wrote it), and why in one line.
+    """One text for a prompt, which a proposer gives and races compare.
+
+    Attributes:
+        prompt: its name.
+        text: the text.
+        source: name of the proposer; `HAND` if people wrote it.
+        reason: what was changed, in one line.
+        demonstrations: recorded inputs that the text shows whole, where that is known.
 
     Example:
         >>> rewrite = Rewrite("answer", "Answer {question} in one word.", "polite", "a shorter reply")
@@ -98,6 +141,17 @@ class Rewrite:
     text: str
     source: str
     reason: str
+    demonstrations: tuple[Demonstration, ...] = ()
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """Ids of the conversations whose content the text is known to show; it is not scored on them."""
+        return conversations_of(self.demonstrations)
+
+
+def conversations_of(demonstrations: Iterable[Demonstration]) -> frozenset[str]:
+    """Ids of the conversations whose content they show."""
+    return frozenset(demonstration.conversation for demonstration in demonstrations)
 
 
 @runtime_checkable

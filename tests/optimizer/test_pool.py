@@ -135,7 +135,7 @@ def test_texts_are_compared_on_inputs_that_are_recorded_again_and_count_for_noth
         return 1.0
 
     pool = Pool()
-    pool.add([compared(Rewrite("text", "ruler", ""), "baseline", [old, again], known, one)])
+    pool.add([compared(Rewrite("extract", "text", "ruler", ""), "baseline", [old, again], known, one)])
     (found,) = pool.beside("baseline", [again, new], known, one)
     assert (found.inputs, found.gain) == (1, pytest.approx(0.4))
     assert pool.beside("baseline", [new], known, one) == []

@@ -16,7 +16,7 @@ from optimizer.search.prompt_search import FINALISTS, REWRITES, STAKES, PromptSe
 
 def scored(text: str, by_input: Mapping[str, float]) -> LocalScore:
     gain = sum(by_input.values()) / len(by_input)
-    return LocalScore(Rewrite(text, "bank", ""), 0.5 + gain, gain, len(by_input), {}, by_input)
+    return LocalScore(Rewrite("answer", text, "bank", ""), 0.5 + gain, gain, len(by_input), {}, by_input)
 
 
 def parents(*scores: LocalScore) -> list[str]:
@@ -55,7 +55,7 @@ def test_most_reruns_grow_with_the_inputs_up_to_what_the_last_rung_asks_for() ->
 
 TEMPLATE = "Answer the question.\n\nMemories:\n{context}\nQuestion: {question}\nAnswer:"
 VALUES = {"context": "Ann's cat is Tom", "question": "Ann's cat?"}
-SHOWN: Any = (SimpleNamespace(recorded=SimpleNamespace(conversation=SimpleNamespace(id="c1"))),)
+SHOWN = (Demonstration((), "", "c1"),)
 
 
 def searching(champion: str, shown: tuple[Demonstration, ...], offers: list[Rewrite]) -> tuple[PromptSearch, list[int]]:
@@ -73,7 +73,8 @@ def searching(champion: str, shown: tuple[Demonstration, ...], offers: list[Rewr
         train=[],
         seed_of=lambda n: n,
         outcomes=lambda split: [],
-        request=lambda *given, **more: SimpleNamespace(text=champion, **more),
+        champion={"answer": champion},
+        operations=[SimpleNamespace(prompt="answer", stage="answer")],
     )
     local: Any = SimpleNamespace(objectives={"answer": object()})
     this_round: Any = SimpleNamespace(n=2, rewrites={})
