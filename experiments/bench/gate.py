@@ -48,7 +48,7 @@ class GateFigures(Rates):
     trials: int
 
 
-class Trial(NamedTuple):
+class Simulation(NamedTuple):
     """Whether a challenger becomes champion, after how many conversations, and whether the test finds it improved."""
 
     accepted: bool
@@ -78,7 +78,7 @@ def measure_gate(
     def rates(rows: Sequence[Row], whose: str) -> Rates:
         drawn = random.Random(seed)  # noqa: S311 (a simulation, not a secret)
         wrong = sum(side.count("-") for row in rows for side in row) / sum(len(side) for row in rows for side in row)
-        tried: dict[float, list[Trial]] = {}
+        tried: dict[float, list[Simulation]] = {}
         for effect in (0.0, *EFFECTS):
             tried[effect] = []
             for number in range(trials):
@@ -86,7 +86,7 @@ def measure_gate(
                     [_challenged(drawn.choice(rows), effect / wrong, drawn) for _ in range(count)]
                     for count in (conversations, test)
                 )
-                tried[effect].append(_trial(pool, held_out))
+                tried[effect].append(_simulated(pool, held_out))
                 if progress is not None:
                     progress(f"{whose}, effect {effect:+.2f}", number + 1, trials)
         return _rates(tried, _changed(rows))
@@ -101,7 +101,7 @@ def measure_gate(
     )
 
 
-def _rates(trials: Mapping[float, Sequence[Trial]], changed: float) -> Rates:
+def _rates(trials: Mapping[float, Sequence[Simulation]], changed: float) -> Rates:
     """The rates in the trials of each effect."""
     every = [trial for tried in trials.values() for trial in tried]
     return Rates(
@@ -131,12 +131,12 @@ def paired(rows: Sequence[Row]) -> Comparison:
     )
 
 
-def _trial(pool: Sequence[Row], held_out: Sequence[Row]) -> Trial:
+def _simulated(pool: Sequence[Row], held_out: Sequence[Row]) -> Simulation:
     schedule = look_schedule(len(pool))
     for count in schedule.counts:
         decision = schedule.decision(paired(pool[:count]))
         if decision is not None:
-            return Trial(decision.accepted, count, _improved(held_out))
+            return Simulation(decision.accepted, count, _improved(held_out))
     raise AssertionError("the last look decides")
 
 

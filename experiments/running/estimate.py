@@ -10,11 +10,11 @@ from attribution.judging.metrics import LLM_JUDGE
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
 from optimizer.gating.verdict import fewest_conversations
-from optimizer.racing.joint import most_evaluations
+from optimizer.search.closed_loop import FINALISTS
+from optimizer.search.joint_choice import most_evaluations
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from optimizer.search.prompt_search import most_reruns
-from optimizer.search.rounds import FINALISTS
-from optimizer.search.screening import SCREENED
+from optimizer.search.rounds import SCREENED
 from tracing.llm.settings import AT_ONCE, ModelSettings
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe

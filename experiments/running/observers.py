@@ -7,19 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from experiments.runs.folder import ATTEMPTS, BASELINE, CASES, RunFolder
+from experiments.runs.folder import BASELINE, CASES, REWRITES, RunFolder
 from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import (
-    Attempt,
-    CallCounts,
-    LoopResult,
-    Observer,
-    RoundRecord,
-    SettingChange,
-    verdict_figures,
-)
+from optimizer.tuning.results import CallCounts, LoopResult, Observer, verdict_figures
+from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
@@ -120,23 +113,23 @@ class RunJournal:
         if self.leave(running):
             return
         if self._rounds:
-            self._write_attempts()
+            self._write_rewrites()
         # Those of a resumed run were of what it had found before.
         (self._folder.path / CASES).unlink(missing_ok=True)
         self.save(self.result(running))
 
-    def _write_attempts(self) -> None:
+    def _write_rewrites(self) -> None:
         redacted = Redaction().value
         lines = [
-            json.dumps(redacted({"round": record.n, **_by(record), **_row(attempt)}), ensure_ascii=False) + "\n"
+            json.dumps(redacted({"round": record.n, **_by(record), **_row(rewrite)}), ensure_ascii=False) + "\n"
             for record in self._rounds
-            for attempt in record.attempts
+            for rewrite in record.rewrites
         ]
-        self._folder.write(ATTEMPTS, "".join(lines))
+        self._folder.write(REWRITES, "".join(lines))
 
 
-def _row(attempt: Attempt) -> dict[str, Any]:
-    return {**asdict(attempt), "gate": attempt.gate and str(attempt.gate)}
+def _row(rewrite: RewriteRecord) -> dict[str, Any]:
+    return {**asdict(rewrite), "gate": rewrite.gate and str(rewrite.gate)}
 
 
 def _by(record: RoundRecord) -> dict[str, str]:

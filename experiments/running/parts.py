@@ -1,43 +1,30 @@
-"""From a configuration to the parts that it names: for a run, its dry run, and what evaluates or asks a model."""
+"""From a configuration to single parts that it names: home folder, models, memory system, executor, evaluator."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from attribution.attributor import AttributorFactory, open_attributor
 from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
-from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
-from experiments.running.tunable import check_settings, check_tuned, read_rewrites
 from experiments.runs.config import RunConfig
-from experiments.runs.config_file import anchored, load_config
-from experiments.runs.fingerprint import fingerprint, read_fingerprint
-from experiments.runs.folder import BASELINE, BY_HAND, RunFolder, read_prompts
+from experiments.runs.config_file import load_config
+from experiments.runs.folder import read_prompts
 from experiments.runs.run_settings import check_secrets
 from tracing.errors import ConfigError
-from tracing.systems.prompts import Candidate, check_candidate, seed_candidate
 from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
 from tracing.systems.seeding import with_seeds
 
 if TYPE_CHECKING:
-    from experiments.data.loaders import Dataset
     from optimizer.cluster.ray_executor import RayExecutor
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.executor import Executor
     from optimizer.evaluation.scores import Settings
     from optimizer.evaluation.variants import Variants
-    from optimizer.objectives.objectives import ObjectiveFactory
-    from optimizer.proposers.proposals import Proposal, ProposerFactory
-    from optimizer.racing.studies import StudyServer
-    from optimizer.search.optimizers import Optimizer
     from tracing.llm.access import ModelAccess
 
 HOME_VARIABLE = "MEMTUNE_HOME"
@@ -132,21 +119,6 @@ def open_evaluator(config: RunConfig, home: Path) -> Iterator[Evaluator]:
         yield evaluator_of(config, system, access, home, executor=executor)
 
 
-def study_server(config: RunConfig) -> StudyServer | None:
-    """The database that keeps the studies of the run, which can be reached; None if its own folder keeps them.
-
-    Raises:
-        ConfigError: it cannot be reached.
-    """
-    from optimizer.racing.studies import StudyServer
-
-    if config.search.storage is None:
-        return None
-    server = StudyServer(config.search.storage)
-    server.check()
-    return server
-
-
 def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = None) -> MemorySystem:
     """The memory system of `config`, which starts from the prompts that it names.
 
@@ -161,15 +133,6 @@ def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = No
     system = open_system(config.system, {**config.system_settings, **(settings or {})})
     start = config.prompts.start
     return system if start is None else with_seeds(system, read_prompts(start, system.prompts))
-
-
-def config_of_run(config: RunConfig, resume: RunFolder | None) -> RunConfig:
-    """The configuration with absolute paths; a resumed run keeps the prompts that it began with."""
-    config = anchored(config, Path.cwd())
-    if resume is None or config.prompts.start is None or not resume.prompts_folder(BASELINE).is_dir():
-        return config
-    own = config.prompts.model_copy(update={"start": resume.prompts_folder(BASELINE).absolute()})
-    return config.model_copy(update={"prompts": own})
 
 
 def ready_system(config: RunConfig) -> MemorySystem:
@@ -264,70 +227,3 @@ def _executor_under(
 
     own = {**config.system_settings, **settings}
     return cast("RayExecutor", executor).of(WorkerSetup.of(config.system, own, config.modules, system))
-
-
-@dataclass(frozen=True, slots=True)
-class RunParts:
-    """The parts that a configuration names, and the fingerprint of the run with them.
-
-    `server` keeps the studies; None if the run's own folder does.
-    """
-
-    system: MemorySystem
-    attributor: AttributorFactory
-    matcher: MatcherFactory | None
-    optimizer: Optimizer
-    proposers: Sequence[ProposerFactory]
-    objectives: Mapping[str, ObjectiveFactory]
-    access: ModelAccess
-    baseline: Candidate
-    rewrites: tuple[Proposal, ...]
-    fingerprint: Mapping[str, str]
-    server: StudyServer | None
-
-
-def open_parts(
-    config: RunConfig,
-    dataset: Dataset,
-    home: Path,
-    stack: contextlib.ExitStack,
-    *,
-    resume: RunFolder | None,
-    by_hand: Path | None,
-) -> RunParts:
-    """Open everything that `config` names; no model is called and nothing but the cache of `home` is written.
-
-    Args:
-        stack: closes the models.
-        resume: the run that is continued, whose embedding model is used.
-        by_hand: file or folder of rewrites by hand; by default those that a resumed run began with.
-
-    Raises:
-        MemtuneError: a part does not exist, cannot be imported or does not fit.
-    """
-    from optimizer.objectives.objectives import open_objectives
-    from optimizer.proposers.proposals import open_proposers
-    from optimizer.search.optimizers import open_optimizer
-
-    system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)
-    matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
-    check_settings(config, system, partial(configured_system, config))
-    objectives = open_objectives(config.search.objectives, system.prompts)
-    optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
-    server = study_server(config)
-    access = stack.enter_context(open_access(config, home))
-    if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
-        by_hand = resume.path / BY_HAND
-    rewrites = read_rewrites(by_hand, system.prompts) if by_hand is not None else ()
-    baseline = seed_candidate(system.prompts)
-    check_candidate(system.prompts, baseline)
-    config.prompts.limits().check(system.prompts)
-    check_tuned(config, system.prompts, rewrites)
-    if resume is not None:
-        for settings in config.models.roles().values():
-            settings.key()  # which the run's folder has not kept
-        access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
-    depends_on = fingerprint(config, system, dataset.splits, baseline, access.identities(), rewrites)
-    return RunParts(
-        system, attributor, matcher, optimizer, proposers, objectives, access, baseline, rewrites, depends_on, server
-    )

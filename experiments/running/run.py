@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.logged_datasets import split_data
-from experiments.mlflow_tracking.tracking import MlflowRun, run_key
+from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report, write_pages
 from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
-from experiments.running.parts import RunParts, config_of_run, evaluator_of, open_executor, open_parts, variants_of
-from experiments.running.tunable import rewrite_files
+from experiments.running.parts import evaluator_of, open_executor, variants_of
+from experiments.running.run_parts import RunParts, config_of_run, loop_settings, open_parts, rewrite_files
 from experiments.runs.cases_file import RunCase, run_cases, write_cases
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import check_fingerprint
@@ -32,7 +32,6 @@ from experiments.runs.folder import (
     LOCK,
     PROMPTS,
     REPORT,
-    STUDY,
     TRACES,
     RunFolder,
 )
@@ -42,9 +41,8 @@ from experiments.runs.seen_cases import SeenCase, seen_cases
 from experiments.runs.summary import RunFacts, Summary, sizes
 from experiments.runs.verdicts_file import write_verdicts
 from optimizer.evaluation.scores import Splits
-from optimizer.racing.studies import Studies, StudyJournal, StudyServer
-from optimizer.tuning.call_counts import call_counts
-from optimizer.tuning.results import Attempt, LoopResult, LoopSettings, Observer
+from optimizer.tuning.results import CallCounts, LoopResult, LoopSettings, Observer
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
@@ -96,7 +94,7 @@ def run_experiment(
     resume: RunFolder | None = None,
     observers: Sequence[Observer] = (),
     by_hand: Path | None = None,
-    approve: Callable[[Attempt, str], bool] | None = None,
+    approve: Callable[[RewriteRecord, str], bool] | None = None,
     on_result: Callable[[Finished], SendingProgress] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
@@ -127,20 +125,18 @@ def run_experiment(
             if isinstance(watcher, WatchesBudget):
                 watcher.watch(run.parts.access.budget)
         observer = Observers(run.journal, run.tracked, *observers)
-        saving = partial(observer.progress, SAVING, total=2)
-        sending = partial(observer.progress, SENDING)
         try:
             result = _optimize(run, observer)
         except KeyboardInterrupt:
-            _break_off(run, Stopped("interrupted"), "KILLED", saving, sending)
+            _break_off(run, observer, Stopped("interrupted"), "KILLED")
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
-            _break_off(run, Stopped("error", str(error)), "FAILED", saving, sending)
+            _break_off(run, observer, Stopped("error", str(error)), "FAILED")
             raise
         except BaseException as error:
-            _break_off(run, Stopped("fault", type(error).__name__), "FAILED", saving, sending)
+            _break_off(run, observer, Stopped("fault", type(error).__name__), "FAILED")
             raise
-        return _finish(run, result, "FINISHED", saving, on_result or (lambda _: sending))
+        return _finish(run, observer, result, "FINISHED", on_result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +178,7 @@ def _prepare(
     out: Path | None,
     resume: RunFolder | None,
     by_hand: Path | None,
-    approve: Callable[[Attempt, str], bool] | None,
+    approve: Callable[[RewriteRecord, str], bool] | None,
     now: Callable[[], datetime],
 ) -> _Run:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.
@@ -234,39 +230,17 @@ def _prepare(
         evaluator,
         variants_of(config, evaluator),
         Failures(parts.attributor, parts.access, parts.system.operations),
-        _loop(config, parts, _studies(parts.server, folder), approve),
+        loop_settings(config, parts, folder, approve),
         params,
         RunJournal(
             folder,
             _facts(config, dataset, folder, tracked),
             parts.baseline,
-            partial(call_counts, parts.access, evaluator),
+            partial(CallCounts.so_far, parts.access, evaluator),
             None if resume is None else _earlier_summary(resume),
         ),
         tracked,
         partial(tracked.cases, metric=config.metric, method=config.attribution, most=config.tracking.traces),
-    )
-
-
-def _loop(
-    config: RunConfig, parts: RunParts, studies: Studies, approve: Callable[[Attempt, str], bool] | None
-) -> LoopSettings:
-    return LoopSettings(
-        config.planned_rounds,
-        config.proposals,
-        config.seed,
-        parts.rewrites,
-        approve,
-        limits=config.prompts.limits(),
-        tune=config.prompts.tune,
-        selector=config.search.selector,
-        blame=config.search.blame,
-        local_objectives=config.search.local_objectives,
-        objectives=parts.objectives,
-        matcher=parts.matcher,
-        studies=studies,
-        calls=config.search.calls,
-        open_ended=config.rounds is None,
     )
 
 
@@ -275,13 +249,6 @@ def _earlier_summary(folder: RunFolder) -> Summary | None:
     with contextlib.suppress(RunError):
         return folder.summary()
     return None
-
-
-def _studies(server: StudyServer | None, folder: RunFolder) -> Studies:
-    if server is None:
-        return StudyJournal(folder.path / STUDY)
-    # Two runs of one second, or with the same --out on two machines, have the same id.
-    return server.studies(f"{folder.id}-{(run_key(folder) or '')[:8]}")
 
 
 def _optimize(run: _Run, observer: Observer) -> LoopResult:
@@ -309,30 +276,23 @@ def _optimize(run: _Run, observer: Observer) -> LoopResult:
     )
 
 
-def _break_off(
-    run: _Run,
-    stopped: Stopped,
-    status: Literal["KILLED", "FAILED"],
-    progress: Callable[[int], None],
-    sending: SendingProgress,
-) -> None:
+def _break_off(run: _Run, observer: Observer, stopped: Stopped, status: Literal["KILLED", "FAILED"]) -> None:
     """Complete the folder and the MLflow run of a run that did not end by itself; they keep what was found before."""
     if run.journal.leave(stopped):
         run.tracked.leave(stopped, status=status)
     else:
-        _finish(run, run.journal.result(stopped), status, progress, lambda _: sending)
+        _finish(run, observer, run.journal.result(stopped), status)
 
 
 def _finish(
     run: _Run,
+    observer: Observer,
     result: LoopResult,
     status: Literal["FINISHED", "KILLED", "FAILED"],
-    progress: Callable[[int], None],
-    on_result: Callable[[Finished], SendingProgress],
+    on_result: Callable[[Finished], SendingProgress] | None = None,
 ) -> Finished:
     """Complete the folder, and then the MLflow run, however the run ended."""
-    budget = run.parts.access.budget
-    progress(0)
+    observer.progress(SAVING, 0, 2)
     champion = result.champion_candidate
     of_baseline = seen_cases(run.evaluator, run.splits, run.parts.baseline, run.failures)
     of_champion = of_baseline
@@ -349,13 +309,13 @@ def _finish(
         write_verdicts(run.folder, run.evaluator.cases())
     cases = run_cases(run.folder, {"baseline": of_baseline, "champion": of_champion})
     write_cases(run.folder, cases)
-    progress(1)
+    observer.progress(SAVING, 1, 2)
     run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
     write_pages(run.folder, chain(of_baseline, of_champion))
-    progress(2)
-    remaining = None if result.stopped.by_budget else _left_over(budget)
+    observer.progress(SAVING, 2, 2)
+    remaining = None if result.stopped.by_budget else _left_over(run.parts.access.budget)
     finished = Finished(run.folder, summary, result, (), remaining)
-    sending = on_result(finished)
+    sending = partial(observer.progress, SENDING) if on_result is None else on_result(finished)
     interrupted: list[str] = []
     try:
         run.track_cases(of_baseline, of_champion, champion)
@@ -410,6 +370,6 @@ def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[
         tokens_per_question=result.tokens_per_question,
         operations=run.parts.access.meter.snapshot(),
         settings=run.params,
-        attempts=[(record.n, attempt) for record in result.rounds for attempt in record.attempts],
+        rewrites=[(record.n, rewrite) for record in result.rounds for rewrite in record.rewrites],
         cases=cases,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optimizer.proposers.examples import Symptom, symptoms_of
-from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.rewrites import Rewrite, RewriteRequest, is_new
 from optimizer.proposers.structure import format_lines, with_format_line
 from optimizer.proposers.template import add_instruction, is_fixed, sentences, take_apart
 
@@ -261,7 +261,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
 )
 
 
-def ranked(request: ProposalRequest) -> list[Instruction]:
+def ranked(request: RewriteRequest) -> list[Instruction]:
     """The instructions for the request's stage, best first; topics already in the text are left out.
 
     An instruction's weight is the number of failed executions with a symptom it treats, plus, at a quarter, the
@@ -309,17 +309,17 @@ class BankProposer:
 
     name = "bank"
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` new texts; those that treat the most frequent faults come first."""
-        found: dict[str, Proposal] = {}
+        found: dict[str, Rewrite] = {}
         for text, reason in self._texts(request):
             if len(found) == request.count:
                 break
             if text not in found and is_new(text, request):
-                found[text] = Proposal(request.prompt.name, text, self.name, reason)
+                found[text] = Rewrite(request.prompt.name, text, self.name, reason)
         return list(found.values())
 
-    def _texts(self, request: ProposalRequest) -> Iterator[tuple[str, str]]:
+    def _texts(self, request: RewriteRequest) -> Iterator[tuple[str, str]]:
         order = ranked(request)
         best = one_a_topic(order)
         markers = request.prompt.contract.markers

@@ -10,7 +10,7 @@ from optimizer.proposers.reflection import ReflectionProposer
 from optimizer.proposers.structure import StructureProposer
 
 if TYPE_CHECKING:
-    from optimizer.proposers.proposals import Means
+    from optimizer.proposers.rewrites import Means
 
 
 def bank(means: Means) -> BankProposer:

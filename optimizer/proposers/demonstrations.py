@@ -2,7 +2,7 @@
 
 After DSPy's BootstrapFewShot (Khattab et al. 2023), with two differences that a small model needs: the inputs are
 cropped to the lines that matter, and replies are kept only if the case proves them right. A small model
-copies demonstrations literally, so each is gated like any other proposal.
+copies demonstrations literally, so each is gated like any other rewrite.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
-from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.rewrites import Demonstration, Rewrite, RewriteRequest, is_new
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.turns import by_turns
 
@@ -35,35 +34,6 @@ _POOL = 8
 
 _SIZES: dict[str, tuple[int, ...]] = {"extract": (1, 2), "update": (2, 1), "answer": (2, 1)}
 """How many demonstrations to try first: a single example of a choice (an event, known or unknown) teaches it always."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demonstration:
-    """A short example of an operation done right.
-
-    Attributes:
-        inputs: placeholder name → text.
-        reply: what the operation should reply.
-        kind: the kind of case it shows; a set of demonstrations has different ones.
-        conversation: where its values come from.
-        question: id of the question that proves it.
-    """
-
-    inputs: tuple[tuple[str, str], ...]
-    reply: str
-    kind: str
-    conversation: str
-    question: str
-
-    @property
-    def values(self) -> dict[str, str]:
-        """Placeholder name → text."""
-        return dict(self.inputs)
-
-    @property
-    def tokens(self) -> int:
-        """Its length in tokens, estimated."""
-        return (sum(len(value) for value in self.values.values()) + len(self.reply)) // 4
 
 
 def demonstrations_of(stage: Stage, passed: Sequence[Example], most: int = MOST_TOKENS) -> list[Demonstration]:
@@ -87,7 +57,7 @@ class DemonstrationProposer:
     def __init__(self, train: Collection[str]) -> None:
         self._train = frozenset(train)
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` texts; none if no passing case is short enough."""
         passed = [example for example in request.passed if example.case.conversation in self._train]
         pool = self._ranked(demonstrations_of(request.stage, passed), request)
@@ -95,7 +65,7 @@ class DemonstrationProposer:
         if not parts.data:
             # The system adds the data in its own layout, which a demonstration would have to share.
             return []
-        found: dict[str, Proposal] = {}
+        found: dict[str, Rewrite] = {}
         for chosen in _sets(pool, request):
             if len(found) == request.count:
                 break
@@ -105,12 +75,12 @@ class DemonstrationProposer:
             text = parts.with_filled((each.values, each.reply) for each in chosen).text
             if text not in found and is_new(text, request):
                 shown = ", ".join(f"{each.kind} ({each.question})" for each in chosen)
-                found[text] = Proposal(
+                found[text] = Rewrite(
                     request.prompt.name, text, self.name, f"demonstrations from passing cases: {shown}"
                 )
         return list(found.values())
 
-    def _ranked(self, demonstrations: list[Demonstration], request: ProposalRequest) -> list[Demonstration]:
+    def _ranked(self, demonstrations: list[Demonstration], request: RewriteRequest) -> list[Demonstration]:
         """The kinds of case that fail most come first; the best of each kind before the second of any."""
         failing = Counter(_kind(request.stage, example) for example in request.failed)
         shuffled = list(demonstrations)
@@ -125,7 +95,7 @@ class DemonstrationProposer:
         return [each for _, _, each in sorted(places, key=lambda place: place[:2])]
 
 
-def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[tuple[Demonstration, ...]]:
+def _sets(pool: Sequence[Demonstration], request: RewriteRequest) -> Iterator[tuple[Demonstration, ...]]:
     """Sets to try: sizes in turn, best first; two demonstrations differ in kind and conversation where they can."""
     best = [each for each in pool if each.kind != "unknown"][:_POOL]
     unknown = [each for each in pool if each.kind == "unknown"][:2]
@@ -152,7 +122,7 @@ def _demonstration(example: Example, shown: Mapping[str, Sequence[str]], reply: 
     own = {name: [item.text for item in items] for name, items in example.parts.items()}
     texts = {**dict.fromkeys(sorted(example.prompt.contract.placeholders), ()), **own, **shown}
     inputs = tuple((name, example.prompt.layout.fill(name, each)) for name, each in texts.items())
-    return Demonstration(inputs, reply, kind, example.case.conversation, example.case.question.id)
+    return Demonstration(inputs, reply, example.case.conversation, kind, example.case.question.id)
 
 
 def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:

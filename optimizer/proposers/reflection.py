@@ -1,4 +1,4 @@
-"""Proposals by reflection: a model reads failed executions and why they failed, and rewrites the prompt; with gepa.
+"""Rewrites by reflection: a model reads failed executions and why they failed, and rewrites the prompt; with gepa.
 
 One call runs one generation of GEPA (Agrawal et al. 2025): several rewrites of the current text, each from other failed
 executions, each measured on the same few train conversations. This module prevents what would go wrong with gepa:
@@ -17,7 +17,7 @@ from attribution.text.tokens import contains
 from optimizer.proposers.author import REPLY_TOKENS, Author
 from optimizer.proposers.earlier import EarlierText, best_and_worst
 from optimizer.proposers.examples import Example
-from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.rewrites import Rewrite, RewriteRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
@@ -69,7 +69,7 @@ class ReflectionProposer:
         self._evaluator, self.author = evaluator, author
         self._writer = Author(author)
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` rewrites, best on the minibatch first; none if the model's replies are unusable.
 
         Raises:
@@ -92,7 +92,7 @@ class ReflectionProposer:
         kept = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
         size = len(batch)
         return [
-            Proposal(
+            Rewrite(
                 request.prompt.name,
                 text,
                 self.name,
@@ -104,7 +104,7 @@ class ReflectionProposer:
 
 
 def _one_generation(
-    request: ProposalRequest, batch: list[Conversation], reflector: Reflector, adapter: _Adapter
+    request: RewriteRequest, batch: list[Conversation], reflector: Reflector, adapter: _Adapter
 ) -> None:
     import gepa
     from gepa.strategies.proposal_sampling import SameParentSampling
@@ -206,7 +206,7 @@ class _Adapter:
 
     propose_new_texts = None  # gepa asks for the attribute
 
-    def __init__(self, evaluator: Evaluator, request: ProposalRequest) -> None:
+    def __init__(self, evaluator: Evaluator, request: RewriteRequest) -> None:
         self._evaluator, self._request = evaluator, request
         self._scores: dict[tuple[str, str], float] = {}
         self._shown = 0
@@ -286,7 +286,7 @@ def cut(text: str) -> str:
     return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"
 
 
-def _copied_answers(text: str, request: ProposalRequest) -> list[str]:
+def _copied_answers(text: str, request: RewriteRequest) -> list[str]:
     """Answers of the failed cases that are in `text` but not in the text it replaces."""
     answers = {answer for each in request.failed if not each.wants_unknown for answer in each.case.question.answers[:1]}
     return sorted(answer for answer in answers if contains(text, answer) and not contains(request.text, answer))

@@ -1,4 +1,4 @@
-"""Where proposals come from: all proposers in turn, contract-checked, so that no source crowds out the others."""
+"""Where rewrites come from: all proposers in turn, contract-checked, so that no source crowds out the others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
-from optimizer.proposers.proposals import Authored, Proposal, ProposalRequest, Proposer, admit, offers_of
+from optimizer.proposers.rewrites import Authored, Proposer, Rewrite, RewriteRequest, admit, offers_of
 from optimizer.proposers.turns import by_turns
 
 
-class ProposalSources:
+class RewriteSources:
     """The proposers of a run.
 
     Args:
@@ -29,7 +29,7 @@ class ProposalSources:
     def __init__(
         self,
         proposers: Sequence[Proposer],
-        hand: Sequence[Proposal] = (),
+        hand: Sequence[Rewrite] = (),
         *,
         own_author: bool,
         progress: Callable[[str, int, int], None],
@@ -39,10 +39,8 @@ class ProposalSources:
         self._rules = [each for each in proposers if not isinstance(each, Authored)]
         self._authored = [each for each in proposers if isinstance(each, Authored)]
 
-    def propose(
-        self, n: int, request: ProposalRequest, wanted: int, *, besides: Collection[str] = ()
-    ) -> list[Proposal]:
-        """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
+    def propose(self, n: int, request: RewriteRequest, wanted: int, *, besides: Collection[str] = ()) -> list[Rewrite]:
+        """At most `wanted` rewrites for round `n`: each source's best first, then each one's second best, and so on.
 
         All rewrites by hand that were not tried come before them, even if they exceed `wanted`. Proposers named in
         `besides` are not asked.
@@ -53,7 +51,7 @@ class ProposalSources:
         """
         chosen = self._by_hand(request)
         wanted = max(wanted, len(chosen))
-        offers: list[list[Proposal]] = []
+        offers: list[list[Rewrite]] = []
         for proposer in self._in_order(n):
             if proposer.name in besides:
                 continue
@@ -65,8 +63,8 @@ class ProposalSources:
             chosen.setdefault(offer.text, offer)
         return list(chosen.values())[:wanted]
 
-    def draw(self, request: ProposalRequest, wanted: int) -> list[Proposal]:
-        """At most `wanted` proposals drawn from all that every source offers, by the request's seed.
+    def draw(self, request: RewriteRequest, wanted: int) -> list[Rewrite]:
+        """At most `wanted` rewrites drawn from all that every source offers, by the request's seed.
 
         All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
 
@@ -81,11 +79,11 @@ class ProposalSources:
             chosen.setdefault(offer.text, offer)
         return list(chosen.values())[:wanted]
 
-    def _by_hand(self, request: ProposalRequest) -> dict[str, Proposal]:
+    def _by_hand(self, request: RewriteRequest) -> dict[str, Rewrite]:
         written = [each for each in self._hand if each.prompt == request.prompt.name]
         return {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
 
-    def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
+    def _offers(self, proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
         if not isinstance(proposer, Authored):
             return offers_of(proposer, request)
         # A model's texts are measured before they are offered; a weak author rarely has two worth that.
@@ -97,7 +95,7 @@ class ProposalSources:
         return offered
 
     def _in_order(self, n: int) -> list[Proposer]:
-        """Each source gets its turn to be first, even if few proposals are tried.
+        """Each source gets its turn to be first, even if few rewrites are tried.
 
         A separate author model is assumed to write better prompts than the rules, so its texts come first; the
         task model reflecting on itself comes last.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attribution.text.tokens import words
 from optimizer.proposers.examples import Symptom, symptoms_of
-from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.rewrites import Rewrite, RewriteRequest, is_new
 from optimizer.proposers.template import is_fixed, sentences, take_apart, trimmed
 
 if TYPE_CHECKING:
@@ -112,35 +112,35 @@ class Operator:
     name: str
     treats: frozenset[Symptom]
     stages: frozenset[Stage]
-    apply: Callable[[str, ProposalRequest], Iterator[str | None]]
+    apply: Callable[[str, RewriteRequest], Iterator[str | None]]
 
 
-def format_lines(request: ProposalRequest) -> list[str]:
+def format_lines(request: RewriteRequest) -> list[str]:
     """The closing lines for a prompt; those that ask for JSON only where its replies are JSON."""
     is_json = request.prompt.contract.reply_schema is not None or "json" in request.text.casefold()
     return [line for line in FORMAT_LINES.get(request.stage, ()) if is_json or "JSON" not in line]
 
 
-def _closed(text: str, request: ProposalRequest) -> Iterator[str | None]:
+def _closed(text: str, request: RewriteRequest) -> Iterator[str | None]:
     return (with_format_line(text, line) for line in format_lines(request))
 
 
-def _asked_twice(text: str, request: ProposalRequest) -> Iterator[str | None]:
+def _asked_twice(text: str, request: RewriteRequest) -> Iterator[str | None]:
     recorded = next(iter((*request.failed, *request.passed)), None)
     question = recorded.placeholder("query") if recorded else None
     context = recorded.placeholder("context", "memory_entry") if recorded else None
     yield question_twice(text, question or "question", context or "context")
 
 
-def _numbered(text: str, request: ProposalRequest) -> Iterator[str | None]:
+def _numbered(text: str, request: RewriteRequest) -> Iterator[str | None]:
     yield numbered_rules(text, request.prompt.contract.markers)
 
 
-def _last(text: str, request: ProposalRequest) -> Iterator[str | None]:
+def _last(text: str, request: RewriteRequest) -> Iterator[str | None]:
     yield instructions_last(text)
 
 
-def _shortened(text: str, request: ProposalRequest) -> Iterator[str | None]:
+def _shortened(text: str, request: RewriteRequest) -> Iterator[str | None]:
     return shortened(text, request.prompt.purpose, request.prompt.contract.markers)
 
 
@@ -185,7 +185,7 @@ class StructureProposer:
 
     name = "structure"
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` edits of the current text."""
         ranked = self._ranked(request)
         spec = request.prompt
@@ -196,20 +196,20 @@ class StructureProposer:
             base = next((text for text in first.apply(request.text, request) if text), None)
             if base:
                 queue.append((f"{first.name}; {second.name}", second.apply(base, request)))
-        found: dict[str, Proposal] = {}
+        found: dict[str, Rewrite] = {}
         # One text per operator and turn, so that an operator with many variants leaves room for the others.
         while queue and len(found) < request.count:
             later = []
             for name, texts in queue:
                 for text in texts:
                     if text and text not in found and is_new(text, request):
-                        found[text] = Proposal(spec.name, text, self.name, name)
+                        found[text] = Rewrite(spec.name, text, self.name, name)
                         later.append((name, texts))
                         break
             queue = later
         return list(found.values())[: request.count]
 
-    def _ranked(self, request: ProposalRequest) -> list[Operator]:
+    def _ranked(self, request: RewriteRequest) -> list[Operator]:
         seen = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
         usable = [operator for operator in OPERATORS if request.stage in operator.stages]
         random.Random(request.seed).shuffle(usable)  # noqa: S311 (order among equals)

@@ -56,14 +56,22 @@ def storage_url(url: str) -> str:
 class Studies:
     """Studies in memory, where nobody looks at them."""
 
+    _prefix = ""
+
     def create(self, name: str) -> Study:
         """A new study, which maximizes.
 
         Raises:
             RunError: it cannot be written.
         """
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
         with self.written():
-            return _created(name, None)
+            return optuna.create_study(study_name=self._prefix + name, storage=self._storage(), direction="maximize")
+
+    def _storage(self) -> BaseStorage | None:
+        return None
 
     @contextmanager
     def written(self) -> Iterator[None]:
@@ -82,12 +90,11 @@ class StudyJournal(Studies):
         self._file = file
         file.unlink(missing_ok=True)
 
-    def create(self, name: str) -> Study:
+    def _storage(self) -> BaseStorage:
         from optuna.storages import JournalStorage
         from optuna.storages.journal import JournalFileBackend
 
-        with self.written():
-            return _created(name, JournalStorage(JournalFileBackend(str(self._file))))
+        return JournalStorage(JournalFileBackend(str(self._file)))
 
     @contextmanager
     def written(self) -> Iterator[None]:
@@ -239,11 +246,10 @@ class StudyServer:
 
 class _ServerStudies(Studies):
     def __init__(self, server: StudyServer, storage: BaseStorage, run: str) -> None:
-        self._server, self._storage, self._run = server, storage, run
+        self._server, self._opened, self._prefix = server, storage, f"{run} "
 
-    def create(self, name: str) -> Study:
-        with self.written():
-            return _created(f"{self._run} {name}", self._storage)
+    def _storage(self) -> BaseStorage:
+        return self._opened
 
     @contextmanager
     def written(self) -> Iterator[None]:
@@ -257,10 +263,3 @@ class _ServerStudies(Studies):
                 f"search.storage: {self._server.shown}: the joint choice cannot be recorded "
                 f"({self._server.one_line(error)}); make the server reachable again and continue with --resume"
             ) from None
-
-
-def _created(name: str, storage: BaseStorage | None) -> Study:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna.create_study(study_name=name, storage=storage, direction="maximize")

@@ -13,19 +13,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
-from optimizer.racing.halving import LocalScore, alternating
-from optimizer.racing.joint import Combination, combinations_of
-from optimizer.racing.pool import Pool
-from optimizer.racing.rewrites import conversations_of
+from optimizer.proposers.rewrites import conversations_of
+from optimizer.racing.halving import LocalScore, Pool, alternating
 from optimizer.search.closed_loop import closed_loop
-from optimizer.search.crowning import crown_winner
-from optimizer.search.joint_choice import JointChoice
+from optimizer.search.joint_choice import Combination, JointChoice, combinations_of
 from optimizer.search.portion import Portion
 from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
-from optimizer.search.rounds import Rounds
-from optimizer.search.screening import SCREENED
+from optimizer.search.rounds import SCREENED, Rounds, crown_winner
 from optimizer.search.selection import Edit, expected_gains, shares_of
-from optimizer.tuning.results import blame_shares
+from optimizer.tuning.round import blame_shares
 from optimizer.tuning.stopped import Stopped
 
 if TYPE_CHECKING:
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.objectives.local_evaluation import LocalEvaluation
-    from optimizer.racing.rewrites import WholeDemonstration
+    from optimizer.proposers.rewrites import Demonstration
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Champion, Tuning
 
@@ -81,7 +77,7 @@ class _LocalRounds:
         """By prompt, what its texts gained on recorded inputs and end to end."""
         self.alignment: dict[str, Alignment] = {}
         """By prompt, how well the first has predicted the second."""
-        self.demonstrations: dict[str, tuple[WholeDemonstration, ...]] = {}
+        self.demonstrations: dict[str, tuple[Demonstration, ...]] = {}
         """By prompt, the demonstrations in the champion's text."""
 
     def run(self) -> Stopped:
@@ -209,18 +205,18 @@ class _LocalRounds:
         """Note how far a combination got, and what its text gained here and there if it is one text alone."""
         alone = len(combination.parts) == 1
         for prompt, scored in combination.parts.items():
-            attempt = this_round.attempts[scored.rewrite.text]
+            rewrite = this_round.rewrites[scored.rewrite.text]
             if combination.decision is not None:
                 about = "" if alone else f"{' and '.join(combination.parts)} together"
-                attempt = replace(attempt, gate=replace(combination.decision, about=about))
+                rewrite = replace(rewrite, gate=replace(combination.decision, about=about))
             if alone and combination.gain is not None:
-                attempt = replace(attempt, screening=combination.gain)
+                rewrite = replace(rewrite, screening=combination.gain)
                 self.met[prompt] += [
                     Pair(old.conversation.id, scored.by_conversation[old.conversation.id], new.score - old.score)
                     for old, new in zip(order, combination.outcomes, strict=False)
                     if old.conversation.id in scored.by_conversation
                 ]
-            this_round.attempts[scored.rewrite.text] = attempt
+            this_round.rewrites[scored.rewrite.text] = rewrite
 
 
 def _learned_from(tuning: Tuning) -> list[Outcome]:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from attribution.judging.words import refused_for_form
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Splits
-from optimizer.proposers.proposals import Means, ProposerFactory, open_proposers
-from optimizer.proposers.sources import ProposalSources
+from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
+from optimizer.proposers.rewrites import Means, ProposerFactory, open_proposers
+from optimizer.proposers.sources import RewriteSources
 from optimizer.search.optimizers import Optimizer
-from optimizer.tuning.results import LoopResult, LoopSettings, Observer, SearchCost
+from optimizer.tuning.results import CallCounts, LoopResult, LoopSettings, Observer, SearchCost, verdict_figures
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.tuning import ChampionUnscoredError
-from optimizer.tuning.tuning_run import TuningRun
+from optimizer.tuning.tuning import ChampionUnscoredError, Tuning
 from tracing.errors import BudgetExceededError, MemtuneError, PartSpentError
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.evaluation.noise import NoiseFloor
     from optimizer.evaluation.variants import Variants
     from optimizer.tuning.failures import Failures
     from tracing.llm.access import ModelAccess
+
+_log = logging.getLogger(__name__)
 
 _SEARCH_CALLS = "search.calls"
 
@@ -61,34 +68,139 @@ def optimize(
     """
     means = Means(access.proposer, access.proposer is not access.task, evaluator, splits.train)
     instances = [factory(means) for factory in (proposers if proposers is not None else open_proposers())]
-    sources = ProposalSources(instances, settings.hand, own_author=means.own_author, progress=observer.progress)
-    tuning = TuningRun(evaluator, splits, baseline, settings, access, failures, sources, observer, variants)
-
-    cost: SearchCost | None = None
-
-    def search() -> Stopped:
-        nonlocal cost
+    sources = RewriteSources(instances, settings.hand, own_author=means.own_author, progress=observer.progress)
+    run = _TuningRun(evaluator, splits, baseline, settings, access, failures, sources, observer, variants)
+    try:
         if begin is not None:
             begin()
-        tuning.baselines()
-        budget = access.budget
+        run.baselines()
+        stopped = run.search(optimizer)
+    except _EARLY as error:
+        stopped = _stopped_by(error)
+    try:
+        run.test()
+    except _EARLY as error:
+        stopped = _stopped_by(error)
+    return run.result(stopped)
+
+
+class _TuningRun(Tuning):
+    """A tuning from its baselines to the test of its champion; optimizers see what a `Tuning` has."""
+
+    _verdict: Verdict | None = None
+    _tokens: Mapping[Literal["baseline", "champion"], float] | None = None
+    _searched = False
+    _cost: SearchCost | None = None
+
+    def baselines(self) -> None:
+        """Score the baseline on train and validation.
+
+        Raises:
+            RunError: the baseline cannot be scored.
+            BudgetExceededError: a hard budget does not allow it.
+        """
+        self._score("train", self.baseline, self._baseline_scores)
+        train, evaluator = self._baseline_scores["train"], self._evaluator
+        form_warning = refused_for_form(evaluator.metric, train.score, train.contains)
+        if form_warning is not None and evaluator.model_judge is None:
+            _log.warning("with the baseline prompts %s", form_warning)
+        self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
+        self._round_log.search_begins()
+
+    def search(self, optimizer: Optimizer) -> Stopped:
+        """Let an optimizer search; calls are refused that would take what the test needs of a budget.
+
+        Raises:
+            BudgetExceededError: from what makes calls.
+        """
+        self._searched = True
+        budget = self._access.budget
         before, since = budget.spent, budget.seconds
         try:
-            with tuning.searching(), budget.part(_SEARCH_CALLS, settings.calls):
-                return Stopped.returned(optimizer(tuning))
+            with budget.keeping(self._reserve.for_test), budget.part(_SEARCH_CALLS, self.settings.calls):
+                return Stopped.returned(optimizer(self))
         finally:
             spent = budget.spent - before
-            cost = SearchCost(spent.calls, spent.tokens, budget.seconds - since, dict(tuning.costs))
+            self._cost = SearchCost(spent.calls, spent.tokens, budget.seconds - since, dict(self.costs))
 
-    try:
-        stopped = search()
-    except _EARLY as error:
-        stopped = _stopped_by(error)
-    try:
-        tuning.test()
-    except _EARLY as error:
-        stopped = _stopped_by(error)
-    return replace(tuning.result(stopped), search=cost)
+    def test(self) -> None:
+        """Evaluate baseline and champion on the test conversations, once.
+
+        The champion has its settings and the baseline those of the run. If they differ, the champion's prompts are also
+        evaluated under the run's own, so that what prompts gain is told apart.
+
+        Once there was a search, the time budget does not end the test: a machine that slows down would leave a champion
+        without a verdict. It ends what is told beside the verdict.
+
+        Raises:
+            RunError: their prompts fail on one.
+            BudgetExceededError: a hard budget does not allow it.
+        """
+        budget = self._access.budget
+        remaining, needed = budget.remaining_time()[0], self._reserve.for_test().seconds
+        if self._searched and remaining is not None and remaining < needed:
+            _log.warning(
+                "the test needs about %.1f minutes and %.1f are left of the budget: it goes on until its verdict",
+                needed / 60,
+                remaining / 60,
+            )
+        with budget.untimed() if self._searched else nullcontext():
+            base = self._score("test", self.baseline, self._baseline_scores)
+            spent = _tokens_a_question(base)
+            self._tokens = {"baseline": spent}
+            if self.champion == self.baseline and not self._changed():
+                self._tokens = {"baseline": spent, "champion": spent}
+                self._verdict = NO_CHANGE
+            else:
+                best = self._score("test", self.champion, self._scores)
+                self._tokens = {"baseline": spent, "champion": _tokens_a_question(best)}
+                self._verdict = verdict_of(base, best, seed=self.settings.seed)
+        try:
+            # A budget that is spent by now, or an interruption, leaves the verdict as it is.
+            with suppress(BudgetExceededError):
+                self._verdict = replace(self._verdict, prompts_alone=self._prompts_alone(base))
+            with suppress(BudgetExceededError):
+                self._verdict = replace(self._verdict, noise=self._noise(base))
+        finally:
+            self._observer.verdict(self._verdict)
+
+    def result(self, stopped: Stopped) -> LoopResult:
+        """The result so far; `stopped` says why it ended."""
+        return LoopResult(
+            baseline=self._baseline_scores,
+            champion=self._scores,
+            champion_candidate=self.champion,
+            rounds=tuple(self._round_log.records),
+            stopped=stopped,
+            calls=CallCounts.so_far(self._access, self._evaluator),
+            tokens_per_question=self._tokens or {},
+            settings=self._changed(),
+            search=self._cost,
+            **verdict_figures(self._verdict),
+        )
+
+    def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:
+        """How much fresh replies to the baseline differ from their outcomes; None if the model samples none."""
+        if self._fresh is None:
+            return None
+        baseline = self._evaluator, self.baseline
+        return self._fresh.noise(baseline, base, self._evaluation_progress("noise floor"))
+
+    def _prompts_alone(self, base: Sequence[Outcome]) -> Verdict | None:
+        """The champion's prompts under the run's own settings against the baseline's outcomes there."""
+        if not self._changed():
+            return None
+        if self.champion == self.baseline:
+            return NO_CHANGE
+        test = self._splits.test
+        alone = self.measure(self.champion, test, "champion's prompts alone, test", settings=self._own_settings)
+        if any(outcome.tainted is not None for outcome in alone):
+            return None
+        return verdict_of(base, alone, seed=self.settings.seed)
+
+
+def _tokens_a_question(outcomes: Sequence[Outcome]) -> float:
+    return sum(outcome.tokens for outcome in outcomes) / sum(len(outcome.cases) for outcome in outcomes)
 
 
 def _stopped_by(error: MemtuneError) -> Stopped:

@@ -22,7 +22,7 @@ OPTIMIZERS = PluginRegistry(
     {
         CLOSED_LOOP: "optimizer.search.closed_loop:closed_loop",
         LOCAL_SEARCH: "optimizer.search.local_search:local_search",
-        "random": "optimizer.search.random_search:random_search",
+        "random": "optimizer.search.closed_loop:random_search",
         "gepa": "optimizer.published.plain_gepa:plain_gepa",
         "miprov2": "optimizer.published.miprov2:miprov2",
         "simba": "optimizer.published.simba:simba",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from optimizer.racing.joint import affordable_combinations, most_evaluations
+from optimizer.search.joint_choice import affordable_combinations, most_evaluations
 from tracing.errors import BudgetExceededError, ShareSpentError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.affordable import Affordable
+    from optimizer.tuning.reserve import Affordable
     from optimizer.tuning.tuning import Tuning
 
 LOCAL_PART = 0.5
@@ -104,11 +104,7 @@ class Portion:
         return Race(first[: int(evaluations) - unmet], 1)
 
     def _conversations(self, whole: float, prompts: Collection[str], affordable: Affordable) -> float:
-        """How many conversations with new texts of these prompts take what so many with all texts new take.
-
-        Args:
-            left: with all texts new.
-        """
+        """How many conversations with new texts of these prompts take what `whole` with all texts new take."""
         these = self._tuning.affordable(prompts)
         if these is None or not affordable.conversations:
             return whole

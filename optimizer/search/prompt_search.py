@@ -16,27 +16,25 @@ from typing import TYPE_CHECKING
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
-from optimizer.proposers.proposals import HAND
-from optimizer.racing.halving import Halved, LocalScore, halved
-from optimizer.racing.pool import Pool, parents_of
-from optimizer.racing.rewrites import (
+from optimizer.proposers.rewrites import HAND, Rewrite, RewriteRequest
+from optimizer.racing.halving import Halved, LocalScore, Pool, halved, parents_of
+from optimizer.racing.whole_demonstrations import (
     DEMONSTRATED,
-    Rewrite,
-    WholeDemonstration,
     demonstration_sets,
     whole_demonstrations,
     with_demonstrations,
 )
-from optimizer.search.screening import drawn
-from optimizer.tuning.results import Attempt
+from optimizer.search.rounds import drawn
+from optimizer.tuning.round import RewriteRecord
 from tracing.errors import BudgetExceededError
+from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
     from attribution.signals import Signals
     from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.objectives.objective import Credit, RecordedInput
-    from optimizer.proposers.proposals import ProposalRequest
+    from optimizer.proposers.rewrites import Demonstration
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
@@ -106,7 +104,7 @@ class PromptSearch:
         this_round: Round,
         prompt: str,
         inputs: Sequence[RecordedInput],
-        demonstrations: tuple[WholeDemonstration, ...],
+        demonstrations: tuple[Demonstration, ...],
         tried: set[str],
         pool: Pool,
     ) -> None:
@@ -178,23 +176,28 @@ class PromptSearch:
             for stake, survivors in stakes
         ]
 
-    def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> ProposalRequest:
+    def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> RewriteRequest:
         tuning, name = self._tuning, self._spec.name
         train = tuning.outcomes("train")
-        examples = examples_of(self._spec, train, attributions)
+        failed, passed = examples_of(self._spec, train, attributions)
+        minibatch = drawn(train, failed, seed=self._seed) if tuning.sources.own_author else ()
         blaming = (signal for signal in signals.signals if signal.prompt == name)
-        return tuning.request(
-            name,
+        return RewriteRequest(
+            prompt=self._spec,
+            stage=stage_of(tuning.operations, name),
+            text=tuning.champion[name],
+            candidate=dict(tuning.champion),
             signal=max(blaming, key=lambda signal: signal.loss, default=None),
-            examples=examples,
-            minibatch=drawn(train, examples[0], seed=self._seed) if tuning.sources.own_author else (),
+            failed=failed,
+            passed=passed,
+            minibatch=tuple(outcome.conversation for outcome in minibatch),
             count=count,
             seed=self._seed,
-            tried=self._tried,
+            tried=frozenset(self._tried),
             earlier=self._pool.earlier(),
         )
 
-    def _first(self, request: ProposalRequest, count: int) -> list[Rewrite]:
+    def _first(self, request: RewriteRequest, count: int) -> list[Rewrite]:
         """What proposers make of the champion's text, and it with sets of whole demonstrations."""
         sources, n = self._tuning.sources, self._round.n
         demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates else 0
@@ -202,22 +205,21 @@ class PromptSearch:
         # A rewrite of a text may keep what that shows; what people wrote stands for itself.
         inherited = self._demonstrations
         rewrites = [
-            Rewrite(proposal.text, proposal.source, proposal.reason, () if proposal.source == HAND else inherited)
-            for proposal in offered
+            rewrite if rewrite.source == HAND else replace(rewrite, demonstrations=inherited) for rewrite in offered
         ]
         learned = {conversation.id for conversation in self._tuning.train}
         demonstrations = [
             demonstration
             for demonstration in whole_demonstrations(self._objective, self._spec, self._inputs)
-            if demonstration.recorded.conversation.id in learned
+            if demonstration.conversation in learned
         ]
-        plain = Rewrite(request.text, "", "")
+        plain = Rewrite(self._spec.name, request.text, "", "")
         sets = demonstration_sets(demonstrations, self._seed)
         demonstrated = filter(None, (with_demonstrations(plain, chosen) for chosen in sets))
         return [*rewrites, *islice(filter(self._is_new, demonstrated), demonstrated_part)]
 
     def _second(
-        self, scored: Sequence[LocalScore], measured: Sequence[RecordedInput], request: ProposalRequest, count: int
+        self, scored: Sequence[LocalScore], measured: Sequence[RecordedInput], request: RewriteRequest, count: int
     ) -> list[Rewrite]:
         """What proposers make of parents, and the best texts with the best demonstrations.
 
@@ -244,18 +246,17 @@ class PromptSearch:
                 self._round.n + 1, parent_request, per_parent, besides=(DEMONSTRATIONS,)
             )
             rewrites += [
-                Rewrite(
-                    proposal.text,
-                    proposal.source,
-                    f"{parent.rewrite.reason}; {proposal.reason}",
-                    parent.rewrite.demonstrations,
+                replace(
+                    rewrite,
+                    reason=f"{parent.rewrite.reason}; {rewrite.reason}",
+                    demonstrations=parent.rewrite.demonstrations,
                 )
-                for proposal in offered
-                if proposal.source != HAND
+                for rewrite in offered
+                if rewrite.source != HAND
             ]
         return rewrites
 
-    def _raced(self, first: Sequence[Rewrite], request: ProposalRequest, second: int, rungs: Rungs) -> Halved:
+    def _raced(self, first: Sequence[Rewrite], request: RewriteRequest, second: int, rungs: Rungs) -> Halved:
         tuning, weight = self._tuning, self._objective.weight
         phase = f"round {self._round.n}: replies of {self._spec.name} to recorded inputs"
         most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
@@ -279,7 +280,7 @@ class PromptSearch:
             self._tried.update(rewrite.text for rewrite in rewrites)
             for rewrite in rewrites:
                 # Before it is measured: a budget may end the race.
-                if rewrite.text not in self._round.attempts:
+                if rewrite.text not in self._round.rewrites:
                     self._note(rewrite)
             try:
                 race_result = halved(rewrites, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
@@ -301,9 +302,7 @@ class PromptSearch:
         return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
 
     def _note(self, rewrite: Rewrite, gain: float | None = None) -> None:
-        self._round.attempts[rewrite.text] = Attempt(
-            self._spec.name, rewrite.source, rewrite.reason, rewrite.text, local=gain
-        )
+        self._round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=gain)
 
 
 def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:

@@ -1,33 +1,30 @@
-"""Rounds of proposals that must pass the gate: choose a prompt, race its rewrites, validate the best two."""
+"""What the rounds of every search share: their numbers, the conversations drawn first, and how a winner is crowned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from optimizer.gating.gate import Comparison, compare, half_then_all
-from optimizer.proposers.proposals import Proposal, ProposalRequest
-from optimizer.search.crowning import crown_winner
-from optimizer.search.screening import SCREENED, drawn, race
-from optimizer.search.selection import Choice, Edit
-from optimizer.tuning.results import Attempt, BlameShare
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.tuning.stopped import Stopped
+from tracing.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.gating.decision import GateDecision
+    from optimizer.evaluation.scores import Settings
     from optimizer.proposers.examples import Example
-    from optimizer.tuning.round import Round
+    from optimizer.tuning.round import RewriteRecord, Round
     from optimizer.tuning.tuning import Tuning
-    from tracing.systems.prompts import Candidate, PromptSpec
-
-FINALISTS = 2
-"""Proposals of one round that are validated, best of the screening first."""
+    from tracing.systems.prompts import Candidate
 
 PATIENCE, LIMITED_PATIENCE = 3, 10
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
 which is there to be used."""
+
+SCREENED = 2
+"""Conversations per race. Reflection measures its rewrites on the same ones, so their screening costs nothing."""
 
 
 class Rounds:
@@ -60,142 +57,59 @@ class Rounds:
             self.stopped = Stopped("patience", str(idle))
 
 
-class Guide(Protocol):
-    """Decides where rounds look for an improvement."""
+def drawn(train: Sequence[Outcome], failed: Sequence[Example], *, seed: int) -> tuple[Outcome, ...]:
+    """Outcomes of the champion on conversations drawn at random by `seed` from those where a prompt failed.
 
-    def look(self, n: int) -> bool:
-        """Examine what the champion of round `n` does on train; False if nothing is left to improve."""
-        ...
-
-    def blame(self) -> Mapping[str, BlameShare]:
-        """Each operation's share of the failures, as far as known."""
-        ...
-
-    def choose(self, prompts: Mapping[str, PromptSpec], history: Sequence[Edit], seed: int) -> Choice | None:
-        """The prompt to rewrite."""
-        ...
-
-    def examples(self, spec: PromptSpec) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-        """Executions of the prompt's operation that are blamed, and those behind right answers."""
-        ...
-
-    def propose(self, n: int, request: ProposalRequest, most: int) -> list[Proposal]:
-        """At most `most` rewrites, plus those by hand."""
-        ...
+    The worst ones would mislead: their scores rise under any other prompt (regression to the mean).
+    If the prompt failed on too few conversations, others are added.
+    """
+    failures = {example.case.conversation for example in failed}
+    order = list(train)
+    random.Random(seed).shuffle(order)  # noqa: S311 (a draw, not a secret)
+    order.sort(key=lambda outcome: outcome.conversation.id not in failures)
+    return tuple(order[:SCREENED])
 
 
-def gated_rounds(tuning: Tuning, guide: Guide) -> Stopped:
-    """Go through `Rounds`, as `guide` says; returns why they ended.
+def crown_winner(
+    tuning: Tuning,
+    this_round: Round,
+    keys: Iterable[str],
+    candidate: Candidate,
+    settings: Settings | None = None,
+    *,
+    inherited: Iterable[RewriteRecord] = (),
+) -> bool:
+    """Make a winner the champion; where it may not be, its rewrites, and the settings noted last, get the reason.
+
+    Args:
+        tuning: the search.
+        this_round: the one in which it won.
+        keys: of its rewrites there, each of which must be approved.
+        candidate, settings: what won.
+        inherited: rewrites of earlier rounds in it, which must be approved too.
 
     Raises:
-        BudgetExceededError: a hard budget ended them.
+        BudgetExceededError: a hard budget does not allow it.
     """
-    return _Rounds(tuning, guide).run()
+    keys = tuple(keys)
+    if not all(map(tuning.approves, (*(this_round.rewrites[key] for key in keys), *inherited))):
+        overrule(this_round, keys, GateOutcome.DECLINED, settings=bool(settings))
+        return False
+    try:
+        crowned = tuning.crown(candidate, settings)
+    except BudgetExceededError:
+        overrule(this_round, keys, GateOutcome.OUT_OF_BUDGET, settings=bool(settings))
+        raise
+    if not crowned:
+        overrule(this_round, keys, GateOutcome.UNCONFIRMED, settings=bool(settings))
+    return crowned
 
 
-class _Rounds:
-    def __init__(self, tuning: Tuning, guide: Guide) -> None:
-        self.tuning, self.guide = tuning, guide
-        self.history: list[Edit] = []
-        self.tried: dict[str, set[str]] = {name: {text} for name, text in tuning.baseline.items()}
-
-    def run(self) -> Stopped:
-        examined, improvable = None, True
-        rounds = Rounds(self.tuning, PATIENCE)
-        for n in rounds:
-            if self.tuning.champion != examined:
-                examined, improvable = self.tuning.champion, self.guide.look(n)
-            if not improvable:
-                return Stopped("nothing-wrong")
-            self.tuning.allow(SCREENED)
-            with self.tuning.round(n) as this_round:
-                this_round.blame = self.guide.blame()
-                self._go_through(this_round)
-        return rounds.stopped
-
-    def _go_through(self, this_round: Round) -> None:
-        tuning, n, attempts = self.tuning, this_round.n, this_round.attempts
-        choice = self.guide.choose(self._editable(), self.history, tuning.settings.seed + n)
-        if choice is None:
-            return
-        this_round.edited = (choice.prompt,)
-        failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
-        batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
-        for proposal in self._propose(n, choice, failed, passed, batch):
-            attempts[proposal.text] = Attempt(proposal.prompt, proposal.source, proposal.reason, proposal.text)
-        accepted = False
-        for finalist in self._screen(n, attempts, batch)[:FINALISTS]:
-            challenger = {**tuning.champion, finalist.prompt: finalist.text}
-            decision = self._validate(n, challenger)
-            attempts[finalist.text] = replace(finalist, gate=decision)
-            accepted = decision.accepted and crown_winner(tuning, this_round, [finalist.text], challenger)
-            if accepted:
-                break
-        self.history.append(Edit(choice.prompt, accepted))
-
-    def _editable(self) -> Mapping[str, PromptSpec]:
-        """The prompts to choose from: those with untried rewrites by hand, if there are any."""
-        prompts = self.tuning.prompts
-        waiting = {
-            by_hand.prompt
-            for by_hand in self.tuning.settings.hand
-            if by_hand.text not in self.tried[by_hand.prompt]
-            and not prompts[by_hand.prompt].contract.violations(by_hand.text)
-        }
-        return {name: spec for name, spec in prompts.items() if name in waiting} or prompts
-
-    def _propose(
-        self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
-    ) -> list[Proposal]:
-        """Rewrites of the chosen prompt that were not tried before."""
-        tuning, most = self.tuning, self.tuning.settings.proposals
-        request = tuning.request(
-            choice.prompt,
-            signal=choice.signal,
-            examples=(failed, passed),
-            minibatch=batch,
-            count=max(1, -(-most // 2)),
-            seed=tuning.seed_of(n),
-            tried=self.tried[choice.prompt],
-        )
-        proposals = self.guide.propose(n, request, most)
-        self.tried[choice.prompt].update(proposal.text for proposal in proposals)
-        return proposals
-
-    def _screen(self, n: int, attempts: dict[str, Attempt], batch: Sequence[Outcome]) -> list[Attempt]:
-        """Note each attempt's gain on the screening conversations.
-
-        Returns:
-            Those that beat the champion there, best first.
-        """
-        tuning, phase = self.tuning, f"round {n}: screening of {len(attempts)} proposals"
-        total = len(attempts) * len(batch)
-        measured: list[Outcome] = []
-
-        def measure(attempt: Attempt, reference: Outcome) -> Outcome:
-            tuning.allow(1)
-            challenger = {**tuning.champion, attempt.prompt: attempt.text}
-            measured.extend(tuning.measure(challenger, [reference.conversation], phase, before=measured, total=total))
-            return measured[-1]
-
-        attempts.update(race(attempts, batch, measure))
-        tuning.progress(phase, measured, total)
-        better = [attempt for attempt in attempts.values() if attempt.screening is not None and attempt.screening > 0]
-        return sorted(better, key=lambda attempt: -(attempt.screening or 0.0))
-
-    def _validate(self, n: int, challenger: Candidate) -> GateDecision:
-        """The gate's decision on a challenger; one that is behind after half of the conversations stops there."""
-        tuning, champion, conversations = self.tuning, self.tuning.outcomes("validation"), self.tuning.validation
-        phase, total = f"round {n}: validation", len(champion)
-        outcomes: list[Outcome] = []
-
-        def compared(count: int) -> Comparison:
-            further = conversations[len(outcomes) : count]
-            outcomes.extend(tuning.measure(challenger, further, phase, before=outcomes, total=total))
-            # What the baseline answers matters where the gate can accept.
-            return compare(champion[:count], outcomes, tuning.baseline_validation if count == total else None)
-
-        tuning.allow(total)
-        decision = half_then_all(total).first_decision(compared)
-        tuning.progress(phase, outcomes, total)
-        return decision
+def overrule(this_round: Round, keys: Iterable[str], outcome: GateOutcome, *, settings: bool = False) -> None:
+    """Take back the decision on rewrites, and on the settings noted last if these won too."""
+    for key in keys:
+        rewrite = this_round.rewrites[key]
+        this_round.rewrites[key] = replace(rewrite, gate=GateDecision(outcome, overruled=rewrite.gate))
+    if settings and this_round.settings:
+        noted = this_round.settings[-1]
+        this_round.settings[-1] = replace(noted, gate=GateDecision(outcome, overruled=noted.gate))

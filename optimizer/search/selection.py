@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -121,9 +122,6 @@ def expected_gains(
 
 
 def _failures(prompt: str, history: Sequence[Edit]) -> int:
-    count = 0
-    for edit in reversed([edit for edit in history if edit.prompt == prompt]):
-        if edit.accepted:
-            break
-        count += 1
-    return count
+    """Edits of a prompt that failed since its last accepted one."""
+    latest_first = (edit for edit in reversed(history) if edit.prompt == prompt)
+    return sum(1 for _ in takewhile(lambda edit: not edit.accepted, latest_first))

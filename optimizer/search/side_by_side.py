@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.proposers.rewrites import Rewrite
 from optimizer.racing.halving import LocalScore
-from optimizer.racing.joint import Combination, raced
-from optimizer.racing.rewrites import Rewrite
-from optimizer.search.crowning import crown_winner
-from optimizer.tuning.results import Attempt
+from optimizer.search.joint_choice import Combination, raced
+from optimizer.search.rounds import crown_winner
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import ChampionUnscoredError
 from tracing.errors import BudgetExceededError, ShareSpentError
@@ -104,7 +104,7 @@ def _best_of(name: str, own: Tuning, tuning: Tuning) -> Combination | None:
     if not texts and not settings:
         return None
     parts = {
-        prompt: LocalScore(Rewrite(text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
+        prompt: LocalScore(Rewrite(prompt, text, name, f"the best that {name} found"), 0.0, 0.0, 0, {})
         for prompt, text in texts.items()
     }
     return Combination(parts, settings=settings)
@@ -130,13 +130,10 @@ def _note(this_round: Round, combination: Combination) -> None:
     if len(sources) > 1:
         decision = replace(decision, about=f"{' and '.join(sorted(sources))} together")
     for prompt, scored in combination.parts.items():
-        rewrite = scored.rewrite
-        attempt = this_round.attempts.get(_key(prompt, scored)) or Attempt(
-            prompt, rewrite.source, rewrite.reason, rewrite.text
-        )
+        record = this_round.rewrites.get(_key(prompt, scored)) or RewriteRecord.of(scored.rewrite)
         alone = len(combination.parts) == 1
-        screening = combination.gain if alone else attempt.screening
-        this_round.attempts[_key(prompt, scored)] = replace(attempt, gate=decision, screening=screening)
+        screening = combination.gain if alone else record.screening
+        this_round.rewrites[_key(prompt, scored)] = replace(record, gate=decision, screening=screening)
     this_round.edited = tuple(dict.fromkeys((*this_round.edited, *combination.parts)))
 
 

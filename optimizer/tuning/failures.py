@@ -1,4 +1,4 @@
-"""Whose fault the wrong answers of a run are, by the run's method of attribution; each is attributed once."""
+"""Whose fault the wrong answers of a run are: by its method, each attributed once; without one, every prompt's."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attribution.attributor import AsksModel, AttributorFactory, GuardedAttributor
+from attribution.cases import Attribution, Blame, ErrorType
 from attribution.recordings import Recording
+from optimizer.proposers.examples import Example, examples_of
 from tracing.errors import BudgetExceededError
+from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
     from optimizer.evaluation.evaluator import Outcome
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.llm.access import ModelAccess
-    from tracing.systems.protocol import OperationSpec
+    from tracing.systems.prompts import PromptSpec
+    from tracing.systems.protocol import OperationSpec, Stage
 
 _log = logging.getLogger(__name__)
 
@@ -69,3 +73,27 @@ class Failures:
 
     def _of_graph(self, outcome: Outcome) -> dict[str, Attribution]:
         return self._known.setdefault(id(outcome.graph), (outcome.graph, {}))[1]
+
+
+_ERRORS: dict[Stage, ErrorType] = {
+    "extract": "ExtractionError",
+    "update": "UpdateError",
+    "retrieve": "RetrievalError",
+    "answer": "ResponseError",
+}
+
+
+def unattributed_examples(
+    spec: PromptSpec, operations: Sequence[OperationSpec], outcomes: Sequence[Outcome]
+) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+    """Executions of the prompt's operation behind wrong answers, and those behind right ones."""
+    blame = Blame(spec.operation, None, _ERRORS[stage_of(operations, spec.name)], 0.5, "")
+    wrong = [case for outcome in outcomes for case in outcome.cases if not case.passed]
+    return examples_of(spec, outcomes, [Attribution(case, (blame,)) for case in wrong])
+
+
+def blamed_on_all(outcomes: Sequence[Outcome], operations: Sequence[OperationSpec]) -> list[Attribution]:
+    """Every wrong answer, blamed on each operation with a prompt alike."""
+    steered = [operation for operation in operations if operation.prompt is not None]
+    blames = tuple(Blame(operation.name, None, _ERRORS[operation.stage], 0.5, "") for operation in steered)
+    return [Attribution(case, blames) for outcome in outcomes for case in outcome.cases if not case.passed]

@@ -11,31 +11,29 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import AliasChoices, BeforeValidator, Field, PlainSerializer
+from pydantic import AliasChoices, Field
 
 from optimizer.evaluation.noise import NoiseFloor
-from optimizer.evaluation.scores import Interval, Score, Setting, Settings, SplitName
-from optimizer.gating.decision import GateDecision
+from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.gating.verdict import Difference, Verdict, VerdictName
-from optimizer.objectives.alignment import Alignment
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.studies import Studies
-from optimizer.tuning.accepted_edit import AcceptedEdit
+from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
     from attribution.signals import Signal
     from attribution.survival.matching.matcher import MatcherFactory
+    from optimizer.evaluation.evaluator import Evaluator
     from optimizer.objectives.objectives import ObjectiveFactory
-    from optimizer.proposers.proposals import Proposal
+    from optimizer.proposers.rewrites import Rewrite
+    from tracing.llm.access import ModelAccess
 
 _UNWRITTEN = Field(exclude=True)
 """Marks what a summary leaves out."""
 _ALSO_ITERATIONS = Field(validation_alias=AliasChoices("rounds", "iterations"))
 """Summaries of earlier commits call rounds iterations."""
-_AS_SENTENCE = PlainSerializer(lambda decision: None if decision is None else str(decision))
-_READ = BeforeValidator(lambda value: GateDecision.read(value) if isinstance(value, str) else value)
 
 Selector = Literal["blame", "round-robin", "uniform", "all", "random"]
 """How a round chooses the prompts that it rewrites (`optimizer.search.selection.shares_of`)."""
@@ -50,7 +48,7 @@ class LoopSettings:
         proposals: rewrites tried on the validation conversations in one round, at most.
         seed: of every random choice of the loop.
         hand: rewrites that people wrote; their prompts are edited first, and all of them race.
-        approve: called with an attempt that the gate accepted and the text it would replace; if it says no, the
+        approve: called with a rewrite that the gate accepted and the text it would replace; if it says no, the
             champion stays. None approves everything.
         limits: what users ask of every text.
         tune: names of the prompts that may be rewritten; None for all.
@@ -67,8 +65,8 @@ class LoopSettings:
     rounds: int = 3
     proposals: int = 4
     seed: int = 0
-    hand: tuple[Proposal, ...] = ()
-    approve: Callable[[Attempt, str], bool] | None = None
+    hand: tuple[Rewrite, ...] = ()
+    approve: Callable[[RewriteRecord, str], bool] | None = None
     limits: TextLimits = field(default_factory=TextLimits)
     tune: Collection[str] | None = None
     selector: Selector = "blame"
@@ -79,114 +77,6 @@ class LoopSettings:
     studies: Studies = field(default_factory=Studies)
     calls: int | None = None
     open_ended: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BlameShare:
-    """Share (0..1) of the failures that one operation is blamed for, with its 95 % interval."""
-
-    share: float
-    ci: tuple[float, float]
-
-
-def blame_shares(signals: Sequence[Signal]) -> dict[str, BlameShare]:
-    """By operation name, the shares that its signals give it."""
-    return {signal.operation: BlameShare(signal.share, signal.share_ci) for signal in signals}
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One rewrite, and how far it got.
-
-    Attributes:
-        prompt: name of the prompt.
-        source: kind of proposer.
-        reason: what was changed, in one line.
-        text: the rewrite.
-        screening: its gain in mean score over the champion on the screening conversations; None if it could not be
-            scored, or the run stopped first.
-        local: its gain over the champion on recorded inputs of the prompt's operation; None if not measured there.
-        gate: the decision on it; None if it did not get that far.
-    """
-
-    prompt: str
-    source: str
-    reason: str
-    text: str
-    screening: float | None = None
-    gate: GateDecision | None = None
-    local: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsAttempt:
-    """Other settings of the system, and how far they got.
-
-    Attributes:
-        settings: name → value, of those that differ from the champion's.
-        prompts: names of the prompts whose texts were changed with them.
-        recall: share of needs that are retrieved under them; None if not measured.
-        context_tokens: mean number of tokens of what is retrieved, estimated; None if not measured.
-        gain: in mean score over the champion on the conversations met; None if there is none.
-        gate: the decision; None if another combination was ahead before one.
-    """
-
-    settings: Settings
-    prompts: tuple[str, ...]
-    recall: float | None
-    context_tokens: float | None
-    gain: float | None
-    gate: Annotated[GateDecision | None, _AS_SENTENCE, _READ]
-
-
-@dataclass(frozen=True, slots=True)
-class SettingChange:
-    """A setting that the search changed: the run's own value, and the champion's."""
-
-    before: Setting
-    after: Setting
-
-
-@dataclass(frozen=True, slots=True)
-class RoundRecord:
-    """One round of the loop.
-
-    Attributes:
-        n: counted from 1.
-        blame: operation name → its share of the failures of the champion this round started from.
-        edited: names of the prompts this round tried to rewrite.
-        proposals: rewrites that kept their contract and were tried.
-        accepted: whether one of them became the champion.
-        validation_score, validation_ci: the champion's validation score after this round, and its 95 % interval.
-        calls_made, calls_cached, tokens: what this round cost (tokens of the calls made, in and out).
-        champion: the champion's prompts after this round, so that an observer can save the best so far.
-        attempts: the rewrites that were tried, in order.
-        edit: what changed with the champion; None if it stayed.
-        alignment: prompt name → how well its local objective has predicted the answers so far.
-        settings: the settings that were tried.
-        changed: name → setting of the champion that is not the run's own.
-        search_calls: calls that the search had made by its end, those before and between rounds included.
-        optimizer: the one of several that made the round; None if there is one, and for their last race.
-    """
-
-    n: int
-    blame: Mapping[str, BlameShare]
-    edited: tuple[str, ...]
-    proposals: int
-    accepted: bool
-    validation_score: float
-    calls_made: int
-    calls_cached: int
-    tokens: int
-    champion: Annotated[Candidate | None, _UNWRITTEN] = None
-    attempts: Annotated[tuple[Attempt, ...], _UNWRITTEN] = ()
-    alignment: Mapping[str, Alignment] = field(default_factory=dict)
-    edit: AcceptedEdit | None = None
-    settings: tuple[SettingsAttempt, ...] = ()
-    changed: Mapping[str, SettingChange] = field(default_factory=dict)
-    search_calls: int | None = None
-    optimizer: str | None = None
-    validation_ci: Annotated[Interval | None, _UNWRITTEN] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +97,8 @@ class SearchCost:
 class CallCounts:
     """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made.
 
-    `money` is what those made cost, in the currency of the models' prices; None where no prices are known. `empty`
-    counts the replies without a text.
+    Nothing is reused for those of proposers, judge and reruns. `money` is what those made cost, in the currency of the
+    models' prices; None where no prices are known. `empty` counts the replies without a text.
     """
 
     made: int
@@ -216,6 +106,14 @@ class CallCounts:
     without_reuse: int
     money: float | None = None
     empty: int = 0
+
+    @classmethod
+    def so_far(cls, access: ModelAccess, evaluator: Evaluator) -> CallCounts:
+        """The calls that were made until now."""
+        totals, spent = access.meter.totals(), evaluator.spent
+        made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
+        outside = made + cached - spent.made - spent.cached
+        return cls(made, cached, spent.plain + outside, counted_money(totals["cost"]), int(totals["empty"]))
 
 
 def counted_money(spent: float) -> float | None:

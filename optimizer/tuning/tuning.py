@@ -14,35 +14,22 @@ from optimizer.evaluation.evaluator import Evaluator, Outcome, score_of
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
-from optimizer.proposers.proposals import ProposalRequest
-from optimizer.tuning.accepted_edit import AcceptedEdit, accepted_edit
-from optimizer.tuning.affordable import Affordable, affordable
+from optimizer.tuning.failures import blamed_on_all
 from optimizer.tuning.fresh_replies import FreshReplies
-from optimizer.tuning.phase_progress import PhaseProgress
-from optimizer.tuning.reserve import TimeReserve
-from optimizer.tuning.results import (
-    Attempt,
-    LoopSettings,
-    Observer,
-    SearchCost,
-    SettingChange,
-)
-from optimizer.tuning.round import Ending, Round, RoundLog
-from optimizer.tuning.tuned_settings import TunedSettings
-from optimizer.tuning.unattributed import blamed_on_all
+from optimizer.tuning.reserve import Affordable, TimeReserve, affordable
+from optimizer.tuning.results import LoopSettings, Observer, SearchCost
+from optimizer.tuning.round import AcceptedEdit, Ending, RewriteRecord, Round, RoundLog, SettingChange, accepted_edit
 from tracing.errors import ContractError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
-from tracing.systems.protocol import RerunsOperations, stage_of
+from tracing.systems.protocol import RerunsOperations
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
-    from attribution.signals import Signal
+    from optimizer.evaluation.evaluator import Progress
     from optimizer.evaluation.scores import Settings
     from optimizer.evaluation.variants import Variants
-    from optimizer.proposers.earlier import EarlierText
-    from optimizer.proposers.examples import Example
-    from optimizer.proposers.sources import ProposalSources
+    from optimizer.proposers.sources import RewriteSources
     from optimizer.tuning.failures import Failures
     from tracing.llm.access import ModelAccess
     from tracing.llm.models import ChatModel
@@ -75,7 +62,7 @@ class Tuning:
         baseline: the texts that the search started from.
         champion: the best texts so far.
         settings: how long and how widely to search.
-        sources: of proposals, as configured.
+        sources: of rewrites, as configured.
         author: the model that writes prompts.
         local: measures texts on recorded inputs; None for a system that cannot rerun its operations.
         variants: the system under other settings; None if none may be tuned.
@@ -99,7 +86,7 @@ class Tuning:
         settings: LoopSettings,
         access: ModelAccess,
         failures: Failures,
-        sources: ProposalSources,
+        sources: RewriteSources,
         observer: Observer,
         variants: Variants | None = None,
     ) -> None:
@@ -114,10 +101,10 @@ class Tuning:
         self.settings, self.sources = settings, sources
         self.author: ChatModel = access.proposer
         self.variants = variants
-        self._systems = TunedSettings(evaluator, variants)
-        self.champion_settings: Settings = self._systems.own
+        self._evaluator = evaluator
+        self._own_settings: Settings = variants.own if variants is not None else {}
+        self.champion_settings = self._own_settings
         self._access, self._failures, self._observer = access, failures, observer
-        self._phases = PhaseProgress(observer)
         self.local = self._local()
         # A model that samples is asked everything again before a crowning, and by the baseline after the test.
         self._fresh = FreshReplies() if access.task.settings.temperature > 0 else None
@@ -127,7 +114,7 @@ class Tuning:
         self._outcomes: dict[SplitName, tuple[Champion, list[Outcome]]] = {}
         self._baseline_scores: dict[SplitName, Score] = {}
         self._scores: dict[SplitName, Score] = {}
-        self._round_log = RoundLog(access.meter, observer)
+        self._round_log = RoundLog(access.meter, observer.round)
         self.baseline_validation: list[Outcome] = []
         """The baseline's outcomes on the validation conversations."""
         self.costs: dict[str, SearchCost] = {}
@@ -151,7 +138,6 @@ class Tuning:
         search.champion, search.settings = dict(self.champion), replace(self.settings, approve=None)
         search._outcomes, search._scores = dict(self._outcomes), dict(self._scores)
         search._whole, search._name, search._after = self, name, self.last_round
-        search._phases = PhaseProgress(self._observer, name)
         return search
 
     @property
@@ -196,46 +182,6 @@ class Tuning:
         """The seed of the random choices of round `n`."""
         return self.settings.seed * 1000 + n
 
-    def request(
-        self,
-        prompt: str,
-        *,
-        signal: Signal | None,
-        examples: tuple[tuple[Example, ...], tuple[Example, ...]],
-        minibatch: Sequence[Outcome],
-        count: int,
-        seed: int,
-        tried: Collection[str],
-        earlier: Collection[EarlierText] = (),
-    ) -> ProposalRequest:
-        """What a proposer is given to rewrite the champion's text of a prompt.
-
-        Args:
-            prompt: its name.
-            signal: of its operation; None if nothing blames it.
-            examples: executions that are blamed, and those behind right answers.
-            minibatch: the champion's outcomes on the conversations that rewrites may be measured on.
-            count: maximum number of proposals.
-            seed: of every random choice.
-            tried: texts already tried.
-            earlier: those of them that were measured on recorded inputs.
-        """
-        failed, passed = examples
-        return ProposalRequest(
-            prompt=self.prompts[prompt],
-            stage=stage_of(self.operations, prompt),
-            text=self.champion[prompt],
-            candidate=dict(self.champion),
-            signal=signal,
-            failed=failed,
-            passed=passed,
-            minibatch=tuple(outcome.conversation for outcome in minibatch),
-            count=count,
-            seed=seed,
-            tried=frozenset(tried),
-            earlier=tuple(earlier),
-        )
-
     def outcomes(self, split: Learned) -> list[Outcome]:
         """The champion's outcomes on a split; evaluated if not done before.
 
@@ -272,7 +218,7 @@ class Tuning:
             ContractError: a text breaks its prompt's contract, or is another one of a prompt that is not tuned.
         """
         self._check(candidate)
-        progress = self._phases.evaluation(phase, before, total)
+        progress = self._evaluation_progress(phase, before, total)
         evaluator = self._under(settings)
         return self._reserve.timed(lambda: evaluator.evaluate(candidate, conversations, progress=progress))
 
@@ -294,22 +240,18 @@ class Tuning:
         steered = {self.prompts[name].operation for name in (self.prompts if prompts is None else prompts)}
         # Other settings change what no prompt does, and fresh replies are asked for everything.
         cached = self._access.caches and self.variants is None and self._fresh is None
-        return affordable(
-            self.outcomes("train"),
-            steered,
-            len(self._splits.test),
-            self._access.budget,
-            self._reserve,
-            cached=cached,
-        )
+        train, tested, budget = self.outcomes("train"), len(self._splits.test), self._access.budget
+        return affordable(train, steered, tested, budget, self._reserve, cached=cached)
 
-    def step(self, phase: str, done: int, total: int) -> None:
-        """Report that `done` of `total` steps of a phase are done."""
-        self._phases.step(phase, done, total)
+    def step(self, phase: str, done: int, total: int, failed: int = 0) -> None:
+        """Report that `done` of `total` steps of a phase are done, and that `failed` others could not be."""
+        # Of several optimizers, each has its name before its phases.
+        self._observer.progress(phase if self._name is None else f"{self._name}, {phase}", done, total, failed)
 
     def progress(self, phase: str, outcomes: Sequence[Outcome], total: int) -> None:
-        """Report that a phase of `total` conversations has ended with these outcomes; what was skipped counts."""
-        self._phases.ended(phase, outcomes, total)
+        """Report that a phase of `total` conversations ended with these outcomes; what was skipped counts as done."""
+        failed = _tainted(outcomes)
+        self.step(phase, total - failed, total, failed)
 
     def attribute(self, n: int) -> tuple[list[Attribution], Signals]:
         """Whose fault the champion's wrong answers on train are, by the run's method; `n` is the round it is for.
@@ -329,9 +271,9 @@ class Tuning:
         self._observer.blame(self._after + n, signals.signals)
         return attributions, signals
 
-    def approves(self, attempt: Attempt) -> bool:
-        """Whether an attempt may replace the champion's text; asks the user if they wish to be asked."""
-        return self.settings.approve is None or self.settings.approve(attempt, self.champion[attempt.prompt])
+    def approves(self, rewrite: RewriteRecord) -> bool:
+        """Whether a rewrite may replace the champion's text; asks the user if they wish to be asked."""
+        return self.settings.approve is None or self.settings.approve(rewrite, self.champion[rewrite.prompt])
 
     def crown(self, candidate: Candidate, settings: Settings | None = None, *, confirm: bool = True) -> bool:
         """Make a candidate the champion. Its validation is evaluated, if that was not done before.
@@ -361,7 +303,7 @@ class Tuning:
             raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
         if confirm and self._fresh is not None and (candidate, crowned) != (self.champion, self.champion_settings):
             self.allow(2 * len(self.validation))
-            again = self._phases.evaluation("fresh replies before crowning")
+            again = self._evaluation_progress("fresh replies before crowning")
             if not self._fresh.confirm((self._under(), self.champion), (evaluator, candidate), self.validation, again):
                 return False
         self.champion = dict(candidate)
@@ -389,6 +331,16 @@ class Tuning:
         with self._round_log.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
 
+    def _evaluation_progress(self, phase: str, before: Sequence[Outcome] = (), total: int | None = None) -> Progress:
+        """What an evaluator reports to; `before` and `total` as of `measure`."""
+        failed_before = _tainted(before)
+        done_before = len(before) - failed_before
+
+        def progress(done: int, conversations: int, failed: int) -> None:
+            self.step(phase, done_before + done, total or conversations, failed_before + failed)
+
+        return progress
+
     def _check(self, candidate: Candidate) -> None:
         check_candidate(self._specs, candidate)
         for name in self._specs.keys() - self.prompts.keys():
@@ -403,10 +355,14 @@ class Tuning:
 
     def _under(self, settings: Settings | None = None) -> Evaluator:
         """The evaluator under the champion's settings, or under others where `settings` says so."""
-        return self._systems.under({**self.champion_settings, **(settings or {})})
+        if self.variants is None:
+            return self._evaluator
+        return self.variants.under({**self.champion_settings, **(settings or {})})
 
     def _changed(self) -> dict[str, SettingChange]:
-        return self._systems.changed(self.champion_settings)
+        """Settings of the champion that are not the run's own."""
+        now = self.champion_settings
+        return {name: SettingChange(own, now[name]) for name, own in self._own_settings.items() if now[name] != own}
 
     def _local(self) -> LocalEvaluation | None:
         evaluator = self._under()
@@ -419,7 +375,7 @@ class Tuning:
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""
         whose = "baseline" if into is self._baseline_scores else "champion"
-        own = self._systems.own if into is self._baseline_scores else None
+        own = self._own_settings if into is self._baseline_scores else None
         phase = f"{whose} {split}"
         outcomes = self.measure(candidate, self._splits.named()[split], phase, settings=own)
         for outcome in outcomes:
@@ -436,3 +392,8 @@ class Tuning:
             self._scores[split] = into[split]
         self._outcomes[split] = (self.champion, self.champion_settings), outcomes
         return outcomes
+
+
+def _tainted(outcomes: Sequence[Outcome]) -> int:
+    """How many conversations are tainted."""
+    return sum(outcome.tainted is not None for outcome in outcomes)

@@ -15,8 +15,10 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import FIRST_LOOK
 from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.proposers.rewrites import Demonstration, Rewrite
 from optimizer.racing.halving import LocalScore, alternating, compared, halved
-from optimizer.racing.joint import (
+from optimizer.racing.whole_demonstrations import demonstration_sets, with_demonstrations
+from optimizer.search.joint_choice import (
     MOST,
     Combination,
     affordable_combinations,
@@ -24,10 +26,9 @@ from optimizer.racing.joint import (
     most_evaluations,
     raced,
 )
-from optimizer.racing.rewrites import Rewrite, WholeDemonstration, demonstration_sets, with_demonstrations
 from optimizer.search.local_search import _LocalRounds
 from optimizer.search.portion import MARGIN, Portion
-from optimizer.tuning.affordable import Affordable
+from optimizer.tuning.reserve import Affordable
 from optimizer.tuning.results import LoopSettings
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -46,8 +47,13 @@ def recorded(conversation: Conversation, number: int) -> RecordedInput:
 INPUTS = [recorded(conversation, number) for conversation in CONVERSATIONS[:4] for number in range(5)]
 
 
-def shown(given: RecordedInput) -> WholeDemonstration:
-    return WholeDemonstration(given, {"conversation": "Anke: My lorry is red."}, '{"facts": ["Anke\'s lorry is red."]}')
+def shown(given: RecordedInput) -> Demonstration:
+    inputs = (("conversation", "Anke: My lorry is red."),)
+    return Demonstration(inputs, '{"facts": ["Anke\'s lorry is red."]}', given.conversation.id)
+
+
+def proposed(text: str, source: str, reason: str) -> Rewrite:
+    return Rewrite(SPEC.name, text, source, reason)
 
 
 class Scripted:
@@ -75,7 +81,7 @@ def test_inputs_alternate_between_conversations_so_that_a_few_are_of_many() -> N
 
 def test_only_what_is_ahead_meets_more_inputs() -> None:
     measure = Scripted({"champion": 0.5, **{f"arm{n}": n / 10 for n in range(10)}})
-    rewrites = [Rewrite(f"arm{n}", "bank", "") for n in range(10)]
+    rewrites = [proposed(f"arm{n}", "bank", "") for n in range(10)]
     (best, second), dropped = halved(rewrites, "champion", INPUTS, measure, one, [(4, 5), (8, 3), (20, 2)])
     assert (best.rewrite.text, second.rewrite.text) == ("arm9", "arm8")
     assert sorted(each.inputs for each in dropped) == [4] * 5 + [8] * 2 + [20]
@@ -90,7 +96,7 @@ def test_of_texts_with_equal_gains_those_go_on_whose_outputs_come_nearer_to_the_
     def measure(text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
         return [Credit(0.5, near=near[text]) for _ in inputs]
 
-    rewrites = [Rewrite(text, "bank", "") for text in near if text != "champion"]
+    rewrites = [proposed(text, "bank", "") for text in near if text != "champion"]
     (best, second), _ = halved(rewrites, "champion", INPUTS, measure, one, [(4, 2)])
     assert (best.rewrite.text, second.rewrite.text) == ("nearest", "nearer")
     assert best.nearer == pytest.approx(0.2)
@@ -98,7 +104,11 @@ def test_of_texts_with_equal_gains_those_go_on_whose_outputs_come_nearer_to_the_
 
 def test_what_people_wrote_is_measured_to_the_end_and_a_failed_call_counts_for_nobody() -> None:
     measure = Scripted({"champion": 0.5, "good": 0.9, "mine": 0.1, "failing": -1.0})
-    rewrites = [Rewrite("mine", "hand", ""), Rewrite("good", "bank", ""), Rewrite("failing", "bank", "")]
+    rewrites = [
+        proposed("mine", "hand", ""),
+        proposed("good", "bank", ""),
+        proposed("failing", "bank", ""),
+    ]
     scored, (dropped,) = halved(rewrites, "champion", INPUTS, measure, one, [(4, 1), (8, 1)], spared=("hand",))
     assert [each.rewrite.text for each in scored] == ["good", "mine"]
     assert dropped.rewrite.text == "failing"
@@ -107,7 +117,7 @@ def test_what_people_wrote_is_measured_to_the_end_and_a_failed_call_counts_for_n
 
 
 def test_a_text_is_not_scored_on_a_conversation_that_it_shows() -> None:
-    rewrite = with_demonstrations(Rewrite(SPEC.text, "", ""), (shown(INPUTS[0]),))
+    rewrite = with_demonstrations(proposed(SPEC.text, "", ""), (shown(INPUTS[0]),))
     assert rewrite is not None
     assert "Anke's lorry is red." in rewrite.text
     assert not SPEC.contract.violations(rewrite.text)
@@ -119,7 +129,7 @@ def test_a_text_is_not_scored_on_a_conversation_that_it_shows() -> None:
 def test_demonstrations_of_a_set_come_from_different_conversations() -> None:
     sets = list(demonstration_sets([shown(given) for given in INPUTS[:12]], seed=0))
     assert {len(chosen) for chosen in sets} == {1, 2, 3}
-    assert all(len({each.recorded.conversation.id for each in chosen}) == len(chosen) for chosen in sets)
+    assert all(len({each.conversation for each in chosen}) == len(chosen) for chosen in sets)
 
 
 def outcome(conversation: Conversation, score: float, tainted: str | None = None) -> Outcome:
@@ -132,7 +142,7 @@ CHAMPION = [outcome(conversation, 0.5) for conversation in CONVERSATIONS]
 
 
 def scored(text: str, gain: float = 0.4, error: float = 0.0, source: str = "bank") -> LocalScore:
-    return LocalScore(Rewrite(text, source, ""), 0.5 + gain, gain, 20, {}, error=error)
+    return LocalScore(proposed(text, source, ""), 0.5 + gain, gain, 20, {}, error=error)
 
 
 class Pipeline:
@@ -190,11 +200,11 @@ def test_a_race_of_one_combination_is_of_texts_that_surely_gain() -> None:
 
 
 def test_the_error_of_a_gain_is_that_of_its_conversations() -> None:
-    same = compared(Rewrite("better", "bank", ""), "champion", INPUTS, Scripted({"champion": 0.5, "better": 0.9}), one)
+    same = compared(proposed("better", "bank", ""), "champion", INPUTS, Scripted({"champion": 0.5, "better": 0.9}), one)
     assert same.error == pytest.approx(0)
     assert same.expected == pytest.approx(same.gain)
     first = [given for given in INPUTS if given.conversation.id == INPUTS[0].conversation.id]
-    alone = compared(Rewrite("better", "bank", ""), "champion", first, Scripted({"champion": 0.5, "better": 0.9}), one)
+    alone = compared(proposed("better", "bank", ""), "champion", first, Scripted({"champion": 0.5, "better": 0.9}), one)
     assert alone.error == 1
     assert 0 < alone.expected < alone.gain / 10
 

@@ -1,8 +1,8 @@
-"""Proposals for a prompt: what a proposer gets, what it returns, and the contract gate every proposal passes."""
+"""Rewrites for a prompt: what a proposer gets, what it returns, and the contract gate every rewrite passes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
@@ -24,13 +24,15 @@ __all__ = [
     "HAND",
     "PROPOSERS",
     "Authored",
+    "Demonstration",
     "Example",
     "Means",
-    "Proposal",
-    "ProposalRequest",
     "Proposer",
     "ProposerFactory",
+    "Rewrite",
+    "RewriteRequest",
     "admit",
+    "conversations_of",
     "examples_of",
     "is_new",
     "offers_of",
@@ -53,7 +55,7 @@ PROPOSERS = PluginRegistry(
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalRequest:
+class RewriteRequest:
     """A proposer's input.
 
     Attributes:
@@ -64,7 +66,7 @@ class ProposalRequest:
         failed: executions blamed for a wrong answer (train conversations only).
         passed: executions behind right answers (train conversations only).
         minibatch: the train conversations that rewrites may be measured on.
-        count: maximum number of proposals.
+        count: maximum number of rewrites.
         seed: of every random choice.
         tried: texts already tried.
         earlier: those of them that were measured on recorded inputs, with their scores.
@@ -85,12 +87,53 @@ class ProposalRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """A new text for a prompt, the name of its proposer (`HAND` if people wrote it), and why in one line.
+class Demonstration:
+    """An example of an operation done right.
+
+    Attributes:
+        inputs: placeholder name → text.
+        reply: what the operation should reply.
+        conversation: id of the one whose content it shows.
+        kind: the kind of case it shows, so that a set has different ones; empty for a recorded input shown whole.
+        question: id of the question that proves it; empty for a recorded input shown whole.
+    """
+
+    inputs: tuple[tuple[str, str], ...]
+    reply: str
+    conversation: str
+    kind: str = ""
+    question: str = ""
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Placeholder name → text."""
+        return dict(self.inputs)
+
+    @property
+    def length(self) -> int:
+        """In characters."""
+        return sum(len(value) for value in self.values.values()) + len(self.reply)
+
+    @property
+    def tokens(self) -> int:
+        """Its length in tokens, estimated."""
+        return self.length // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One text for a prompt, which a proposer gives and races compare.
+
+    Attributes:
+        prompt: its name.
+        text: the text.
+        source: name of the proposer; `HAND` if people wrote it.
+        reason: what was changed, in one line.
+        demonstrations: recorded inputs that the text shows whole, where that is known.
 
     Example:
-        >>> proposal = Proposal("answer", "Answer {question} in one word.", "polite", "a shorter reply")
-        >>> proposal.source
+        >>> rewrite = Rewrite("answer", "Answer {question} in one word.", "polite", "a shorter reply")
+        >>> rewrite.source
         'polite'
     """
 
@@ -98,13 +141,24 @@ class Proposal:
     text: str
     source: str
     reason: str
+    demonstrations: tuple[Demonstration, ...] = ()
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """Ids of the conversations whose content the text is known to show; it is not scored on them."""
+        return conversations_of(self.demonstrations)
+
+
+def conversations_of(demonstrations: Iterable[Demonstration]) -> frozenset[str]:
+    """Ids of the conversations whose content they show."""
+    return frozenset(demonstration.conversation for demonstration in demonstrations)
 
 
 @runtime_checkable
 class Proposer(Protocol):
-    """A source of proposals. The same request gives the same proposals; only a spent budget raises.
+    """A source of rewrites. The same request gives the same rewrites; only a spent budget raises.
 
-    `name` is the source shown for its proposals in tables and reports.
+    `name` is the source shown for its rewrites in tables and reports.
 
     Example:
         >>> class Polite:
@@ -112,14 +166,14 @@ class Proposer(Protocol):
         ...
         ...     def propose(self, request):
         ...         text = f"Please be exact. {request.text}"
-        ...         return [Proposal(request.prompt.name, text, self.name, "politer")] if is_new(text, request) else []
+        ...         return [Rewrite(request.prompt.name, text, self.name, "politer")] if is_new(text, request) else []
         >>> isinstance(Polite(), Proposer)
         True
     """
 
     name: str
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` texts that are new, best first.
 
         Raises:
@@ -187,11 +241,11 @@ def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
     return made
 
 
-def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
-    """The proposals that a proposer offers and the contract admits, in its order and under its name.
+def offers_of(proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
+    """The rewrites that a proposer offers and the contract admits, in its order and under its name.
 
     Raises:
-        RunError: it fails, or returns something other than proposals.
+        RunError: it fails, or returns something other than rewrites.
         BudgetExceededError: as `Proposer.propose`.
     """
     try:
@@ -204,46 +258,46 @@ def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
             "are cached)"
         ) from error
     if not isinstance(offered, list) or not all(
-        isinstance(each, Proposal) and isinstance(each.text, str) and isinstance(each.reason, str) for each in offered
+        isinstance(each, Rewrite) and isinstance(each.text, str) and isinstance(each.reason, str) for each in offered
     ):
-        raise RunError(f"proposers: {proposer.name!r} returned {excerpt(repr(offered), 80)}, not a list of `Proposal`s")
+        raise RunError(f"proposers: {proposer.name!r} returned {excerpt(repr(offered), 80)}, not a list of `Rewrite`s")
     named = [replace(each, source=proposer.name) for each in offered]
     return admit(named, request.prompt, request.tried)[0]
 
 
 def admit(
-    proposals: Sequence[Proposal], spec: PromptSpec, tried: frozenset[str] = frozenset()
-) -> tuple[list[Proposal], list[tuple[Proposal, list[str]]]]:
-    """The contract gate, before a proposal costs anything: reject, never repair.
+    rewrites: Sequence[Rewrite], spec: PromptSpec, tried: frozenset[str] = frozenset()
+) -> tuple[list[Rewrite], list[tuple[Rewrite, list[str]]]]:
+    """The contract gate, before a rewrite costs anything: reject, never repair.
 
     Returns:
-        The admitted proposals in order, and the rejected ones, each with everything wrong with it: a broken
+        The admitted rewrites in order, and the rejected ones, each with everything wrong with it: a broken
         contract, another prompt's name, or a text already tried or proposed.
     """
-    admitted: list[Proposal] = []
-    rejected: list[tuple[Proposal, list[str]]] = []
+    admitted: list[Rewrite] = []
+    rejected: list[tuple[Rewrite, list[str]]] = []
     seen = set(tried)
-    for proposal in proposals:
-        problems = spec.contract.violations(proposal.text)
-        if proposal.prompt != spec.name:
-            problems.append(f"it is for the prompt {proposal.prompt!r}, not {spec.name!r}")
-        if proposal.text in seen:
+    for rewrite in rewrites:
+        problems = spec.contract.violations(rewrite.text)
+        if rewrite.prompt != spec.name:
+            problems.append(f"it is for the prompt {rewrite.prompt!r}, not {spec.name!r}")
+        if rewrite.text in seen:
             problems.append("the text was tried or proposed already")
         if problems:
-            rejected.append((proposal, problems))
+            rejected.append((rewrite, problems))
         else:
-            admitted.append(proposal)
-            seen.add(proposal.text)
+            admitted.append(rewrite)
+            seen.add(rewrite.text)
     return admitted, rejected
 
 
-def is_new(text: str, request: ProposalRequest) -> bool:
+def is_new(text: str, request: RewriteRequest) -> bool:
     """Whether a text is worth proposing: within the contract, not the current one, and not tried.
 
     Example:
         >>> from tracing.systems.suite.notebook import Notebook
         >>> prompt = Notebook.prompts["answer"]
-        >>> request = ProposalRequest(prompt, "answer", prompt.text, {}, None, (), (), (), count=1, seed=0)
+        >>> request = RewriteRequest(prompt, "answer", prompt.text, {}, None, (), (), (), count=1, seed=0)
         >>> is_new(f"Please be exact. {prompt.text}", request), is_new(prompt.text, request)
         (True, False)
     """
