@@ -24,7 +24,7 @@ from attribution.explanations import Explained, ExplainedStep
 from attribution.history import graph_at
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.llm.http.strict_json import last_object
+from tracing.llm.reply_json import object_in
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 from tracing.systems.conversations import first_problem
@@ -237,7 +237,7 @@ class Agent:
         )
         progress.tokens += reply.prompt_tokens + reply.completion_tokens
         try:
-            return kind.model_validate(last_object(reply.text) or {})
+            return kind.model_validate(object_in(reply.text) or {})
         except ValidationError as error:
             return first_problem(error)
 

@@ -23,7 +23,7 @@ from attribution.text.content import text_of
 from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.elements import Variable
-from tracing.llm.http.strict_json import last_object
+from tracing.llm.reply_json import object_in
 from tracing.recording.operations import operation
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Probe:
 
 def opinion_of(reply: str, text: str) -> bool | None:
     """What a reply says about a text; None if it is malformed, or quotes words that are not in the text."""
-    verdict = last_object(reply)
+    verdict = object_in(reply)
     if verdict is None or not isinstance(verdict.get("tells"), bool):
         return None
     if not verdict["tells"]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attribution.data_files import data_of
 from attribution.judging.words import Judgement, judge
 from tracing.errors import CallFailedError, MalformedReplyError
-from tracing.llm.http.strict_json import strict_json
+from tracing.llm.reply_json import read_json
 from tracing.llm.single_flight import SingleFlight
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
@@ -207,7 +207,7 @@ def replied_value(
     """The value of a key in a model's reply at temperature 0; None if the reply is no JSON object with it."""
     completion = model.chat(messages, max_tokens=max_tokens, schema=schema, temperature=0.0, whole=False)
     try:
-        return strict_json(completion.text)[key]
+        return read_json(completion.text)[key]
     except (MalformedReplyError, KeyError, TypeError):
         return None
 

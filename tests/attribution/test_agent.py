@@ -18,7 +18,7 @@ from tracing.errors import BudgetExceededError, OutOfTimeError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.llm.http.strict_json import last_object
+from tracing.llm.reply_json import object_in
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation
 
@@ -284,7 +284,7 @@ def test_a_name_that_many_executions_share_is_answered_with_their_ids(
 
 
 def test_the_last_object_of_a_reply_counts_and_no_brace_misleads() -> None:
-    assert last_object('{"a": {"b": 1}} and {"c": 2} }') == {"c": 2}
-    assert last_object("{{{ {not json} [1, 2]") is None
-    assert last_object("") is None
-    assert last_object("{" * 50_000) is None
+    assert object_in('{"a": {"b": 1}} and {"c": 2} }') == {"c": 2}
+    assert object_in("{{{ {not json} [1, 2]") is None
+    assert object_in("") is None
+    assert object_in("{" * 50_000) is None

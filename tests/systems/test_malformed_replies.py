@@ -20,7 +20,8 @@ from optimizer.proposers.examples import event_in
 from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
-from tracing.llm.http.strict_json import DEEPEST, last_object, strict_json
+from tracing.llm.http.strict_json import DEEPEST, strict_json
+from tracing.llm.reply_json import object_in
 from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.conversations import Question
@@ -195,5 +196,5 @@ def test_json_is_read_to_the_limit_and_no_further() -> None:
     with pytest.raises(MalformedReplyError, match="JSON"):
         strict_json('"a\nb"')
     assert strict_json('"a\nb"', line_breaks=True) == "a\nb"
-    assert last_object('thinking {"a": 1} then {"b": {"c": 2}} }') == {"b": {"c": 2}}
-    assert last_object("{{{ {not json} [1, 2]") is None
+    assert object_in('thinking {"a": 1} then {"b": {"c": 2}} }') == {"b": {"c": 2}}
+    assert object_in("{{{ {not json} [1, 2]") is None

@@ -6,14 +6,18 @@ open, which hides that a reply was cut.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from tracing.errors import MalformedReplyError
-from tracing.llm.http.strict_json import last_object, strict_json
+from tracing.llm.http.strict_json import check_depth, refuse_constant, strict_json
 
 LONGEST_MENDED = 50_000
 """Characters of the longest reply whose JSON is mended; longer ones must be JSON as they are."""
+
+_MOST_STRAY_BRACES = 1000
+"""After so many braces that begin no object, a text counts as having none: each costs a pass over the text."""
 
 _BEGIN, _END = re.compile(r"[{\[]"), re.compile(r"[}\]](?=[^}\]]*\Z)")
 _FENCED = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
@@ -57,6 +61,15 @@ def read_json(text: str) -> Any:
         return value
 
 
+def object_in(text: str) -> dict[str, Any] | None:
+    """The JSON object in a reply, as `read_json` reads it; None if there is none."""
+    try:
+        value = read_json(text)
+    except MalformedReplyError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def _mended(text: str, begin: int, end: int) -> Any:
     fenced = [match[1].strip() for match in _FENCED.finditer(text)]
     for candidate in (*reversed(fenced), text[begin:end]):
@@ -64,7 +77,7 @@ def _mended(text: str, begin: int, end: int) -> Any:
             try:
                 return strict_json(written, line_breaks=True)
             except MalformedReplyError:
-                value = last_object(written)
+                value = _last_object(written)
             if value is not None:
                 return value
     return None
@@ -81,3 +94,27 @@ def _as_json(match: re.Match[str]) -> str:
         case "double":
             return token
     return ""
+
+
+def _last_object(text: str) -> dict[str, Any] | None:
+    """The last JSON object in a text that is not inside another; None if there is none."""
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
+    last: dict[str, Any] | None = None
+    attempts_left = _MOST_STRAY_BRACES
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+            check_depth(value)
+        except (RecursionError, MalformedReplyError):
+            # The braces that follow are nested as deep.
+            return None
+        except ValueError:
+            attempts_left -= 1
+            if not attempts_left:
+                return None
+            end = at + 1
+        else:
+            last = value
+        at = text.find("{", end)
+    return last

@@ -11,7 +11,7 @@ from experiments.systems.building_blocks.structured_replies import parsed_reply
 from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import Variable
 from tracing.llm.access import ModelAccess
-from tracing.llm.http.strict_json import strict_json
+from tracing.llm.reply_json import read_json
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session, variable
 from tracing.systems.entries import Entry
@@ -106,7 +106,7 @@ class FactStore:
 
 
 def _decision_in(reply: str) -> dict[str, Any]:
-    value = strict_json(reply)
+    value = read_json(reply)
     if not isinstance(value, dict):
         raise MalformedReplyError("the reply is not a JSON object")
     return value

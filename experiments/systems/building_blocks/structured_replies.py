@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tracing.errors import MalformedReplyError
-from tracing.llm.http.strict_json import strict_json
 from tracing.llm.models import ChatModel
+from tracing.llm.reply_json import read_json
 from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import excerpt
 from tracing.recording.trace_context import variable
@@ -92,7 +92,7 @@ def read_as(form: type[M]) -> Callable[[str], M]:
 
     def read(reply: str) -> M:
         try:
-            return form.model_validate(strict_json(reply))
+            return form.model_validate(read_json(reply))
         except ValidationError as error:
             raise MalformedReplyError(first_problem(error)) from None
 

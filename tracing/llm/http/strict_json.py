@@ -10,9 +10,6 @@ from tracing.errors import MalformedReplyError
 DEEPEST = 64
 """Most levels of nested lists and objects: more than any reply needs, and far below what crashes an interpreter."""
 
-_MOST_STRAY_BRACES = 1000
-"""After so many braces that begin no object, a text counts as having none: each costs a pass over the text."""
-
 _TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
@@ -27,47 +24,22 @@ def strict_json(text: str | bytes, *, line_breaks: bool = False) -> Any:
             more than `DEEPEST` levels deep. The message says which.
     """
     try:
-        value = json.loads(text, strict=not line_breaks, parse_constant=_refuse)
+        value = json.loads(text, strict=not line_breaks, parse_constant=refuse_constant)
     except RecursionError:
         raise MalformedReplyError(_TOO_DEEP) from None
     except ValueError as error:
         raise MalformedReplyError(f"it is not JSON ({error})") from None
-    _check_depth(value)
+    check_depth(value)
     return value
 
 
-def last_object(text: str) -> dict[str, Any] | None:
-    """The last JSON object in a text that is not inside another; None if there is none.
-
-    A model's reasoning before it may contain braces, and even an object that the model then rejects.
-    """
-    decoder = json.JSONDecoder(parse_constant=_refuse)
-    last: dict[str, Any] | None = None
-    attempts_left = _MOST_STRAY_BRACES
-    at = text.find("{")
-    while at >= 0:
-        try:
-            value, end = decoder.raw_decode(text, at)
-            _check_depth(value)
-        except (RecursionError, MalformedReplyError):
-            # The braces that follow are nested as deep.
-            return None
-        except ValueError:
-            attempts_left -= 1
-            if not attempts_left:
-                return None
-            end = at + 1
-        else:
-            last = value
-        at = text.find("{", end)
-    return last
-
-
-def _refuse(constant: str) -> NoReturn:
+def refuse_constant(constant: str) -> NoReturn:
+    """Raise a `MalformedReplyError` for a number that JSON does not have."""
     raise MalformedReplyError(f"it contains {constant}, which is not a JSON number")
 
 
-def _check_depth(value: Any) -> None:
+def check_depth(value: Any) -> None:
+    """Raise a `MalformedReplyError` for a value that is nested more than `DEEPEST` levels deep."""
     level = [value]
     for _ in range(DEEPEST):
         inside: list[Any] = []
