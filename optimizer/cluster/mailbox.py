@@ -35,9 +35,9 @@ class Mailbox:
             await asyncio.wait_for(self._arrived.wait(), WAIT_S)
         except TimeoutError:
             return []
-        taken, self._calls = self._calls, []
+        calls, self._calls = self._calls, []
         self._arrived.clear()
-        return taken
+        return calls
 
     async def answer(self, number: int, answer: str) -> None:
         """For the run: answer a call. The worker that asked may be gone."""

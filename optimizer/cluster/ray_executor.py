@@ -25,7 +25,7 @@ from optimizer.cluster.mailbox import Mailbox
 from optimizer.cluster.steps import answer_step, answered, build_step, built, rerun, rerun_step, result_of
 from optimizer.cluster.worker import work
 from optimizer.cluster.worker_setup import WorkerSetup
-from optimizer.evaluation.executor import Answered
+from optimizer.evaluation.executor import ConversationAnswers
 from optimizer.evaluation.memories import Snapshot
 from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
@@ -81,16 +81,16 @@ class RayExecutor:
         """
         require_ray()
         self._setup = setup.model_dump_json()
-        with contextlib.ExitStack() as held:
-            self._ray = held.enter_context(_connected(address or os.environ.get("RAY_ADDRESS") or OWN_RAY))
+        with contextlib.ExitStack() as resources:
+            self._ray = resources.enter_context(_connected(address or os.environ.get("RAY_ADDRESS") or OWN_RAY))
             mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._here())
             self._mailbox = mailbox(Mailbox).remote()
-            held.callback(self._ray.kill, self._mailbox)
+            resources.callback(self._ray.kill, self._mailbox)
             # A step is tried again by `_done`, which knows what it is about.
             self._task = self._ray.remote(num_cpus=PROCESSORS, max_retries=0)(work)
             self._desk = Desk(self._take, self._send, threads)
-            held.callback(self._desk.close)
-            self._held = held.pop_all()
+            resources.callback(self._desk.close)
+            self._resources = resources.pop_all()
 
     def of(self, setup: WorkerSetup) -> RayExecutor:
         """An executor of the system under another setup, with the same connection; this one closes it."""
@@ -106,11 +106,11 @@ class RayExecutor:
 
     def close(self) -> None:
         """Disconnect, which ends all tasks of the run. A Ray that was started for the run ends; another one goes on."""
-        self._held.close()
+        self._resources.close()
 
     def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
         """See `Executor`."""
-        return built(self._done(access, conversation.id, build_step(access, conversation, candidate)))
+        return built(self._result(access, conversation.id, build_step(access, conversation, candidate)))
 
     def answer(
         self,
@@ -119,16 +119,16 @@ class RayExecutor:
         candidate: Candidate,
         snapshot: Snapshot,
         path: Path | None = None,
-    ) -> Answered:
+    ) -> ConversationAnswers:
         """See `Executor`."""
         step = answer_step(access, conversation, candidate, snapshot)
-        return answered(self._done(access, conversation.id, step), snapshot, path)
+        return answered(self._result(access, conversation.id, step), snapshot, path)
 
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
         """See `Executor`."""
-        return rerun(self._done(access, f"{prompt}, {name}", rerun_step(access, prompt, parts, candidate, name)))
+        return rerun(self._result(access, f"{prompt}, {name}", rerun_step(access, prompt, parts, candidate, name)))
 
-    def _done(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
+    def _result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
         """The result of a step.
 
         Raises:
@@ -144,9 +144,9 @@ class RayExecutor:
                     end_if_given_up()
                     raise RunError(f"{about}: given up on the cluster: {error}; see whether Ray is well") from None
                 except errors.RayTaskError as error:
-                    said = excerpt(in_one_line(error.cause), _LONGEST)
+                    message = excerpt(in_one_line(error.cause), _LONGEST)
                     raise RunError(
-                        f"{about}: cannot be run on a worker: {said}; install the same memtune on each machine"
+                        f"{about}: cannot be run on a worker: {message}; install the same memtune on each machine"
                     ) from error
                 except errors.RayError as error:
                     died = excerpt(in_one_line(error), _LONGEST)
@@ -199,9 +199,9 @@ def _connected(address: str) -> Iterator[Any]:
             _require_listener(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (OSError, RuntimeError, ValueError) as error:
-            said = excerpt(in_one_line(error), _LONGEST)
+            message = excerpt(in_one_line(error), _LONGEST)
             raise ConfigError(
-                f"executor.address: {address}: no Ray answers there ({said}); start one with: ray start --head, or "
+                f"executor.address: {address}: no Ray answers there ({message}); start one with: ray start --head, or "
                 "leave out --address for one on this machine"
             ) from None
     try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from optimizer.evaluation.executor import Answered, LocalExecutor
+from optimizer.evaluation.executor import ConversationAnswers, LocalExecutor
 from optimizer.evaluation.memories import Snapshot
 from tracing.errors import MemtuneError
 from tracing.files.loading import graph_of
@@ -40,17 +40,17 @@ def built(result: Mapping[str, Any]) -> Snapshot:
 
 def answer_step(access: ModelAccess, conversation: Conversation, candidate: Candidate, snapshot: Snapshot) -> str:
     """The step that asks all questions of a conversation."""
-    given = {"state": dict(snapshot.memory.state), "records": snapshot.records}
-    return _step("answer", access, candidate, conversation=conversation.model_dump(mode="json"), **given)
+    memory = {"state": dict(snapshot.memory.state), "records": snapshot.records}
+    return _step("answer", access, candidate, conversation=conversation.model_dump(mode="json"), **memory)
 
 
-def answered(result: Mapping[str, Any], snapshot: Snapshot, path: Path | None) -> Answered:
+def answered(result: Mapping[str, Any], snapshot: Snapshot, path: Path | None) -> ConversationAnswers:
     """What an `answer_step` resulted in; `path` receives the whole trace."""
     with trace(path, prefix="a") as recorder:
         recorder.adopt(snapshot.records)
         recorder.adopt(result["records"])
     answers = [Answer(text, variable) for text, variable in result["answers"]]
-    return Answered(answers, recorder.graph, result["calls"])
+    return ConversationAnswers(answers, recorder.graph, result["calls"])
 
 
 def rerun_step(access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> str:
@@ -81,40 +81,40 @@ def result_of(text: str) -> dict[str, Any]:
 
 def perform(system: MemorySystem, step: str, ask: Ask) -> str:
     """Do a step here, with models that are asked by `ask`; an error of memtune's becomes part of the result."""
-    given = json.loads(step)
-    with ForwardedAccess(ask, given["access"]) as access:
+    request = json.loads(step)
+    with ForwardedAccess(ask, request["access"]) as access:
         try:
-            return json.dumps(_STEPS[given["step"]](LocalExecutor(system), access, given))
+            return json.dumps(_STEPS[request["step"]](LocalExecutor(system), access, request))
         except (MemtuneError, GivenUp) as error:
             return json.dumps({"error": written(error)})
 
 
-def _step(kind: str, access: ModelAccess, candidate: Candidate, **given: Any) -> str:
-    return json.dumps({"step": kind, "access": described(access), "candidate": dict(candidate), **given})
+def _step(kind: str, access: ModelAccess, candidate: Candidate, **inputs: Any) -> str:
+    return json.dumps({"step": kind, "access": described(access), "candidate": dict(candidate), **inputs})
 
 
-def _build(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
-    conversation = Conversation.model_validate(given["conversation"])
-    snapshot = executor.build(access, conversation, given["candidate"])
+def _build(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
+    conversation = Conversation.model_validate(step["conversation"])
+    snapshot = executor.build(access, conversation, step["candidate"])
     return {"state": dict(snapshot.memory.state), "records": snapshot.records, "calls": snapshot.calls}
 
 
-def _answer(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
-    conversation = Conversation.model_validate(given["conversation"])
-    snapshot = Snapshot(Memory(given["state"]), given["records"], 0)
-    done = executor.answer(access, conversation, given["candidate"], snapshot)
+def _answer(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
+    conversation = Conversation.model_validate(step["conversation"])
+    snapshot = Snapshot(Memory(step["state"]), step["records"], 0)
+    answers = executor.answer(access, conversation, step["candidate"], snapshot)
     # The records of the build are known where the result goes.
-    known = {record.get("id") for record in snapshot.records}
+    build_ids = {record.get("id") for record in snapshot.records}
     return {
-        "answers": [[answer.text, answer.variable] for answer in done.answers],
-        "records": [record for record in records_of(done.graph) if record.get("id") not in known],
-        "calls": done.calls,
+        "answers": [[answer.text, answer.variable] for answer in answers.answers],
+        "records": [record for record in records_of(answers.graph) if record.get("id") not in build_ids],
+        "calls": answers.calls,
     }
 
 
-def _rerun(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
-    parts = {name: tuple(Item(*item) for item in items) for name, items in given["parts"].items()}
-    graph = executor.rerun(access, given["prompt"], parts, given["candidate"], given["name"])
+def _rerun(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {name: tuple(Item(*item) for item in items) for name, items in step["parts"].items()}
+    graph = executor.rerun(access, step["prompt"], parts, step["candidate"], step["name"])
     return {"records": records_of(graph)}
 
 

@@ -26,12 +26,12 @@ def work(setup: str, step: str, name: str, mailbox: Any) -> str:
         return answer
 
     try:
-        system = _opened(setup)
+        system = _system(setup)
     except ConfigError as error:
         return json.dumps({"error": written(error)})
     return perform(system, step, ask)
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(setup: str) -> MemorySystem:
-    return WorkerSetup.model_validate_json(setup).opened()
+def _system(setup: str) -> MemorySystem:
+    return WorkerSetup.model_validate_json(setup).open()

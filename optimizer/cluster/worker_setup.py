@@ -51,7 +51,7 @@ class WorkerSetup(BaseModel):
             )
         return cls(system=name, settings=dict(settings), modules=modules, digest=_digest(system))
 
-    def opened(self) -> MemorySystem:
+    def open(self) -> MemorySystem:
         """The system, in this process.
 
         Raises:
@@ -74,8 +74,8 @@ class WorkerSetup(BaseModel):
 
 
 def _digest(system: MemorySystem) -> str:
-    said = describe(system)
-    return digest([said.name, said.version, said.settings, said.code, memtune_version()])
+    description = describe(system)
+    return digest([description.name, description.version, description.settings, description.code, memtune_version()])
 
 
 def _secret(settings: Mapping[str, Any], prefix: str = "") -> str | None:
@@ -84,7 +84,7 @@ def _secret(settings: Mapping[str, Any], prefix: str = "") -> str | None:
     for key, value in settings.items():
         if hides(key):
             return f"{prefix}{key}"
-        found = _secret(value, f"{prefix}{key}.") if isinstance(value, Mapping) else None
-        if found is not None:
-            return found
+        secret = _secret(value, f"{prefix}{key}.") if isinstance(value, Mapping) else None
+        if secret is not None:
+            return secret
     return None

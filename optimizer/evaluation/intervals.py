@@ -26,14 +26,14 @@ def score_interval(units: Sequence[float], questions: Sequence[float]) -> Interv
         units: mean score of each conversation, 0 to 1.
         questions: their numbers of questions, in the same order; a mean of them for all weighs them alike.
     """
-    count, asked = len(units), sum(questions)
+    count, total = len(units), sum(questions)
     if count < 2:
         return None
-    score = sum(unit * weight for unit, weight in zip(units, questions, strict=True)) / asked
+    score = sum(unit * weight for unit, weight in zip(units, questions, strict=True)) / total
     spread = sum((weight * (unit - score)) ** 2 for unit, weight in zip(units, questions, strict=True))
-    varies = spread * count / (count - 1) / asked**2
+    varies = spread * count / (count - 1) / total**2
     effective = score * (1 - score) / varies * (Z / _t_quantile(count - 1)) ** 2 if varies > 0 else math.inf
-    low, high = wilson_interval(score, min(asked, effective))
+    low, high = wilson_interval(score, min(total, effective))
     return min(low, score), max(high, score)
 
 

@@ -102,9 +102,10 @@ def audit(
             _score(climb(system, evaluator, conversation, candidate), conversation, evaluator)
             for conversation in conversations
         ]
-        units, asked = [sum(each) / len(each) for each in scores], [len(each) for each in scores]
-        mean = sum(map(sum, scores)) / sum(asked)
-        rungs.append(Rung(name, mean, score_interval(units, asked), sum(asked), stage))
+        units = [sum(question_scores) / len(question_scores) for question_scores in scores]
+        counts = [len(question_scores) for question_scores in scores]
+        mean = sum(map(sum, scores)) / sum(counts)
+        rungs.append(Rung(name, mean, score_interval(units, counts), sum(counts), stage))
     return rungs
 
 

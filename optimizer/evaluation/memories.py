@@ -44,11 +44,16 @@ def snapshot_key(
 
     For a system that memtune does not ship, also its source: a user who changes it need not raise its version.
     """
-    said = describe(system)
+    description = describe(system)
     return digest(
         {
             "format": FORMAT,
-            "system": [said.name, said.version, said.settings, *([said.code] if said.code else [])],
+            "system": [
+                description.name,
+                description.version,
+                description.settings,
+                *([description.code] if description.code else []),
+            ],
             "prompts": {name: candidate[name] for name, spec in system.prompts.items() if spec.builds},
             "sessions": [session.model_dump(mode="json") for session in conversation.sessions],
             "models": [identities["task"], identities["embedding"]],

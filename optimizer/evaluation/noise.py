@@ -54,15 +54,16 @@ def noise_floor(repetitions: Sequence[Sequence[Outcome]]) -> NoiseFloor:
         for outcome in outcomes:
             _ = outcome.score
     judged = [[case.judgement.score for outcome in outcomes for case in outcome.cases] for outcomes in repetitions]
-    scores = tuple(statistics.fmean(each) for each in judged)
+    scores = tuple(map(statistics.fmean, judged))
     # Over conversations, two repetitions tell more than the two scores do.
-    asked = [len(outcome.cases) for outcome in repetitions[0]]
-    spreads = [statistics.stdev(own) for own in zip(*([o.score for o in each] for each in repetitions), strict=True)]
-    deviation = math.hypot(*(count * own for count, own in zip(asked, spreads, strict=True))) / sum(asked)
+    counts = [len(outcome.cases) for outcome in repetitions[0]]
+    scores_of_conversations = zip(*([outcome.score for outcome in outcomes] for outcomes in repetitions), strict=True)
+    spreads = map(statistics.stdev, scores_of_conversations)
+    deviation = math.hypot(*(count * spread for count, spread in zip(counts, spreads, strict=True))) / sum(counts)
     return NoiseFloor(
         noise=DEVIATIONS * deviation,
         deviation=deviation,
-        changed=sum(len(set(each)) > 1 for each in zip(*judged, strict=True)),
+        changed=sum(len(set(question_scores)) > 1 for question_scores in zip(*judged, strict=True)),
         questions=len(judged[0]),
         scores=scores,
     )

@@ -73,8 +73,8 @@ def power(
         return 0.0
     rng = random.Random(seed)  # noqa: S311 (statistics, not secrets)
     units = _quanta(deltas)
-    found = sum(_quick_p(rng.choices(units, k=len(units)), alternative) <= alpha for _ in range(simulations))
-    return found / simulations
+    significant = sum(_quick_p(rng.choices(units, k=len(units)), alternative) <= alpha for _ in range(simulations))
+    return significant / simulations
 
 
 def _quanta(deltas: Sequence[float]) -> list[int]:

@@ -20,7 +20,7 @@ class Golds:
 
     def __init__(self, *, verbatim: bool, matching: Callable[[Conversation], Matcher] | None = None) -> None:
         self._verbatim, self._matching = verbatim, matching
-        self._known: dict[str, tuple[Sequence[Gold], Vocabulary]] = {}
+        self._conversations: dict[str, tuple[Sequence[Gold], Vocabulary]] = {}
 
     def of(self, conversation: Conversation) -> Sequence[Gold]:
         """The gold content of each question."""
@@ -31,12 +31,12 @@ class Golds:
         return self._both(conversation)[1]
 
     def _both(self, conversation: Conversation) -> tuple[Sequence[Gold], Vocabulary]:
-        if conversation.id not in self._known:
+        if conversation.id not in self._conversations:
             vocabulary = Vocabulary(turn.text for turn in conversation.turns())
             matcher = None if self._matching is None else self._matching(conversation)
             golds = [
                 Gold(question, conversation, vocabulary, verbatim=self._verbatim, matcher=matcher)
                 for question in conversation.questions
             ]
-            self._known[conversation.id] = golds, vocabulary
-        return self._known[conversation.id]
+            self._conversations[conversation.id] = golds, vocabulary
+        return self._conversations[conversation.id]

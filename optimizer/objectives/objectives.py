@@ -89,16 +89,16 @@ def objectives_of(
     """
     matching = None if matcher is None else lambda conversation: matcher(conversation, evaluator.access)
     golds = Golds(verbatim=not rewrites(evaluator.system.operations), matching=matching)
-    found: dict[str, Objective] = {}
+    objectives: dict[str, Objective] = {}
     for operation in evaluator.system.operations:
         if operation.prompt is None:
             continue
         means = ObjectiveMeans(golds, evaluator.judged, operation)
         if operation.prompt in chosen:
-            found[operation.prompt] = _Checked(operation.prompt, chosen[operation.prompt], means)
+            objectives[operation.prompt] = _Checked(operation.prompt, chosen[operation.prompt], means)
         elif operation.stage in BY_STAGE:
-            found[operation.prompt] = OBJECTIVES.open(BY_STAGE[operation.stage])(means)
-    return found
+            objectives[operation.prompt] = OBJECTIVES.open(BY_STAGE[operation.stage])(means)
+    return objectives
 
 
 class _Checked:
@@ -106,22 +106,22 @@ class _Checked:
 
     def __init__(self, prompt: str, factory: ObjectiveFactory, means: ObjectiveMeans) -> None:
         self._prompt = prompt
-        self._inner = self._asked(lambda: factory(means))
+        self._inner = self._call(lambda: factory(means))
 
-    def weight(self, given: RecordedInput) -> float:
-        return self._asked(lambda: float(self._inner.weight(given)))
+    def weight(self, execution: RecordedInput) -> float:
+        return self._call(lambda: float(self._inner.weight(execution)))
 
-    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
-        found = self._asked(lambda: self._inner.credit(given, outputs))
-        if not isinstance(found, Credit) or not 0 <= found.value <= 1:
-            raise RunError(f"search.objectives: that of {self._prompt!r} gave {found!r}; return a Credit of 0 to 1")
-        return found
+    def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
+        credit = self._call(lambda: self._inner.credit(execution, outputs))
+        if not isinstance(credit, Credit) or not 0 <= credit.value <= 1:
+            raise RunError(f"search.objectives: that of {self._prompt!r} gave {credit!r}; return a Credit of 0 to 1")
+        return credit
 
-    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+    def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         inner = self._inner
-        return self._asked(lambda: inner.right(given)) if isinstance(inner, KnowsRightOutputs) else None
+        return self._call(lambda: inner.right(execution)) if isinstance(inner, KnowsRightOutputs) else None
 
-    def _asked(self, question: Callable[[], _T]) -> _T:
+    def _call(self, question: Callable[[], _T]) -> _T:
         try:
             return question()
         except MemtuneError:

@@ -46,9 +46,9 @@ class Author:
 
     def __init__(self, model: ChatModel, waits: Callable[[int], None] | None = None) -> None:
         self.model = model
-        self._waits, self._asked = waits, 0
+        self._waits, self._requests = waits, 0
         self._most = model.settings.context // 4 if model.settings.embedded else _ENDPOINT_TOKENS
-        self._told: set[str] = set()
+        self._reasons: set[str] = set()
 
     def chat(
         self,
@@ -71,8 +71,8 @@ class Author:
             BudgetExceededError: a budget does not allow the call.
         """
         if self._waits is not None:
-            self._waits(self._asked)
-        self._asked += 1
+            self._waits(self._requests)
+        self._requests += 1
         reply: ChatReply | None = None
         limit = max_tokens
         while True:
@@ -111,15 +111,15 @@ class Author:
             BudgetExceededError: a budget does not allow the call.
         """
         try:
-            said = self.chat([{"role": "user", "content": request}], temperature=temperature, sample=sample)
+            reply = self.chat([{"role": "user", "content": request}], temperature=temperature, sample=sample)
         except ModelError:
             return ""
-        return said.text
+        return reply.text
 
     def tell(self, kind: str, what: str) -> None:
         """Log why there is no text; once for each kind of reason."""
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._reasons:
+            self._reasons.add(kind)
             _log.warning(
                 "the proposer %s wrote no prompt: %s; if this goes on, give models.proposer another model",
                 self.model.settings.model,
@@ -129,5 +129,5 @@ class Author:
 
 def goes_in_circles(reply: str) -> bool:
     """Whether a reply, which was cut short, ends with what it has said several times, but for numbers."""
-    said = re.sub(r"\d+", "0", reply)
-    return len(said) > _TAIL and said.count(said[-_TAIL:]) >= _TIMES
+    words = re.sub(r"\d+", "0", reply)
+    return len(words) > _TAIL and words.count(words[-_TAIL:]) >= _TIMES

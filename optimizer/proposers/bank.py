@@ -269,22 +269,30 @@ def ranked(request: ProposalRequest) -> list[Instruction]:
     """
     symptoms = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
     errors = dict(request.signal.error_types) if request.signal else {}
-    present = {each.topic for each in INSTRUCTIONS if each.stage == request.stage and each.text in request.text}
+    present = {
+        instruction.topic
+        for instruction in INSTRUCTIONS
+        if instruction.stage == request.stage and instruction.text in request.text
+    }
 
     def weight(instruction: Instruction) -> float:
-        seen = sum(symptoms[symptom] for symptom in instruction.symptoms)
-        return seen + 0.25 * sum(errors.get(error, 0) for error in instruction.errors)
+        failures = sum(symptoms[symptom] for symptom in instruction.symptoms)
+        return failures + 0.25 * sum(errors.get(error, 0) for error in instruction.errors)
 
-    usable = [each for each in INSTRUCTIONS if each.stage == request.stage and each.topic not in present]
+    usable = [
+        instruction
+        for instruction in INSTRUCTIONS
+        if instruction.stage == request.stage and instruction.topic not in present
+    ]
     random.Random(request.seed).shuffle(usable)  # noqa: S311 (order among equals)
-    return sorted(usable, key=lambda each: -weight(each))
+    return sorted(usable, key=lambda instruction: -weight(instruction))
 
 
 def one_a_topic(instructions: Sequence[Instruction]) -> list[Instruction]:
     """The first wording of each topic."""
     topics: dict[str, Instruction] = {}
-    for each in instructions:
-        topics.setdefault(each.topic, each)
+    for instruction in instructions:
+        topics.setdefault(instruction.topic, instruction)
     return list(topics.values())
 
 
@@ -295,13 +303,13 @@ def recomposed(template: str, instructions: Sequence[Instruction], markers: Sequ
     """
     parts = take_apart(template)
     rules = sentences(parts.instructions, markers)
-    given = sorted(instructions, key=lambda each: not each.task)
-    says_task = any(each.task for each in given)
+    ordered = sorted(instructions, key=lambda instruction: not instruction.task)
+    says_task = any(instruction.task for instruction in ordered)
     task = [rule for rule in rules[:1] if not is_fixed(rule, markers) and not says_task]
     fixed = [rule for rule in rules if is_fixed(rule, markers)]
-    shown = [rule for rule in fixed if "{" in rule]
+    forms = [rule for rule in fixed if "{" in rule]
     named = [rule for rule in fixed if "{" not in rule]
-    return parts.with_instructions([*task, *named, *(each.text for each in given), *shown]).text
+    return parts.with_instructions([*task, *named, *(instruction.text for instruction in ordered), *forms]).text
 
 
 class BankProposer:
@@ -311,13 +319,13 @@ class BankProposer:
 
     def propose(self, request: ProposalRequest) -> list[Proposal]:
         """At most `request.count` new texts; those that treat the most frequent faults come first."""
-        found: dict[str, Proposal] = {}
+        proposals: dict[str, Proposal] = {}
         for text, reason in self._texts(request):
-            if len(found) == request.count:
+            if len(proposals) == request.count:
                 break
-            if text not in found and is_new(text, request):
-                found[text] = Proposal(request.prompt.name, text, self.name, reason)
-        return list(found.values())
+            if text not in proposals and is_new(text, request):
+                proposals[text] = Proposal(request.prompt.name, text, self.name, reason)
+        return list(proposals.values())
 
     def _texts(self, request: ProposalRequest) -> Iterator[tuple[str, str]]:
         order = ranked(request)
@@ -329,21 +337,21 @@ class BankProposer:
         if bundle:
             # Alone first: every further instruction takes some of a small model's attention from the others.
             yield recomposed(request.text, bundle[:1], markers), f"rules rewritten: {bundle[0].id}"
-            names = ", ".join(each.id for each in bundle)
+            names = ", ".join(instruction.id for instruction in bundle)
             yield recomposed(request.text, bundle, markers), f"rules rewritten: {names}"
             added = request.text
-            for each in bundle:
-                added = add_instruction(added, each.text)
+            for instruction in bundle:
+                added = add_instruction(added, instruction.text)
             yield added, f"instructions added: {names}"
             for line in format_lines(request)[:1]:
                 closed = with_format_line(add_instruction(request.text, bundle[0].text), line)
                 if closed:
                     yield closed, f"instruction added: {bundle[0].id}; a closing format line"
-        for each in order:
-            yield add_instruction(request.text, each.text), f"instruction added: {each.id}"
+        for instruction in order:
+            yield add_instruction(request.text, instruction.text), f"instruction added: {instruction.id}"
         for start in range(1, max(len(best) - 2, 1)):
             group = best[start : start + 3]
             yield (
                 recomposed(request.text, group, markers),
-                (f"rules rewritten: {', '.join(each.id for each in group)}"),
+                (f"rules rewritten: {', '.join(instruction.id for instruction in group)}"),
             )

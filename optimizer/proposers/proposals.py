@@ -173,7 +173,7 @@ def open_proposers(names: Sequence[str] = tuple(PROPOSERS.built_in)) -> list[Pro
 
 
 def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
-    def made(means: Means, /) -> Proposer:
+    def create(means: Means, /) -> Proposer:
         try:
             proposer = factory(means)
         except MemtuneError:
@@ -184,7 +184,7 @@ def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
             raise RunError(f"proposers: {name!r} makes a {type(proposer).__name__}, which has no `name` and `propose`")
         return proposer
 
-    return made
+    return create
 
 
 def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
@@ -204,10 +204,11 @@ def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
             "are cached)"
         ) from error
     if not isinstance(offered, list) or not all(
-        isinstance(each, Proposal) and isinstance(each.text, str) and isinstance(each.reason, str) for each in offered
+        isinstance(offer, Proposal) and isinstance(offer.text, str) and isinstance(offer.reason, str)
+        for offer in offered
     ):
         raise RunError(f"proposers: {proposer.name!r} returned {excerpt(repr(offered), 80)}, not a list of `Proposal`s")
-    named = [replace(each, source=proposer.name) for each in offered]
+    named = [replace(proposal, source=proposer.name) for proposal in offered]
     return admit(named, request.prompt, request.tried)[0]
 
 
@@ -222,18 +223,18 @@ def admit(
     """
     admitted: list[Proposal] = []
     rejected: list[tuple[Proposal, list[str]]] = []
-    seen = set(tried)
+    texts = set(tried)
     for proposal in proposals:
         problems = spec.contract.violations(proposal.text)
         if proposal.prompt != spec.name:
             problems.append(f"it is for the prompt {proposal.prompt!r}, not {spec.name!r}")
-        if proposal.text in seen:
+        if proposal.text in texts:
             problems.append("the text was tried or proposed already")
         if problems:
             rejected.append((proposal, problems))
         else:
             admitted.append(proposal)
-            seen.add(proposal.text)
+            texts.add(proposal.text)
     return admitted, rejected
 
 

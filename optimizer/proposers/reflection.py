@@ -88,7 +88,7 @@ class ReflectionProposer:
             raise reflector.stopped
         before = adapter.total(request.text)
         texts = {text: adapter.total(text) for text in adapter.measured if text != request.text}
-        kept = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
+        unharmed = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
         size = len(batch)
         return [
             Proposal(
@@ -98,7 +98,7 @@ class ReflectionProposer:
                 f"rewritten from {len(request.failed)} failed executions; "
                 f"{before / size:.2f} to {texts[text] / size:.2f} on {size} train conversations",
             )
-            for text in kept[: request.count]
+            for text in unharmed[: request.count]
         ]
 
 
@@ -116,7 +116,7 @@ def _one_generation(
         reflection_lm=reflector,
         reflection_minibatch_size=len(batch),
         reflection_prompt_template=request_for(
-            request.prompt, [each for each in request.earlier if each.text != request.text]
+            request.prompt, [earlier_text for earlier_text in request.earlier if earlier_text.text != request.text]
         ),
         module_selector=_BlamedPrompt(request.prompt.name),
         candidate_selection_strategy="current_best",
@@ -142,19 +142,19 @@ def request_for(spec: PromptSpec, earlier: Iterable[EarlierText] = ()) -> str:
     return _REQUEST.format(
         purpose=spec.purpose,
         placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",
-        earlier=_told(best_and_worst(earlier)),
+        earlier=_earlier_note(best_and_worst(earlier)),
         markers=f"- Keep these words exactly: {listed}\n" if listed else "",
         max_chars=min(contract.max_chars, 3 * REPLY_TOKENS),
     )
 
 
-def _told(earlier: Sequence[EarlierText]) -> str:
+def _earlier_note(earlier: Sequence[EarlierText]) -> str:
     """Earlier texts with their scores; empty if there are none."""
     if not earlier:
         return ""
     lines = [
-        f"Scored {each.score:.2f}, where the template of the time scored {each.champion:.2f}:\n```\n{each.text}\n```\n"
-        for each in earlier
+        f"Scored {text.score:.2f}, where the template of the time scored {text.champion:.2f}:\n```\n{text.text}\n```\n"
+        for text in earlier
     ]
     return f"Templates tried before, each on its own step (0 is worst, 1 is best):\n{''.join(lines)}\n"
 
@@ -180,16 +180,18 @@ class Reflector:
 
     def __init__(self, author: Author, seed: int) -> None:
         self._author, self._seed = author, seed
-        self._asked = 0
+        self._requests = 0
         self.stopped: BudgetExceededError | None = None
 
     def __call__(self, prompt: Any) -> str:
         if self.stopped is not None:
             return ""
-        self._asked += 1
+        self._requests += 1
         try:
             with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
-                return self._author.text(str(prompt), temperature=TEMPERATURE, sample=self._seed * 1000 + self._asked)
+                return self._author.text(
+                    str(prompt), temperature=TEMPERATURE, sample=self._seed * 1000 + self._requests
+                )
         except BudgetExceededError as error:
             # Raised here, gepa would catch it and ask again.
             self.stopped = error
@@ -208,7 +210,7 @@ class _Adapter:
     def __init__(self, evaluator: Evaluator, request: ProposalRequest) -> None:
         self._evaluator, self._request = evaluator, request
         self._scores: dict[tuple[str, str], float] = {}
-        self._shown = 0
+        self._datasets = 0
         self.measured: dict[str, None] = {}
 
     def total(self, text: str) -> float:
@@ -235,10 +237,10 @@ class _Adapter:
         """Each rewrite of a generation is shown other failed executions, as far as there are."""
         failed = list(self._request.failed)
         random.Random(self._request.seed).shuffle(failed)  # noqa: S311 (which examples are shown)
-        start = self._shown * EXAMPLES_SHOWN % len(failed)
-        self._shown += 1
-        shown = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
-        return {self._request.prompt.name: [record_of(example) for example in shown]}
+        start = self._datasets * EXAMPLES_SHOWN % len(failed)
+        self._datasets += 1
+        examples = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
+        return {self._request.prompt.name: [record_of(example) for example in examples]}
 
     def _worth_measuring(self, text: str) -> bool:
         problems = self._request.prompt.contract.violations(text)
@@ -287,5 +289,10 @@ def cut(text: str) -> str:
 
 def _copied_answers(text: str, request: ProposalRequest) -> list[str]:
     """Answers of the failed cases that are in `text` but not in the text it replaces."""
-    answers = {answer for each in request.failed if not each.wants_unknown for answer in each.case.question.answers[:1]}
+    answers = {
+        answer
+        for example in request.failed
+        if not example.wants_unknown
+        for answer in example.case.question.answers[:1]
+    }
     return sorted(answer for answer in answers if contains(text, answer) and not contains(request.text, answer))

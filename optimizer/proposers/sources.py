@@ -35,13 +35,11 @@ class ProposalSources:
         progress: Callable[[str, int, int], None],
     ) -> None:
         self._hand, self.own_author, self._progress = hand, own_author, progress
-        self.demonstrates = any(each.name == DEMONSTRATIONS for each in proposers)
-        self._rules = [each for each in proposers if not isinstance(each, Authored)]
-        self._authored = [each for each in proposers if isinstance(each, Authored)]
+        self.demonstrates = any(proposer.name == DEMONSTRATIONS for proposer in proposers)
+        self._rules = [proposer for proposer in proposers if not isinstance(proposer, Authored)]
+        self._authored = [proposer for proposer in proposers if isinstance(proposer, Authored)]
 
-    def propose(
-        self, n: int, request: ProposalRequest, wanted: int, *, besides: Collection[str] = ()
-    ) -> list[Proposal]:
+    def propose(self, n: int, request: ProposalRequest, count: int, *, besides: Collection[str] = ()) -> list[Proposal]:
         """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
 
         All rewrites by hand that were not tried come before them, even if they exceed `wanted`. Proposers named in
@@ -52,20 +50,20 @@ class ProposalSources:
             RunError: a proposer fails.
         """
         chosen = self._by_hand(request)
-        wanted = max(wanted, len(chosen))
+        count = max(count, len(chosen))
         offers: list[list[Proposal]] = []
         for proposer in self._in_order(n):
             if proposer.name in besides:
                 continue
-            if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= wanted:
+            if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= count:
                 # Only these sources' first offers will be tried; paying for more would be waste.
                 break
             offers.append(self._offers(proposer, request))
         for offer in by_turns(offers):
             chosen.setdefault(offer.text, offer)
-        return list(chosen.values())[:wanted]
+        return list(chosen.values())[:count]
 
-    def draw(self, request: ProposalRequest, wanted: int) -> list[Proposal]:
+    def draw(self, request: ProposalRequest, count: int) -> list[Proposal]:
         """At most `wanted` proposals drawn from all that every source offers, by the request's seed.
 
         All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
@@ -74,26 +72,26 @@ class ProposalSources:
             BudgetExceededError, RunError: as `propose`.
         """
         chosen = self._by_hand(request)
-        wanted = max(wanted, len(chosen))
+        count = max(count, len(chosen))
         every = [offer for proposer in (*self._rules, *self._authored) for offer in self._offers(proposer, request)]
         random.Random(request.seed).shuffle(every)  # noqa: S311 (a draw, not a secret)
         for offer in every:
             chosen.setdefault(offer.text, offer)
-        return list(chosen.values())[:wanted]
+        return list(chosen.values())[:count]
 
     def _by_hand(self, request: ProposalRequest) -> dict[str, Proposal]:
-        written = [each for each in self._hand if each.prompt == request.prompt.name]
-        return {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
+        written = [proposal for proposal in self._hand if proposal.prompt == request.prompt.name]
+        return {proposal.text: proposal for proposal in admit(written, request.prompt, request.tried)[0]}
 
     def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
         if not isinstance(proposer, Authored):
             return offers_of(proposer, request)
         # A model's texts are measured before they are offered; a weak author rarely has two worth that.
-        asked = request if self.own_author else replace(request, count=1)
+        authored = request if self.own_author else replace(request, count=1)
         phase = f"{proposer.name}: rewriting {request.prompt.name}"
-        self._progress(phase, 0, asked.count)
-        offered = offers_of(proposer, asked)
-        self._progress(phase, asked.count, asked.count)
+        self._progress(phase, 0, authored.count)
+        offered = offers_of(proposer, authored)
+        self._progress(phase, authored.count, authored.count)
         return offered
 
     def _in_order(self, n: int) -> list[Proposer]:

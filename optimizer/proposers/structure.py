@@ -45,13 +45,13 @@ def question_twice(template: str, question: str = "question", context: str = "co
         question, context: names of their placeholders.
     """
     parts = take_apart(template)
-    asked, recalled = f"{{{question}}}", f"{{{context}}}"
-    if template.count(asked) != 1 or recalled not in template:
+    query, recalled_context = f"{{{question}}}", f"{{{context}}}"
+    if template.count(query) != 1 or recalled_context not in template:
         return None
-    line = next(line for line in parts.data if asked in line)
-    if line.strip() == asked or recalled in line:
-        line = f"Question: {asked}"
-    first = template.index(asked) < template.index(recalled)
+    line = next(line for line in parts.data if query in line)
+    if line.strip() == query or recalled_context in line:
+        line = f"Question: {query}"
+    first = template.index(query) < template.index(recalled_context)
     data = (*parts.data, "", line) if first else (line, "", *parts.data)
     return replace(parts, data=data).text
 
@@ -90,19 +90,19 @@ def with_format_line(template: str, line: str) -> str | None:
 def shortened(template: str, purpose: str, markers: Sequence[str] = ()) -> Iterator[str]:
     """The template with one sentence removed, for each sentence; those least related to the purpose first."""
     parts = take_apart(template)
-    wanted = set(words(purpose))
+    purpose_words = set(words(purpose))
 
     def use(sentence: str) -> float:
         own = set(words(sentence))
-        return len(own & wanted) / max(len(own), 1)
+        return len(own & purpose_words) / max(len(own), 1)
 
     rules = sentences(parts.head, markers)
     free = [number for number, rule in enumerate(rules) if not is_fixed(rule, markers)]
     if len(free) < 2:
         return
-    for number in sorted(free, key=lambda each: use(rules[each])):
-        left = (*rules[:number], *rules[number + 1 :])
-        yield replace(parts, head=(*left, "")).text
+    for number in sorted(free, key=lambda place: use(rules[place])):
+        rest = (*rules[:number], *rules[number + 1 :])
+        yield replace(parts, head=(*rest, "")).text
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,27 +190,27 @@ class StructureProposer:
         ranked = self._ranked(request)
         spec = request.prompt
         queue: list[tuple[str, Iterator[str | None]]] = [
-            (each.name, each.apply(request.text, request)) for each in ranked
+            (operator.name, operator.apply(request.text, request)) for operator in ranked
         ]
         for first, second in pairwise(ranked):
             base = next((text for text in first.apply(request.text, request) if text), None)
             if base:
                 queue.append((f"{first.name}; {second.name}", second.apply(base, request)))
-        found: dict[str, Proposal] = {}
+        proposals: dict[str, Proposal] = {}
         # One text per operator and turn, so that an operator with many variants leaves room for the others.
-        while queue and len(found) < request.count:
+        while queue and len(proposals) < request.count:
             later = []
             for name, texts in queue:
                 for text in texts:
-                    if text and text not in found and is_new(text, request):
-                        found[text] = Proposal(spec.name, text, self.name, name)
+                    if text and text not in proposals and is_new(text, request):
+                        proposals[text] = Proposal(spec.name, text, self.name, name)
                         later.append((name, texts))
                         break
             queue = later
-        return list(found.values())[: request.count]
+        return list(proposals.values())[: request.count]
 
     def _ranked(self, request: ProposalRequest) -> list[Operator]:
-        seen = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
+        frequency = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
         usable = [operator for operator in OPERATORS if request.stage in operator.stages]
         random.Random(request.seed).shuffle(usable)  # noqa: S311 (order among equals)
-        return sorted(usable, key=lambda operator: -sum(seen[symptom] for symptom in operator.treats))
+        return sorted(usable, key=lambda operator: -sum(frequency[symptom] for symptom in operator.treats))

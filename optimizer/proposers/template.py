@@ -51,9 +51,9 @@ class Parts:
         gap = ("",) if trimmed(self.head) and self.head[-1].strip() else ()
         return replace(self, head=(*self.head, *gap), demonstrations=(*block, NOW), data=trimmed(self.data))
 
-    def with_filled(self, shown: Iterable[tuple[Mapping[str, str], str]]) -> Parts:
+    def with_filled(self, examples: Iterable[tuple[Mapping[str, str], str]]) -> Parts:
         """The same with demonstrations in the layout of the data, each of some values and the right reply to them."""
-        return self.with_demonstrations([filled(self, values, reply) for values, reply in shown])
+        return self.with_demonstrations([filled(self, values, reply) for values, reply in examples])
 
 
 def take_apart(template: str) -> Parts:
@@ -70,14 +70,14 @@ def take_apart(template: str) -> Parts:
     if first and _is_label(lines[first - 1]) and lines[first - 1] != NOW:
         first -= 1
     before = lines[:first]
-    opened = before.index(EXAMPLE) if EXAMPLE in before and NOW in before else first
-    closed = first - before[::-1].index(NOW) if opened < first else first
+    start = before.index(EXAMPLE) if EXAMPLE in before and NOW in before else first
+    stop = first - before[::-1].index(NOW) if start < first else first
     end = max(number for number, line in enumerate(lines) if line.strip())
     cue = end if end > last and _is_label(lines[end]) else len(lines)
     return Parts(
-        tuple(lines[:opened]),
-        tuple(lines[opened:closed]),
-        tuple(lines[closed : last + 1]),
+        tuple(lines[:start]),
+        tuple(lines[start:stop]),
+        tuple(lines[stop : last + 1]),
         tuple(lines[last + 1 : cue]),
         tuple(lines[cue:]),
     )
@@ -85,8 +85,8 @@ def take_apart(template: str) -> Parts:
 
 def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
     """The lines without leading and trailing blank ones."""
-    said = [number for number, line in enumerate(lines) if line.strip()]
-    return tuple(lines[said[0] : said[-1] + 1]) if said else ()
+    text_lines = [number for number, line in enumerate(lines) if line.strip()]
+    return tuple(lines[text_lines[0] : text_lines[-1] + 1]) if text_lines else ()
 
 
 def _closed(lines: Sequence[str]) -> tuple[str, ...]:
@@ -104,14 +104,14 @@ def is_fixed(line: str, markers: Sequence[str] = ()) -> bool:
 
 def sentences(lines: Sequence[str], markers: Sequence[str] = ()) -> list[str]:
     """Instruction lines as sentences, bullets and numbers stripped; a fixed line stays whole and unchanged."""
-    found: list[str] = []
+    parts: list[str] = []
     for line in lines:
         if is_fixed(line, markers):
-            found.append(line)
+            parts.append(line)
         else:
             plain = re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", line)
-            found += [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z\d'\"])", plain) if part.strip()]
-    return found
+            parts += [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z\d'\"])", plain) if part.strip()]
+    return parts
 
 
 def add_instruction(template: str, instruction: str) -> str:

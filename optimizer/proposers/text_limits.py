@@ -109,8 +109,8 @@ class TrainValuesStayOut:
     speakers: frozenset[str]
 
     def __call__(self, text: str) -> list[str]:
-        told = _outside_demonstrations(text)
-        tells = [value for value in self.values if _tells(told, value, self.word_names, self.speakers)]
+        own_text = _outside_demonstrations(text)
+        tells = [value for value in self.values if _tells(own_text, value, self.word_names, self.speakers)]
         return [f"{value!r} is a value of the train conversations" for value in tells]
 
 
@@ -121,9 +121,9 @@ class TrainSpeechStaysOut:
     pieces: frozenset[tuple[str, ...]]
 
     def __call__(self, text: str) -> list[str]:
-        told = words(_outside_demonstrations(text))
-        for start in range(len(told) - QUOTED_WORDS + 1):
-            piece = tuple(told[start : start + QUOTED_WORDS])
+        own_words = words(_outside_demonstrations(text))
+        for start in range(len(own_words) - QUOTED_WORDS + 1):
+            piece = tuple(own_words[start : start + QUOTED_WORDS])
             if piece in self.pieces:
                 return [f"{' '.join(piece)!r} is said in a train conversation"]
         return []
@@ -142,8 +142,8 @@ class CredentialsStayOut:
     keys: tuple[str | None, ...] = field(repr=False)
 
     def __call__(self, text: str) -> list[str]:
-        told = "\n".join(line for line in text.splitlines() if line not in self.seeds)
-        return ["a credential stands in the text"] if without(redact(told), *self.keys) != told else []
+        own_lines = "\n".join(line for line in text.splitlines() if line not in self.seeds)
+        return ["a credential stands in the text"] if without(redact(own_lines), *self.keys) != own_lines else []
 
 
 def _tells(text: str, value: str, word_names: frozenset[str], speakers: frozenset[str]) -> bool:
@@ -163,14 +163,14 @@ def _outside_demonstrations(text: str) -> str:
 def train_pieces(train: Sequence[Conversation], seeds: str) -> frozenset[tuple[str, ...]]:
     """What turns say, in pieces of `QUOTED_WORDS` words; those of common words, and of the seeds, are left out."""
     rare = _rare_words(train)
-    found: set[tuple[str, ...]] = set()
+    pieces: set[tuple[str, ...]] = set()
     for conversation in train:
         for turn in conversation.turns():
-            said = words(turn.text)
-            pieces = zip(*[iter(said)] * QUOTED_WORDS, strict=False)
-            found.update(piece for piece in pieces if any(_means(word) and rare(word) for word in piece))
-    known = words(seeds)
-    return frozenset(found - set(zip(*(known[start:] for start in range(QUOTED_WORDS)), strict=False)))
+            turn_words = words(turn.text)
+            turn_pieces = zip(*[iter(turn_words)] * QUOTED_WORDS, strict=False)
+            pieces.update(piece for piece in turn_pieces if any(_means(word) and rare(word) for word in piece))
+    seed_words = words(seeds)
+    return frozenset(pieces - set(zip(*(seed_words[start:] for start in range(QUOTED_WORDS)), strict=False)))
 
 
 def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
@@ -185,15 +185,15 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
         own = set(words(value)) - set(words(" ".join(time_words(value))))
         return any(_means(word) and rare(word) for word in own)
 
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     for conversation in train:
         for question in conversation.questions:
             near = [question.near_miss.value] if question.near_miss is not None else []
             accepted = () if is_unknowable(question) else question.answers
-            found |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
-        found |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
+            values |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
+        values |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
     names, speakers = word_names(train), speakers_of(train)
-    return tuple(value for value in found if not _tells(seeds, value, names, speakers))
+    return tuple(value for value in values if not _tells(seeds, value, names, speakers))
 
 
 def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:
@@ -204,18 +204,22 @@ def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:
 
 def word_names(train: Sequence[Conversation]) -> frozenset[str]:
     """Names of speakers, and of people and places that were asked for, that are common words: Will, Mark, Rose."""
-    asked = [question for conversation in train for question in conversation.questions if asks_a_name(question)]
-    near = (question.near_miss.value for question in asked if question.near_miss is not None)
+    questions = [question for conversation in train for question in conversation.questions if asks_a_name(question)]
+    near = (question.near_miss.value for question in questions if question.near_miss is not None)
     speakers = (name for conversation in train for name in conversation.speakers)
-    accepted = (answer for question in asked for answer in question.answers)
+    accepted = (answer for question in questions for answer in question.answers)
     return frozenset(name for name in (*speakers, *accepted, *near) if name[:1].isupper() and is_word(name))
 
 
 def _rare_words(train: Sequence[Conversation]) -> Callable[[str], bool]:
     """Tells whether a word is said in few train conversations; speakers' names count as said."""
-    said = Counter(word for each in train for word in {word for turn in each.turns() for word in words(turn.spoken)})
+    counts = Counter(
+        word
+        for conversation in train
+        for word in {word for turn in conversation.turns() for word in words(turn.spoken)}
+    )
     few = max(COMMON_IN, len(train) // 5)
-    return lambda word: said[word] <= few
+    return lambda word: counts[word] <= few
 
 
 def _means(word: str) -> bool:

@@ -67,7 +67,7 @@ class CandidateSearch:
 
     def __init__(self, tuning: Tuning, source: str) -> None:
         self._tuning, self._source = tuning, source
-        self._held = ExitStack()
+        self._open_round = ExitStack()
         self._round: Round | None = None
         self._n = 0
         self._outcomes: dict[tuple[tuple[str, str], ...], dict[str, Outcome | None]] = {}
@@ -85,7 +85,7 @@ class CandidateSearch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._held.close()
+        self._open_round.close()
 
     def measure(
         self,
@@ -156,9 +156,9 @@ class CandidateSearch:
         return sound and self._total(candidate, conversations) > self._best[split]
 
     def _begin(self, candidate: Candidate, reason: str) -> None:
-        self._held.close()
+        self._open_round.close()
         self._n += 1
-        self._round = self._held.enter_context(self._tuning.round(self._n))
+        self._round = self._open_round.enter_context(self._tuning.round(self._n))
         self._note(candidate, reason, {})
 
     def _note(

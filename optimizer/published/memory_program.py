@@ -113,7 +113,7 @@ class MeasuredSystem:
         self.prompts = {name: CarriedPrompt(spec, tuning.baseline[name]) for name, spec in tuning.prompts.items()}
         self.pools = demonstration_pools(tuning)
         self._tuning, self._candidates, self._stdout, self._at_once = tuning, candidates, stdout, at_once
-        self._shown = {
+        self._demonstrations = {
             (name, *demo_of(self.prompts[name], demonstration).values()): demonstration
             for name, pool in self.pools.items()
             for demonstration in pool
@@ -141,7 +141,9 @@ class MeasuredSystem:
         candidate, problems, demonstration_count, rewritten = dict(self._tuning.baseline), {}, 0, False
         for name, carried in self.prompts.items():
             instruction = predictors[name].instruction
-            demos = [self._shown.get((name, demo.get("data"), demo.get("reply"))) for demo in predictors[name].demos]
+            demos = [
+                self._demonstrations.get((name, demo.get("data"), demo.get("reply"))) for demo in predictors[name].demos
+            ]
             chosen = [demonstration for demonstration in demos if demonstration is not None]
             candidate[name] = carried.text(instruction, chosen)
             problems[name] = carried.problems(instruction)

@@ -127,7 +127,7 @@ class _Adapter:
 
     def __init__(self, tuning: Tuning, prompts: Mapping[str, CarriedPrompt]) -> None:
         self._tuning, self._prompts = tuning, prompts
-        self._held = ExitStack()
+        self._open_round = ExitStack()
         self._round: Round | None = None
         self._parent: Candidate | None = None
         self._before: dict[str, float] = {}
@@ -137,15 +137,15 @@ class _Adapter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._held.close()
+        self._open_round.close()
 
     def on_iteration_start(self, event: Mapping[str, Any]) -> None:
-        self._held.close()
+        self._open_round.close()
         self._parent, self._before = None, {}
-        self._round = self._held.enter_context(self._tuning.round(int(event["iteration"])))
+        self._round = self._open_round.enter_context(self._tuning.round(int(event["iteration"])))
 
     def on_iteration_end(self, event: Mapping[str, Any]) -> None:
-        self._held.close()
+        self._open_round.close()
 
     def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch

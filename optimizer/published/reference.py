@@ -107,7 +107,7 @@ class _Writer:
     """The author's three jobs."""
 
     def __init__(self, tuning: Tuning) -> None:
-        self._tuning, self._author, self._asked = tuning, Author(tuning.author), 0
+        self._tuning, self._author, self._requests = tuning, Author(tuning.author), 0
 
     def rewrite(self, n: int, spec: PromptSpec, failed: Sequence[Example]) -> Attempt | None:
         """The champion's prompt rewritten in round `n` from the feedback on its failed cases, with its gate set if it
@@ -153,8 +153,8 @@ class _Writer:
 
     def _numbers(self, count: int) -> range:
         """The numbers of the next requests: each samples a reply of its own, the same one in a resumed run."""
-        first = self._asked + 1
-        self._asked += count
+        first = self._requests + 1
+        self._requests += count
         return range(first, first + count)
 
     def _ask(self, request: str, number: int) -> str:

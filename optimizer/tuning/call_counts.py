@@ -15,12 +15,12 @@ def call_counts(access: ModelAccess, evaluator: Evaluator) -> CallCounts:
     """The calls so far: those of evaluations, and those of proposers, judge and reruns, which nothing is reused for."""
     totals = access.meter.totals()
     made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
-    spent = evaluator.spent
-    outside = made + cached - spent.made - spent.cached
+    evaluation = evaluator.calls
+    outside = made + cached - evaluation.sent - evaluation.cached
     return CallCounts(
         made=made,
         cached=cached,
-        without_reuse=spent.plain + outside,
+        without_reuse=evaluation.without_reuse + outside,
         money=counted_money(totals["cost"]),
         empty=int(totals["empty"]),
     )

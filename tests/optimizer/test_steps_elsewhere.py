@@ -28,7 +28,7 @@ from optimizer.cluster.mailbox import Mailbox
 from optimizer.cluster.steps import answer_step, answered, build_step, built, perform, rerun, rerun_step, result_of
 from optimizer.cluster.worker_setup import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator, Outcome
-from optimizer.evaluation.executor import Answered
+from optimizer.evaluation.executor import ConversationAnswers
 from optimizer.evaluation.memories import Snapshot
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
@@ -86,7 +86,7 @@ class Elsewhere:
         candidate: Candidate,
         snapshot: Snapshot,
         path: Path | None = None,
-    ) -> Answered:
+    ) -> ConversationAnswers:
         return answered(self._done(access, answer_step(access, conversation, candidate, snapshot)), snapshot, path)
 
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
@@ -275,9 +275,9 @@ def test_a_worker_refuses_a_system_with_other_code_and_is_sent_no_secret_setting
 
     setup = WorkerSetup.of("my_system_of_old:Mine", {}, (tmp_path,), my_system_of_old.Mine())
     sent = WorkerSetup.model_validate_json(setup.model_dump_json())
-    assert sent.opened().prompts.keys() == {"answer"}
+    assert sent.open().prompts.keys() == {"answer"}
     with pytest.raises(ConfigError, match=r"on the worker .*other code"):
-        sent.model_copy(update={"digest": "another"}).opened()
+        sent.model_copy(update={"digest": "another"}).open()
     with pytest.raises(ConfigError, match=r"system_settings\.client\.api_key: .*environment of each worker"):
         WorkerSetup.of("rag", {"client": {"api_key": "x"}}, (), memory())
 
