@@ -20,14 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from optimizer.cluster.desk import Calls, Desk
-from optimizer.cluster.mailbox import Mailbox
-from optimizer.cluster.steps import answer_step, answered, build_step, built, rerun, rerun_step, result_of
-from optimizer.cluster.worker import work
-from optimizer.cluster.worker_setup import WorkerSetup
+from optimizer.cluster.mailbox import Calls, Desk, Mailbox
+from optimizer.cluster.steps import answer_step, answered, build_step, rerun_step, result_of
+from optimizer.cluster.worker import WorkerSetup, work
 from optimizer.evaluation.executor import ConversationAnswers
 from optimizer.evaluation.memories import Snapshot
 from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
+from tracing.files.loading import graph_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding import forwarded_calls
@@ -86,7 +85,7 @@ class RayExecutor:
             mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._here())
             self._mailbox = mailbox(Mailbox).remote()
             resources.callback(self._ray.kill, self._mailbox)
-            # A step is tried again by `_done`, which knows what it is about.
+            # A step is tried again by `_result`, which knows what it is about.
             self._task = self._ray.remote(num_cpus=PROCESSORS, max_retries=0)(work)
             self._desk = Desk(self._take, self._send, threads)
             resources.callback(self._desk.close)
@@ -110,7 +109,7 @@ class RayExecutor:
 
     def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
         """See `Executor`."""
-        return built(self._result(access, conversation.id, build_step(access, conversation, candidate)))
+        return Snapshot.read(self._result(access, conversation.id, build_step(access, conversation, candidate)))
 
     def answer(
         self,
@@ -126,7 +125,8 @@ class RayExecutor:
 
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
         """See `Executor`."""
-        return rerun(self._result(access, f"{prompt}, {name}", rerun_step(access, prompt, parts, candidate, name)))
+        step = rerun_step(access, prompt, parts, candidate, name)
+        return graph_of(self._result(access, f"{prompt}, {name}", step)["records"])
 
     def _result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
         """The result of a step.

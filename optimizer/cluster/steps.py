@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from optimizer.evaluation.executor import ConversationAnswers, LocalExecutor
 from optimizer.evaluation.memories import Snapshot
 from tracing.errors import MemtuneError
-from tracing.files.loading import graph_of
 from tracing.files.trace_file import records_of
-from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.forwarded_access import Ask, ForwardedAccess
 from tracing.llm.forwarding.forwarded_calls import described
@@ -25,7 +24,7 @@ from tracing.recording.recorder import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.protocol import Answer, MemorySystem
 
 
 def build_step(access: ModelAccess, conversation: Conversation, candidate: Candidate) -> str:
@@ -33,15 +32,10 @@ def build_step(access: ModelAccess, conversation: Conversation, candidate: Candi
     return _step("build", access, candidate, conversation=conversation.model_dump(mode="json"))
 
 
-def built(result: Mapping[str, Any]) -> Snapshot:
-    """What a `build_step` resulted in."""
-    return Snapshot(Memory(result["state"]), result["records"], result["calls"])
-
-
 def answer_step(access: ModelAccess, conversation: Conversation, candidate: Candidate, snapshot: Snapshot) -> str:
     """The step that asks all questions of a conversation."""
-    memory = {"state": dict(snapshot.memory.state), "records": snapshot.records}
-    return _step("answer", access, candidate, conversation=conversation.model_dump(mode="json"), **memory)
+    dialogue = conversation.model_dump(mode="json")
+    return _step("answer", access, candidate, conversation=dialogue, snapshot=asdict(snapshot))
 
 
 def answered(result: Mapping[str, Any], snapshot: Snapshot, path: Path | None) -> ConversationAnswers:
@@ -60,11 +54,6 @@ def rerun_step(access: ModelAccess, prompt: str, parts: Parts, candidate: Candid
         for placeholder, filling in parts.items()
     }
     return _step("rerun", access, candidate, prompt=prompt, parts=items, name=name)
-
-
-def rerun(result: Mapping[str, Any]) -> ExecutionGraph:
-    """What a `rerun_step` recorded."""
-    return graph_of(result["records"])
 
 
 def result_of(text: str) -> dict[str, Any]:
@@ -95,13 +84,12 @@ def _step(kind: str, access: ModelAccess, candidate: Candidate, **inputs: Any) -
 
 def _build(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
     conversation = Conversation.model_validate(step["conversation"])
-    snapshot = executor.build(access, conversation, step["candidate"])
-    return {"state": dict(snapshot.memory.state), "records": snapshot.records, "calls": snapshot.calls}
+    return asdict(executor.build(access, conversation, step["candidate"]))
 
 
 def _answer(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
     conversation = Conversation.model_validate(step["conversation"])
-    snapshot = Snapshot(Memory(step["state"]), step["records"], 0)
+    snapshot = Snapshot.read(step["snapshot"])
     answers = executor.answer(access, conversation, step["candidate"], snapshot)
     # The records of the build are known where the result goes.
     build_ids = {record.get("id") for record in snapshot.records}

@@ -36,6 +36,11 @@ class Snapshot:
     records: list[dict[str, Any]]
     calls: int
 
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Snapshot:
+        """From what `dataclasses.asdict` makes of one."""
+        return cls(Memory(data["memory"]["state"]), data["records"], data["calls"])
+
 
 def snapshot_key(
     system: MemorySystem, conversation: Conversation, candidate: Candidate, identities: Mapping[str, str]
@@ -76,8 +81,7 @@ class SnapshotStore:
     def load(self, key: str) -> Snapshot | None:
         """The snapshot stored under `key`."""
         try:
-            data = json.loads(self._path(key).read_text(encoding="utf-8"))
-            return Snapshot(Memory(data["memory"]["state"]), data["records"], data["calls"])
+            return Snapshot.read(json.loads(self._path(key).read_text(encoding="utf-8")))
         except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return None
 

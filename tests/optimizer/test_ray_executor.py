@@ -19,7 +19,7 @@ from test_steps_elsewhere import seen
 from experiments.systems.fact_memory import FactMemory
 from optimizer.cluster import ray_executor
 from optimizer.cluster.ray_executor import RayExecutor, require_ray
-from optimizer.cluster.worker_setup import WorkerSetup
+from optimizer.cluster.worker import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of

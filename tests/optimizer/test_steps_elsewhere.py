@@ -23,17 +23,16 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.judging.llm_judge import LlmJudge
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.mem0 import Mem0
-from optimizer.cluster.desk import Desk
-from optimizer.cluster.mailbox import Mailbox
-from optimizer.cluster.steps import answer_step, answered, build_step, built, perform, rerun, rerun_step, result_of
-from optimizer.cluster.worker_setup import WorkerSetup
+from optimizer.cluster.mailbox import Desk, Mailbox
+from optimizer.cluster.steps import answer_step, answered, build_step, perform, rerun_step, result_of
+from optimizer.cluster.worker import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.executor import ConversationAnswers
 from optimizer.evaluation.memories import Snapshot
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from tracing.errors import BudgetExceededError, ConfigError, ShareSpentError
-from tracing.files.loading import load_trace
+from tracing.files.loading import graph_of, load_trace
 from tracing.files.trace_file import records_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
@@ -77,7 +76,7 @@ class Elsewhere:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
-        return built(self._done(access, build_step(access, conversation, candidate)))
+        return Snapshot.read(self._done(access, build_step(access, conversation, candidate)))
 
     def answer(
         self,
@@ -90,7 +89,7 @@ class Elsewhere:
         return answered(self._done(access, answer_step(access, conversation, candidate, snapshot)), snapshot, path)
 
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
-        return rerun(self._done(access, rerun_step(access, prompt, parts, candidate, name)))
+        return graph_of(self._done(access, rerun_step(access, prompt, parts, candidate, name))["records"])
 
     def _done(self, access: ModelAccess, step: str) -> dict[str, Any]:
         result: list[str] = []
@@ -167,7 +166,7 @@ def test_outcomes_traces_and_every_count_are_those_of_threads(
         paid = sorted(str({**json.loads(line), "seconds": 0, "took": 0}) for line in lines)
         spent = access.budget.spent
         budget = [spent.calls, spent.tokens, round(spent.money, 9)]
-        return [seen(outcomes), seen(again), kept, meter, budget, judging.spent, paid]
+        return [seen(outcomes), seen(again), kept, meter, budget, judging.calls, paid]
 
     here, there = evaluated("here", None), evaluated("there", elsewhere(memory()))
     for of_here, of_there in zip(here, there, strict=True):
