@@ -12,11 +12,8 @@ from optimizer.proposers.author import Author
 from optimizer.search.crowning import crown_winner
 from optimizer.tuning.results import Attempt
 from tracing.errors import ConfigError
-from tracing.llm.dspy_lm import require_dspy
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
@@ -32,18 +29,6 @@ def refuse_rewrites_by_hand(tuning: Tuning, name: str) -> None:
     """
     if tuning.settings.hand:
         raise ConfigError(f"--rewrites: the optimizer {name} takes no rewrites by hand; use --optimizer closed-loop")
-
-
-def has_rounds(tuning: Tuning, name: str) -> bool:
-    """Whether one of DSPy's optimizers, which must be installed, has anything to do.
-
-    Raises:
-        ConfigError: rewrites by hand are given, or dspy is not installed.
-    """
-    refuse_rewrites_by_hand(tuning, name)
-    if tuning.settings.rounds:
-        require_dspy()
-    return tuning.settings.rounds > 0
 
 
 def author_of(tuning: Tuning, name: str) -> Author:
@@ -82,9 +67,7 @@ class CandidateSearch:
     def __enter__(self) -> CandidateSearch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._open_round.close()
 
     def measure(
@@ -113,7 +96,7 @@ class CandidateSearch:
         missing = [conversation for conversation in conversations if conversation.id not in known_outcomes]
         if missing and broken:
             known_outcomes.update({conversation.id: None for conversation in missing})
-            self._note(candidate, reason, {name: _not_tried(what) for name, what in broken.items()})
+            self._note(candidate, reason, {name: not_tried(what) for name, what in broken.items()})
         elif missing:
             judged = self._has(candidate, self._tuning.validation)
             self._tuning.allow(len(missing))
@@ -142,8 +125,7 @@ class CandidateSearch:
             return
         size, total = len(tuning.validation), self._total(candidate, tuning.validation)
         best = self._is_best(candidate, "validation", tuning.validation)
-        outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
-        decision = GateDecision(outcome, f"{total / size:.3f} on {size} validation conversations")
+        decision = decision_on_validation(total / size, size, best=best)
         keys = self._note(candidate, reason, dict.fromkeys(candidate, decision), gain)
         if best and self._round is not None and crown_winner(tuning, self._round, keys, candidate):
             self._best["validation"] = total
@@ -189,15 +171,13 @@ class CandidateSearch:
 
     def _gain(self, candidate: Candidate) -> float | None:
         """The mean gain over the champion on the train conversations that both have met; None if a call failed."""
-        measured = [
-            conversation for conversation in self._tuning.train if conversation.id in self._outcomes_of(candidate)
-        ]
         pairs = [
             (self.outcome(candidate, conversation), self.outcome(self._tuning.champion, conversation))
-            for conversation in measured
+            for conversation in self._tuning.train
+            if conversation.id in self._outcomes_of(candidate)
         ]
         gains = [ours.score - theirs.score for ours, theirs in pairs if ours is not None and theirs is not None]
-        return round(sum(gains) / len(gains), 9) if gains and len(gains) == len(measured) else None
+        return round(sum(gains) / len(gains), 9) if gains and len(gains) == len(pairs) else None
 
     def _has(self, candidate: Candidate, conversations: Sequence[Conversation]) -> bool:
         return all(conversation.id in self._outcomes_of(candidate) for conversation in conversations)
@@ -209,8 +189,15 @@ class CandidateSearch:
         return self._outcomes.setdefault(tuple(sorted(candidate.items())), {})
 
 
-def _not_tried(problems: Sequence[str]) -> GateDecision:
+def not_tried(problems: Sequence[str]) -> GateDecision:
+    """The decision on a text that breaks its contract."""
     return GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems))
+
+
+def decision_on_validation(mean: float, size: int, *, best: bool) -> GateDecision:
+    """The decision on a candidate that scored `mean` on all `size` validation conversations."""
+    outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
+    return GateDecision(outcome, f"{mean:.3f} on {size} validation conversations")
 
 
 def _score(outcome: Outcome | None) -> float:

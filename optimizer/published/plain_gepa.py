@@ -15,9 +15,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
-from optimizer.published.candidate_search import author_of, refuse_rewrites_by_hand
+from optimizer.published.candidate_search import (
+    author_of,
+    decision_on_validation,
+    not_tried,
+    refuse_rewrites_by_hand,
+)
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.crowning import crown_winner
 from optimizer.search.rounds import FINALISTS
@@ -224,12 +228,10 @@ class _Adapter:
         for name in changed:
             attempt = this_round.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
             if validated:
-                mean = sum(scores) / len(scores)
-                outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
-                detail = f"{mean:.3f} on {len(scores)} validation conversations"
-                attempt = replace(attempt, gate=GateDecision(outcome, detail))
+                decision = decision_on_validation(sum(scores) / len(scores), len(scores), best=best)
+                attempt = replace(attempt, gate=decision)
             elif name in problems:
-                attempt = replace(attempt, gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems[name])))
+                attempt = replace(attempt, gate=not_tried(problems[name]))
             elif sound:
                 gain = sum(scores) - sum(self._before.get(conversation.id, 0.0) for conversation in batch)
                 attempt = replace(attempt, screening=round(gain / len(scores), 9))

@@ -9,15 +9,18 @@ the system would refuse, or one under which it fails. The author rewrites the in
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
-from optimizer.published.candidate_search import refuse_rewrites_by_hand
+from optimizer.published.candidate_search import not_tried, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.crowning import overrule
 from optimizer.tuning.results import Attempt, blame_shares
@@ -33,30 +36,7 @@ if TYPE_CHECKING:
 BATCH = 4
 """Comments that are merged by one request."""
 
-_COMMENT = """An operation of a memory system has this purpose: {purpose}
-Its prompt was:
-{text}
-
-In this case it led to a wrong answer:
-{case}
-
-In two sentences: what did the prompt fail to ask for, and what should it say in general? Name nobody from the case."""
-
-_MERGE = """Comments on a prompt, each from one case where it led to a wrong answer:
-{comments}
-
-Merge them into a short list of general advice for a rewrite of the prompt. Leave out what holds for one case only."""
-
-_REWRITE = """This instruction is sent to a language model:
-```
-{instruction}
-```
-Advice from cases where it led to wrong answers:
-{feedback}
-
-Write a better instruction that follows the advice. {rules}
-Reply with the whole new instruction between two lines of ```, and nothing else."""
-
+_REQUESTS = tomllib.loads((files("optimizer.published") / "reference.toml").read_text(encoding="utf-8"))
 _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
@@ -115,15 +95,17 @@ class _Writer:
         """
         text = self._tuning.champion[spec.name]
         phase = f"round {n}: feedback on cases that {spec.name} failed"
-        feedback = self._asked_together(
-            [_COMMENT.format(purpose=spec.purpose, text=text, case=_case_text(example)) for example in failed], phase
-        )
+        comment = partial(_REQUESTS["comment"].format, purpose=spec.purpose, text=text)
+        feedback = self._asked_together([comment(case=_case_text(example)) for example in failed], phase)
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
             merging = f"round {n}: comments of {spec.name} merged"
-            feedback = self._asked_together([_MERGE.format(comments="\n\n".join(batch)) for batch in batches], merging)
+            requests = [_REQUESTS["merge"].format(comments="\n\n".join(batch)) for batch in batches]
+            feedback = self._asked_together(requests, merging)
         prompt = CarriedPrompt(spec, text)
-        request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request)
+        request = _REQUESTS["rewrite"].format(
+            instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request
+        )
         reply = self._ask(request, self._numbers(1)[0]) if feedback else ""
         fenced = _FENCED.search(reply)
         instruction = (fenced[1] if fenced else reply).strip("\n")
@@ -136,7 +118,7 @@ class _Writer:
             "reference",
             f"rewritten from the feedback on {len(failed)} failed cases",
             rewritten,
-            gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems)) if problems else None,
+            gate=not_tried(problems) if problems else None,
         )
 
     def _asked_together(self, requests: Sequence[str], phase: str) -> list[str]:
