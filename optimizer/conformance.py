@@ -149,7 +149,7 @@ class ProposerConformance(Conformance):
     """What memtune expects of a proposer.
 
     Example:
-        >>> from optimizer.proposers.built_in import bank
+        >>> from optimizer.proposers.bank import bank
         >>> class TestBank(ProposerConformance):
         ...     def factory(self):
         ...         return bank
@@ -198,7 +198,7 @@ class ObjectiveConformance(Conformance):
     """What memtune expects of a local objective; it is asked about answers from recorded contexts.
 
     Example:
-        >>> from optimizer.objectives.built_in import answer
+        >>> from optimizer.objectives.answers import answer
         >>> class TestAnswer(ObjectiveConformance):
         ...     def factory(self):
         ...         return answer

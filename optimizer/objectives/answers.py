@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from attribution.explanations import quote
 from attribution.judging.words import Judgement
@@ -10,6 +11,9 @@ from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.conversations import Question
 from tracing.systems.layouts import Item
+
+if TYPE_CHECKING:
+    from optimizer.objectives.objectives import ObjectiveMeans
 
 
 class AnswerObjective:
@@ -50,3 +54,8 @@ class AnswerObjective:
             return None
         role = execution.outputs[0].role if execution.outputs else "prediction"
         return [Item(role, "prediction", "prediction", gold.answer)]
+
+
+def answer(means: ObjectiveMeans) -> AnswerObjective:
+    """The judged reply to a recorded question and context."""
+    return AnswerObjective(means.judged, means.golds)

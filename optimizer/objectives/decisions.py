@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from attribution.explanations import quote
 from attribution.replay.repair import right_decision
@@ -12,6 +13,9 @@ from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change
 from tracing.systems.layouts import Item
+
+if TYPE_CHECKING:
+    from optimizer.objectives.objectives import ObjectiveMeans
 
 
 class DecisionObjective:
@@ -61,6 +65,11 @@ class DecisionObjective:
             for gold in self._golds.of(execution.conversation)
             if gold.retracts(fact) or gold.carries_any(fact) or any(map(gold.carries_any, entry_texts))
         ]
+
+
+def decision(means: ObjectiveMeans) -> DecisionObjective:
+    """The decision is what a correct one makes of the same fact and the same entries."""
+    return DecisionObjective(means.golds)
 
 
 def _fact(execution: RecordedInput) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attribution.constants import SAME_FACT
 from attribution.explanations import quote
@@ -13,6 +13,9 @@ from attribution.text.content import Vocabulary
 from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.layouts import Item
+
+if TYPE_CHECKING:
+    from optimizer.objectives.objectives import ObjectiveMeans
 
 SUPPORTED = 0.5
 """Least share of a statement's content words, by weight, that the messages must contain."""
@@ -103,6 +106,11 @@ class ExtractionObjective:
             return facts
         vocabulary, read = self._golds.vocabulary(execution.conversation), _read(execution)
         return [fact for fact in facts if any(_tells(fact, text, frozenset(), vocabulary) for text in read)]
+
+
+def extraction(means: ObjectiveMeans) -> ExtractionObjective:
+    """What the messages say that is needed survives, and nothing is made up."""
+    return ExtractionObjective(means.golds)
 
 
 def _statements(outputs: Sequence[Item]) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from attribution.survival.flow import turns_read
 from optimizer.evaluation.executor import Executor, LocalExecutor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import MemorySystem, RerunsOperations
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 Progress = Callable[[int, int], None]
 """Called with the number of inputs measured and their total."""
@@ -58,10 +60,11 @@ class LocalEvaluation:
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
         """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
+        weight_of = self.objectives[prompt].weight
         return [
             execution
             for execution in recorded_inputs(self._prompts[prompt], outcomes)
-            if self._at_stake(prompt, execution)
+            if (self._unless_failed(prompt, partial(weight_of, execution)) or 0) > 0
         ]
 
     def measure(
@@ -75,14 +78,16 @@ class LocalEvaluation:
         Raises:
             BudgetExceededError: a hard budget does not allow the next call.
         """
-        candidate = {name: spec.text for name, spec in self._prompts.items()} | {prompt: text}
+        candidate = self._candidate(prompt, text)
 
         def credit(execution: RecordedInput) -> Credit | None:
             key = prompt, text, execution.key
-            measured = self._credits.get(key)
-            if measured is None and (measured := self._fresh(prompt, candidate, execution)) is not None:
+            if key not in self._credits:
+                measured = self._unless_failed(prompt, partial(self._fresh, prompt, candidate, execution))
+                if measured is None:
+                    return None
                 self._credits[key] = measured
-            return measured
+            return self._credits[key]
 
         order = sorted(range(len(inputs)), key=lambda at: _data(inputs[at], text))
         credits: dict[int, Credit | None] = {}
@@ -102,15 +107,14 @@ class LocalEvaluation:
             return True
         if prompt not in self._reruns:
             spec = self._prompts[prompt]
-            candidate = {name: other.text for name, other in self._prompts.items()} | {prompt: text}
-            difference = None
-            try:
-                graph = self._executor.rerun(self._access, prompt, execution.parts, candidate, execution.key[:12])
-                difference = rerun_difference(
-                    spec, execution.parts, execution.outputs, graph, repeatable=sees_calls(spec, graph)
-                )
-            except ModelError as error:
-                self._tell(prompt, error)
+
+            def rerun() -> str | None:
+                name = execution.key[:12]
+                graph = self._executor.rerun(self._access, prompt, execution.parts, self._candidate(prompt, text), name)
+                repeatable = sees_calls(spec, graph)
+                return rerun_difference(spec, execution.parts, execution.outputs, graph, repeatable=repeatable)
+
+            difference = self._unless_failed(prompt, rerun)
             if difference is not None:
                 _log.warning(
                     "%s; its rewrites are compared end to end; see what `memtune doctor --build` says", difference
@@ -122,39 +126,32 @@ class LocalEvaluation:
         """The credit of a text for each input, in order, as far as it was measured; no call is made."""
         return [self._credits.get((prompt, text, execution.key)) for execution in inputs]
 
+    def _candidate(self, prompt: str, text: str) -> Candidate:
+        return {name: spec.text for name, spec in self._prompts.items()} | {prompt: text}
+
     def _fresh(self, prompt: str, candidate: Candidate, execution: RecordedInput) -> Credit | None:
-        spec = self._prompts[prompt]
         name = execution.question.id if execution.question is not None else execution.key[:12]
         try:
             graph = self._executor.rerun(self._access, prompt, execution.parts, candidate, name)
         except ReplyCutShortError as error:
             return Credit(0.0, (f"the reply was cut short: {error}",))
-        except ModelError as error:
-            self._tell(prompt, error)
-            return None
-        executions = graph.find_operations(name=spec.operation)
-        try:
-            return self.objectives[prompt].credit(
-                execution, recorded_outputs(executions[-1], graph) if executions else ()
-            )
-        except ModelError as error:
-            self._tell(prompt, error)
-            return None
+        executions = graph.find_operations(name=self._prompts[prompt].operation)
+        outputs = recorded_outputs(executions[-1], graph) if executions else ()
+        return self.objectives[prompt].credit(execution, outputs)
 
-    def _at_stake(self, prompt: str, execution: RecordedInput) -> bool:
+    def _unless_failed(self, prompt: str, measure: Callable[[], _T]) -> _T | None:
+        """What is measured; None after a failed call. The first is warned of: many inputs fail alike."""
         try:
-            return self.objectives[prompt].weight(execution) > 0
+            return measure()
         except ModelError as error:
-            self._tell(prompt, error)
-            return False
-
-    def _tell(self, prompt: str, error: ModelError) -> None:
-        """Warn of the first failure; many inputs fail alike."""
-        if not self._warned:
-            self._warned = True
-            _log.warning(
-                "a recorded input of %r could not be measured: %s; such inputs are left out", prompt, in_one_line(error)
-            )
+            if not self._warned:
+                self._warned = True
+                _log.warning(
+                    "a recorded input of %r could not be measured: %s; such inputs are left out",
+                    prompt,
+                    in_one_line(error),
+                )
+            return None
 
 
 def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[RecordedInput]:

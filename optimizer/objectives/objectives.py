@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 OBJECTIVES = PluginRegistry(
     "objectives",
     "search.objectives",
-    {name: f"optimizer.objectives.built_in:{name}" for name in ("extraction", "decision", "answer")},
+    {
+        "extraction": "optimizer.objectives.extraction:extraction",
+        "decision": "optimizer.objectives.decisions:decision",
+        "answer": "optimizer.objectives.answers:answer",
+    },
 )
 
 _T = TypeVar("_T")

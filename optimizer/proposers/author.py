@@ -51,20 +51,13 @@ class Author:
         self._reasons: set[str] = set()
 
     def chat(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int = REPLY_TOKENS,
-        schema: Mapping[str, Any] | None = None,
-        temperature: float | None = None,
-        sample: int = 0,
-        stop: Sequence[str] = (),
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int = REPLY_TOKENS, **options: Any
     ) -> ChatReply:
         """The model's reply without its reasoning; an empty text if it is unusable.
 
         Args:
-            messages, schema, temperature, sample, stop: as in `ChatModel.chat`.
             max_tokens: maximum length of the first reply.
+            options: further ones of `ChatModel.chat`.
 
         Raises:
             ModelError: the call failed.
@@ -77,15 +70,7 @@ class Author:
         limit = max_tokens
         while True:
             try:
-                reply = self.model.chat(
-                    messages,
-                    max_tokens=limit,
-                    schema=schema,
-                    temperature=temperature,
-                    sample=sample,
-                    stop=stop,
-                    whole=False,
-                )
+                reply = self.model.chat(messages, max_tokens=limit, whole=False, **options)
             except ModelError as error:
                 if reply is None:
                     self.tell("failed", f"the call failed: {in_one_line(error)}")

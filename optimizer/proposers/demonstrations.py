@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
-from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
-from optimizer.proposers.template import take_apart
+from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, new_proposals
+from optimizer.proposers.template import Parts, take_apart
 from optimizer.proposers.turns import by_turns
 
 if TYPE_CHECKING:
@@ -71,11 +71,9 @@ def demonstrations_of(stage: Stage, passed: Sequence[Example], most: int = MOST_
     makers = {"answer": _of_answers, "extract": _of_extractions, "update": _of_decisions}
     if stage not in makers:
         return []
-    demonstrations = dict.fromkeys(
-        demonstration for demonstration in makers[stage](passed) if demonstration.tokens <= most
-    )
+    usable = dict.fromkeys(demonstration for demonstration in makers[stage](passed) if demonstration.tokens <= most)
     return sorted(
-        demonstrations,
+        usable,
         key=lambda demonstration: (demonstration.tokens, demonstration.conversation, demonstration.question),
     )
 
@@ -100,20 +98,13 @@ class DemonstrationProposer:
         if not parts.data:
             # The system adds the data in its own layout, which a demonstration would have to share.
             return []
-        proposals: dict[str, Proposal] = {}
-        for chosen in _sets(pool, request):
-            if len(proposals) == request.count:
-                break
-            names = request.prompt.contract.placeholders
-            if not all(names <= demonstration.values.keys() for demonstration in chosen):
-                continue
-            text = parts.with_filled((demonstration.values, demonstration.reply) for demonstration in chosen).text
-            if text not in proposals and is_new(text, request):
-                sources = ", ".join(f"{demonstration.kind} ({demonstration.question})" for demonstration in chosen)
-                proposals[text] = Proposal(
-                    request.prompt.name, text, self.name, f"demonstrations from passing cases: {sources}"
-                )
-        return list(proposals.values())
+        names = request.prompt.contract.placeholders
+        usable = (
+            chosen
+            for chosen in _sets(pool, request)
+            if all(names <= demonstration.values.keys() for demonstration in chosen)
+        )
+        return new_proposals(request, self.name, (_shown_in(parts, chosen) for chosen in usable))
 
     def _ranked(self, demonstrations: list[Demonstration], request: ProposalRequest) -> list[Demonstration]:
         """The kinds of case that fail most come first; the best of each kind before the second of any."""
@@ -128,6 +119,18 @@ class DemonstrationProposer:
             places.append((turn[demonstration.kind], -failing[demonstration.kind], demonstration))
             turn[demonstration.kind] += 1
         return [demonstration for _, _, demonstration in sorted(places, key=lambda place: place[:2])]
+
+
+def demonstrations(means: Means) -> DemonstrationProposer:
+    """Demonstrations from passing train cases."""
+    return DemonstrationProposer([conversation.id for conversation in means.train])
+
+
+def _shown_in(parts: Parts, chosen: Sequence[Demonstration]) -> tuple[str, str]:
+    """The text with these demonstrations, and the reason for it."""
+    sources = ", ".join(f"{demonstration.kind} ({demonstration.question})" for demonstration in chosen)
+    text = parts.with_filled((demonstration.values, demonstration.reply) for demonstration in chosen).text
+    return text, f"demonstrations from passing cases: {sources}"
 
 
 def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[tuple[Demonstration, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
@@ -33,6 +33,7 @@ __all__ = [
     "admit",
     "examples_of",
     "is_new",
+    "new_proposals",
     "offers_of",
     "open_proposers",
 ]
@@ -43,12 +44,7 @@ HAND = "hand"
 PROPOSERS = PluginRegistry(
     "proposers",
     "proposers",
-    {
-        "bank": "optimizer.proposers.built_in:bank",
-        "demonstrations": "optimizer.proposers.built_in:demonstrations",
-        "structure": "optimizer.proposers.built_in:structure",
-        "reflection": "optimizer.proposers.built_in:reflection",
-    },
+    {name: f"optimizer.proposers.{name}:{name}" for name in ("bank", "demonstrations", "structure", "reflection")},
 )
 
 
@@ -236,6 +232,17 @@ def admit(
             admitted.append(proposal)
             texts.add(proposal.text)
     return admitted, rejected
+
+
+def new_proposals(request: ProposalRequest, source: str, texts: Iterable[tuple[str, str]]) -> list[Proposal]:
+    """Proposals of the first texts, each with its reason, that are new: each once, at most as many as are asked for."""
+    proposals: dict[str, Proposal] = {}
+    for text, reason in texts:
+        if len(proposals) == request.count:
+            break
+        if text not in proposals and is_new(text, request):
+            proposals[text] = Proposal(request.prompt.name, text, source, reason)
+    return list(proposals.values())
 
 
 def is_new(text: str, request: ProposalRequest) -> bool:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from attribution.text.tokens import contains
 from optimizer.proposers.author import REPLY_TOKENS, Author
 from optimizer.proposers.earlier import EarlierText, best_and_worst
 from optimizer.proposers.examples import Example
-from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.recording.recorder import operation, trace
 
@@ -36,22 +37,7 @@ TEMPERATURE = 0.7
 
 _log = logging.getLogger(__name__)
 
-_REQUEST = """A program fills this prompt template and sends it to a small language model:
-```
-<curr_param>
-```
-Its purpose: {purpose}
-
-Here it led to wrong answers:
-```
-<side_info>
-```
-{earlier}Write a better template that avoids such mistakes. Rules:
-- Keep each of these placeholders, and use no others: {placeholders}
-{markers}- Write any other brace doubled: {{{{ and }}}}
-- Stay short: at most {max_chars} characters. Plain instructions work best.
-- General instructions only: no name or value from the cases above.
-Reply with the whole new template between two lines of ```, and nothing else."""
+_REQUEST = (files("optimizer.proposers") / "reflection.txt").read_text(encoding="utf-8").removesuffix("\n")
 
 
 class ReflectionProposer:
@@ -100,6 +86,11 @@ class ReflectionProposer:
             )
             for text in unharmed[: request.count]
         ]
+
+
+def reflection(means: Means) -> ReflectionProposer:
+    """Rewrites by the author."""
+    return ReflectionProposer(means.evaluator, means.author)
 
 
 def _one_generation(

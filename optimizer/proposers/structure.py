@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING
 
 from attribution.text.tokens import words
 from optimizer.proposers.examples import Symptom, symptoms_of
-from optimizer.proposers.proposals import Proposal, ProposalRequest, is_new
+from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, is_new, new_proposals
 from optimizer.proposers.template import is_fixed, sentences, take_apart, trimmed
+from optimizer.proposers.turns import by_turns
 
 if TYPE_CHECKING:
     from tracing.systems.protocol import Stage
@@ -112,7 +113,7 @@ class Operator:
     name: str
     treats: frozenset[Symptom]
     stages: frozenset[Stage]
-    apply: Callable[[str, ProposalRequest], Iterator[str | None]]
+    apply: Callable[[str, ProposalRequest], Iterable[str | None]]
 
 
 def format_lines(request: ProposalRequest) -> list[str]:
@@ -121,27 +122,11 @@ def format_lines(request: ProposalRequest) -> list[str]:
     return [line for line in FORMAT_LINES.get(request.stage, ()) if is_json or "JSON" not in line]
 
 
-def _closed(text: str, request: ProposalRequest) -> Iterator[str | None]:
-    return (with_format_line(text, line) for line in format_lines(request))
-
-
-def _asked_twice(text: str, request: ProposalRequest) -> Iterator[str | None]:
+def _question_twice(text: str, request: ProposalRequest) -> list[str | None]:
     recorded = next(iter((*request.failed, *request.passed)), None)
     question = recorded.placeholder("query") if recorded else None
     context = recorded.placeholder("context", "memory_entry") if recorded else None
-    yield question_twice(text, question or "question", context or "context")
-
-
-def _numbered(text: str, request: ProposalRequest) -> Iterator[str | None]:
-    yield numbered_rules(text, request.prompt.contract.markers)
-
-
-def _last(text: str, request: ProposalRequest) -> Iterator[str | None]:
-    yield instructions_last(text)
-
-
-def _shortened(text: str, request: ProposalRequest) -> Iterator[str | None]:
-    return shortened(text, request.prompt.purpose, request.prompt.contract.markers)
+    return [question_twice(text, question or "question", context or "context")]
 
 
 _ALL: frozenset[Stage] = frozenset({"extract", "update", "retrieve", "answer"})
@@ -151,31 +136,31 @@ OPERATORS: tuple[Operator, ...] = (
         "a closing line asks for the form of the reply",
         frozenset({"long reply", "nameless facts", "wrong value", "lost value"}),
         _ALL,
-        _closed,
+        lambda text, request: [with_format_line(text, line) for line in format_lines(request)],
     ),
     Operator(
         "the question stands before and after the context",
         frozenset({"near miss", "false unknown", "wrong value"}),
         frozenset({"answer"}),
-        _asked_twice,
+        _question_twice,
     ),
     Operator(
         "the instructions stand after the data",
         frozenset({"missed unknown", "long reply", "lost value", "lost retraction", "missed delete", "missed update"}),
         _ALL,
-        _last,
+        lambda text, _: [instructions_last(text)],
     ),
     Operator(
         "the instructions are numbered rules",
         frozenset({"missed unknown", "lost change", "nameless facts"}),
         _ALL,
-        _numbered,
+        lambda text, request: [numbered_rules(text, request.prompt.contract.markers)],
     ),
     Operator(
         "one sentence fewer",
         frozenset({"false unknown", "wrong overwrite"}),
         _ALL,
-        _shortened,
+        lambda text, request: shortened(text, request.prompt.purpose, request.prompt.contract.markers),
     ),
 )
 
@@ -188,29 +173,29 @@ class StructureProposer:
     def propose(self, request: ProposalRequest) -> list[Proposal]:
         """At most `request.count` edits of the current text."""
         ranked = self._ranked(request)
-        spec = request.prompt
-        queue: list[tuple[str, Iterator[str | None]]] = [
-            (operator.name, operator.apply(request.text, request)) for operator in ranked
-        ]
+        rows = [(operator.name, operator.apply(request.text, request)) for operator in ranked]
         for first, second in pairwise(ranked):
             base = next((text for text in first.apply(request.text, request) if text), None)
             if base:
-                queue.append((f"{first.name}; {second.name}", second.apply(base, request)))
-        proposals: dict[str, Proposal] = {}
+                rows.append((f"{first.name}; {second.name}", second.apply(base, request)))
+        offered: set[str] = set()
+
+        def new_texts(name: str, texts: Iterable[str | None]) -> Iterator[tuple[str, str]]:
+            for text in texts:
+                if text and text not in offered and is_new(text, request):
+                    offered.add(text)
+                    yield text, name
+
         # One text per operator and turn, so that an operator with many variants leaves room for the others.
-        while queue and len(proposals) < request.count:
-            later = []
-            for name, texts in queue:
-                for text in texts:
-                    if text and text not in proposals and is_new(text, request):
-                        proposals[text] = Proposal(spec.name, text, self.name, name)
-                        later.append((name, texts))
-                        break
-            queue = later
-        return list(proposals.values())[: request.count]
+        return new_proposals(request, self.name, by_turns(starmap(new_texts, rows)))
 
     def _ranked(self, request: ProposalRequest) -> list[Operator]:
         frequency = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
         usable = [operator for operator in OPERATORS if request.stage in operator.stages]
         random.Random(request.seed).shuffle(usable)  # noqa: S311 (order among equals)
         return sorted(usable, key=lambda operator: -sum(frequency[symptom] for symptom in operator.treats))
+
+
+def structure(means: Means) -> StructureProposer:
+    """Edits of the template's structure."""
+    return StructureProposer()
