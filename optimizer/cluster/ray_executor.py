@@ -17,25 +17,17 @@ import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from optimizer.cluster.mailbox import Calls, Desk, Mailbox
-from optimizer.cluster.steps import answer_step, answered, build_step, rerun_step, result_of
+from optimizer.cluster.mailbox import Desk, Mailbox
+from optimizer.cluster.steps import StepExecutor, result_of
 from optimizer.cluster.worker import WorkerSetup, work
-from optimizer.evaluation.executor import ConversationAnswers
-from optimizer.evaluation.memories import Snapshot
 from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
-from tracing.files.loading import graph_of
-from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding import forwarded_calls
 from tracing.llm.forwarding.step import DEATHS, RepeatableStep
 from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import Conversation
-from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate
 
 _log = logging.getLogger(__name__)
 
@@ -54,16 +46,12 @@ _LONGEST = 300
 
 
 def require_ray() -> None:
-    """Check that Ray is installed.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Raise a `ConfigError` where Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
         raise ConfigError("executor: ray is not installed; pip install 'memtune[ray]', or leave out --executor")
 
 
-class RayExecutor:
+class RayExecutor(StepExecutor):
     """Runs the steps of a system on Ray (`Executor`). A context manager."""
 
     def __init__(self, setup: WorkerSetup, address: str | None, *, threads: int) -> None:
@@ -85,9 +73,9 @@ class RayExecutor:
             mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._here())
             self._mailbox = mailbox(Mailbox).remote()
             resources.callback(self._ray.kill, self._mailbox)
-            # A step is tried again by `_result`, which knows what it is about.
+            # A step is tried again by `result`, which knows what it is about.
             self._task = self._ray.remote(num_cpus=PROCESSORS, max_retries=0)(work)
-            self._desk = Desk(self._take, self._send, threads)
+            self._desk = Desk(lambda: self._ray.get(self._mailbox.take.remote()), self._mailbox.answer.remote, threads)
             resources.callback(self._desk.close)
             self._resources = resources.pop_all()
 
@@ -107,28 +95,7 @@ class RayExecutor:
         """Disconnect, which ends all tasks of the run. A Ray that was started for the run ends; another one goes on."""
         self._resources.close()
 
-    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
-        """See `Executor`."""
-        return Snapshot.read(self._result(access, conversation.id, build_step(access, conversation, candidate)))
-
-    def answer(
-        self,
-        access: ModelAccess,
-        conversation: Conversation,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        path: Path | None = None,
-    ) -> ConversationAnswers:
-        """See `Executor`."""
-        step = answer_step(access, conversation, candidate, snapshot)
-        return answered(self._result(access, conversation.id, step), snapshot, path)
-
-    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
-        """See `Executor`."""
-        step = rerun_step(access, prompt, parts, candidate, name)
-        return graph_of(self._result(access, f"{prompt}, {name}", step)["records"])
-
-    def _result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
+    def result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
         """The result of a step.
 
         Raises:
@@ -167,13 +134,6 @@ class RayExecutor:
         result: str = self._ray.get(task)
         return result
 
-    def _take(self) -> Calls:
-        calls: Calls = self._ray.get(self._mailbox.take.remote())
-        return calls
-
-    def _send(self, number: int, answer: str) -> None:
-        self._mailbox.answer.remote(number, answer)
-
     def _here(self) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -211,11 +171,7 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 def _require_listener(address: str) -> None:
-    """Find out at once that nothing listens at `host:port`: Ray itself tries for minutes.
-
-    Raises:
-        OSError: nothing does.
-    """
+    """Raise an `OSError` at once where nothing listens at `host:port`: Ray itself tries for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()

@@ -6,6 +6,7 @@ Nothing here knows how the two texts travel.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 from optimizer.evaluation.executor import ConversationAnswers, LocalExecutor
 from optimizer.evaluation.memories import Snapshot
 from tracing.errors import MemtuneError
+from tracing.files.loading import graph_of
 from tracing.files.trace_file import records_of
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.forwarded_access import Ask, ForwardedAccess
 from tracing.llm.forwarding.forwarded_calls import described
@@ -27,41 +30,48 @@ from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, MemorySystem
 
 
-def build_step(access: ModelAccess, conversation: Conversation, candidate: Candidate) -> str:
-    """The step that builds a memory."""
-    return _step("build", access, candidate, conversation=conversation.model_dump(mode="json"))
+class StepExecutor(ABC):
+    """An `Executor` whose steps are done elsewhere."""
 
+    @abstractmethod
+    def result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
+        """The result of a step; `about` names, in errors, what the step is about."""
 
-def answer_step(access: ModelAccess, conversation: Conversation, candidate: Candidate, snapshot: Snapshot) -> str:
-    """The step that asks all questions of a conversation."""
-    dialogue = conversation.model_dump(mode="json")
-    return _step("answer", access, candidate, conversation=dialogue, snapshot=asdict(snapshot))
+    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
+        """See `Executor`."""
+        step = _step("build", access, candidate, conversation=conversation.model_dump(mode="json"))
+        return Snapshot.read(self.result(access, conversation.id, step))
 
+    def answer(
+        self,
+        access: ModelAccess,
+        conversation: Conversation,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        path: Path | None = None,
+    ) -> ConversationAnswers:
+        """See `Executor`."""
+        dialogue = conversation.model_dump(mode="json")
+        step = _step("answer", access, candidate, conversation=dialogue, snapshot=asdict(snapshot))
+        result = self.result(access, conversation.id, step)
+        with trace(path, prefix="a") as recorder:
+            recorder.adopt(snapshot.records)
+            recorder.adopt(result["records"])
+        answers = [Answer(text, variable) for text, variable in result["answers"]]
+        return ConversationAnswers(answers, recorder.graph, result["calls"])
 
-def answered(result: Mapping[str, Any], snapshot: Snapshot, path: Path | None) -> ConversationAnswers:
-    """What an `answer_step` resulted in; `path` receives the whole trace."""
-    with trace(path, prefix="a") as recorder:
-        recorder.adopt(snapshot.records)
-        recorder.adopt(result["records"])
-    answers = [Answer(text, variable) for text, variable in result["answers"]]
-    return ConversationAnswers(answers, recorder.graph, result["calls"])
-
-
-def rerun_step(access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> str:
-    """The step that executes one operation on recorded inputs."""
-    items = {
-        placeholder: [[item.role, item.name, item.kind, item.value] for item in filling]
-        for placeholder, filling in parts.items()
-    }
-    return _step("rerun", access, candidate, prompt=prompt, parts=items, name=name)
+    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
+        """See `Executor`."""
+        items = {
+            placeholder: [[item.role, item.name, item.kind, item.value] for item in filling]
+            for placeholder, filling in parts.items()
+        }
+        step = _step("rerun", access, candidate, prompt=prompt, parts=items, name=name)
+        return graph_of(self.result(access, f"{prompt}, {name}", step)["records"])
 
 
 def result_of(text: str) -> dict[str, Any]:
-    """A step's result.
-
-    Raises:
-        MemtuneError, GivenUp: what the step raised.
-    """
+    """A step's result; what the step raised is raised here."""
     result: dict[str, Any] = json.loads(text)
     if "error" in result:
         raise read(result["error"])

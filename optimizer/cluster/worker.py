@@ -43,11 +43,7 @@ class WorkerSetup(BaseModel):
 
     @classmethod
     def of(cls, name: str, settings: Mapping[str, Any], modules: tuple[Path, ...], system: MemorySystem) -> WorkerSetup:
-        """The setup for workers of `system`, which `name` and `settings` opened here.
-
-        Raises:
-            ConfigError: a setting is named like a secret.
-        """
+        """The setup for workers of `system`, which `name` and `settings` opened here; a secret setting is refused."""
         secret = _secret(settings)
         if secret is not None:
             raise ConfigError(

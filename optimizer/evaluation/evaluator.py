@@ -13,9 +13,9 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement, judge_reply
 from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.file_names import file_name
-from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.evaluation.scores import Score
+from optimizer.evaluation.statistics import score_interval
 from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
@@ -135,15 +135,7 @@ class Evaluator:
 
     def repeated(self, repetition: int) -> Evaluator:
         """An evaluator that asks the models again for each new `repetition`; the judge is asked once per reply."""
-        return Evaluator(
-            self.system,
-            self.access.repeated(repetition),
-            self.metric,
-            self.snapshots,
-            traces=self.traces,
-            model_judge=self.model_judge,
-            executor=self.executor,
-        )
+        return replace(self, access=self.access.repeated(repetition), calls=EvaluationCalls(), _outcomes={})
 
     def of(self, system: MemorySystem, executor: Executor | None) -> Evaluator:
         """An evaluator of the system under other settings; it shares what is known, kept and counted."""
@@ -278,11 +270,7 @@ class Evaluator:
 
 
 def score_of(outcomes: Sequence[Outcome]) -> Score:
-    """Means over all questions, with a 95 % interval over conversations if there are several.
-
-    Raises:
-        ModelError: an outcome is tainted.
-    """
+    """Means over all questions of sound outcomes, with a 95 % interval over conversations if there are several."""
     units = [outcome.score for outcome in outcomes]
     judgements = [case.judgement for outcome in outcomes for case in outcome.cases]
     count = len(judgements)

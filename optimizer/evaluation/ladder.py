@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
-from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.scores import Interval
+from optimizer.evaluation.statistics import score_interval
 from tracing.errors import ConfigError, DataError
 from tracing.recording.recorder import trace
 from tracing.systems.calls import answer_question, settled

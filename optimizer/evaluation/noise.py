@@ -42,23 +42,15 @@ class NoiseFloor:
 
 
 def noise_floor(repetitions: Sequence[Sequence[Outcome]]) -> NoiseFloor:
-    """The noise floor from two or more evaluations of one candidate on the same conversations.
-
-    Raises:
-        ValueError: there are fewer than two.
-        ModelError: an outcome is tainted.
-    """
+    """The noise floor from two or more evaluations, without taint, of one candidate on the same conversations."""
     if len(repetitions) < 2:
         raise ValueError("a noise floor needs two repetitions or more")
-    for outcomes in repetitions:
-        for outcome in outcomes:
-            _ = outcome.score
+    # Over conversations, two repetitions tell more than the two scores do.
+    scores_of_conversations = zip(*([outcome.score for outcome in outcomes] for outcomes in repetitions), strict=True)
+    spreads = list(map(statistics.stdev, scores_of_conversations))
     judged = [[case.judgement.score for outcome in outcomes for case in outcome.cases] for outcomes in repetitions]
     scores = tuple(map(statistics.fmean, judged))
-    # Over conversations, two repetitions tell more than the two scores do.
     counts = [len(outcome.cases) for outcome in repetitions[0]]
-    scores_of_conversations = zip(*([outcome.score for outcome in outcomes] for outcomes in repetitions), strict=True)
-    spreads = map(statistics.stdev, scores_of_conversations)
     deviation = math.hypot(*(count * spread for count, spread in zip(counts, spreads, strict=True))) / sum(counts)
     return NoiseFloor(
         noise=DEVIATIONS * deviation,

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from attribution.explanations import quote
 from attribution.judging.words import Judgement
-from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.conversations import Question
 from tracing.systems.layouts import Item
 
 if TYPE_CHECKING:
-    from optimizer.objectives.objectives import ObjectiveMeans
+    from optimizer.objectives.objectives import Golds, ObjectiveMeans
 
 
 class AnswerObjective:

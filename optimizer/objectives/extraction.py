@@ -10,12 +10,11 @@ from attribution.constants import SAME_FACT
 from attribution.explanations import quote
 from attribution.survival.gold import Gold
 from attribution.text.content import Vocabulary
-from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.layouts import Item
 
 if TYPE_CHECKING:
-    from optimizer.objectives.objectives import ObjectiveMeans
+    from optimizer.objectives.objectives import Golds, ObjectiveMeans
 
 SUPPORTED = 0.5
 """Least share of a statement's content words, by weight, that the messages must contain."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from attribution.survival.flow import rewrites
-from attribution.survival.matching.matcher import MatcherFactory
-from optimizer.objectives.golds import Golds
+from attribution.survival.gold import Gold
+from attribution.survival.matching.matcher import Matcher, MatcherFactory
+from attribution.text.content import Vocabulary
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, Objective, RecordedInput
 from tracing.errors import ConfigError, MemtuneError, RunError, in_one_line
 from tracing.plugins import PluginRegistry
@@ -20,7 +21,7 @@ from tracing.suggestions import unknown_names
 if TYPE_CHECKING:
     from attribution.judging.words import Judgement
     from optimizer.evaluation.evaluator import Evaluator
-    from tracing.systems.conversations import Question
+    from tracing.systems.conversations import Conversation, Question
     from tracing.systems.layouts import Item
     from tracing.systems.prompts import PromptSpec
     from tracing.systems.protocol import OperationSpec, Stage
@@ -39,6 +40,38 @@ _T = TypeVar("_T")
 
 BY_STAGE: Mapping[Stage, str] = {"extract": "extraction", "update": "decision", "answer": "answer"}
 """The built-in objective of each stage that has one."""
+
+
+class Golds:
+    """Gold content by conversation.
+
+    Args:
+        verbatim: the system stores what was said word for word.
+        matching: sets up what decides what a text carries in a conversation; by default its words do.
+    """
+
+    def __init__(self, *, verbatim: bool, matching: Callable[[Conversation], Matcher] | None = None) -> None:
+        self._verbatim, self._matching = verbatim, matching
+        self._conversations: dict[str, tuple[Sequence[Gold], Vocabulary]] = {}
+
+    def of(self, conversation: Conversation) -> Sequence[Gold]:
+        """The gold content of each question."""
+        return self._both(conversation)[0]
+
+    def vocabulary(self, conversation: Conversation) -> Vocabulary:
+        """How informative each word is in the conversation."""
+        return self._both(conversation)[1]
+
+    def _both(self, conversation: Conversation) -> tuple[Sequence[Gold], Vocabulary]:
+        if conversation.id not in self._conversations:
+            vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+            matcher = None if self._matching is None else self._matching(conversation)
+            golds = [
+                Gold(question, conversation, vocabulary, verbatim=self._verbatim, matcher=matcher)
+                for question in conversation.questions
+            ]
+            self._conversations[conversation.id] = golds, vocabulary
+        return self._conversations[conversation.id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +98,7 @@ class ObjectiveFactory(Protocol):
 
 
 def open_objectives(chosen: Mapping[str, str], prompts: Mapping[str, PromptSpec]) -> dict[str, ObjectiveFactory]:
-    """The factories of the objectives that a user chose, by prompt.
-
-    Raises:
-        ConfigError: there is no such prompt, or the objective does not exist, cannot be imported, or takes other
-            arguments.
-    """
+    """The factories of the objectives that a user chose, by prompt; impossible choices are a `ConfigError`."""
     unknown = sorted(chosen.keys() - prompts.keys())
     if unknown:
         raise ConfigError(
@@ -87,9 +115,6 @@ def objectives_of(
     """Prompt name → the user's objective, or the built-in one for its operation's stage, if there is one.
 
     `matcher` sets up what decides what a text carries; by default its words do.
-
-    Raises:
-        RunError: a user's objective cannot be made.
     """
     matching = None if matcher is None else lambda conversation: matcher(conversation, evaluator.access)
     golds = Golds(verbatim=not rewrites(evaluator.system.operations), matching=matching)

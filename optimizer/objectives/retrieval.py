@@ -18,7 +18,7 @@ from tracing.systems.prompts import tokens_of
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.memories import Snapshot
-    from optimizer.objectives.golds import Golds
+    from optimizer.objectives.objectives import Golds
     from tracing.llm.access import ModelAccess
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate

@@ -57,11 +57,7 @@ class Author:
 
         Args:
             max_tokens: maximum length of the first reply.
-            options: further ones of `ChatModel.chat`.
-
-        Raises:
-            ModelError: the call failed.
-            BudgetExceededError: a budget does not allow the call.
+            options: further ones of `ChatModel.chat`, whose errors are raised.
         """
         if self._waits is not None:
             self._waits(self._requests)
@@ -90,11 +86,7 @@ class Author:
         return replace(reply, text=text)
 
     def text(self, request: str, *, temperature: float, sample: int) -> str:
-        """The reply to a request, without its reasoning; empty if it is unusable or the call failed.
-
-        Raises:
-            BudgetExceededError: a budget does not allow the call.
-        """
+        """The reply to a request, without its reasoning; empty if it is unusable or the call failed."""
         try:
             reply = self.chat([{"role": "user", "content": request}], temperature=temperature, sample=sample)
         except ModelError:

@@ -7,18 +7,16 @@ of braces, so it may be anywhere in a template.
 from __future__ import annotations
 
 import random
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 from pydantic import TypeAdapter
 
 from attribution.cases import ErrorType
 from optimizer.proposers.examples import Symptom, symptoms_of
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, new_proposals
-from optimizer.proposers.structure import format_lines, with_format_line
+from optimizer.proposers.structure import TEXTS, format_lines, with_format_line
 from optimizer.proposers.template import add_instruction, is_fixed, sentences, take_apart
 from tracing.systems.protocol import Stage
 
@@ -46,10 +44,7 @@ class Instruction:
     task: bool = False
 
 
-_FILE = files("optimizer.proposers") / "instructions.toml"
-INSTRUCTIONS = TypeAdapter(tuple[Instruction, ...]).validate_python(
-    tomllib.loads(_FILE.read_text(encoding="utf-8"))["instructions"]
-)
+INSTRUCTIONS = TypeAdapter(tuple[Instruction, ...]).validate_python(TEXTS["instructions"])
 
 
 def ranked(request: ProposalRequest) -> list[Instruction]:

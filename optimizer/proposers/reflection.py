@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ class ReflectionProposer:
         if reflector.stopped is not None:
             raise reflector.stopped
         before = adapter.total(request.text)
-        texts = {text: adapter.total(text) for text in adapter.measured if text != request.text}
+        texts = {text: adapter.total(text) for text in adapter.scores if text != request.text}
         unharmed = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
         size = len(batch)
         return [
@@ -109,7 +109,8 @@ def _one_generation(
         reflection_prompt_template=request_for(
             request.prompt, [earlier_text for earlier_text in request.earlier if earlier_text.text != request.text]
         ),
-        module_selector=_BlamedPrompt(request.prompt.name),
+        # The signals blamed it before the generation began.
+        module_selector=lambda *_: [request.prompt.name],
         candidate_selection_strategy="current_best",
         sampling_strategy=SameParentSampling(request.count),
         # One generation: gepa counts iterations from -1 before the first.
@@ -150,18 +151,6 @@ def _earlier_note(earlier: Sequence[EarlierText]) -> str:
     return f"Templates tried before, each on its own step (0 is worst, 1 is best):\n{''.join(lines)}\n"
 
 
-class _BlamedPrompt:
-    """gepa's module selector: the prompt that the signals blame, chosen before the generation began."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(
-        self, state: Any, trajectories: Any, subsample_scores: Any, candidate_idx: int, candidate: Mapping[str, str]
-    ) -> list[str]:
-        return [self._name]
-
-
 class Reflector:
     """gepa's reflection model. An unusable or failed reply becomes an empty text, which the contract rejects.
 
@@ -193,20 +182,19 @@ class _Adapter:
     """gepa's view of the memory system: conversations in, mean scores out, failed executions as feedback.
 
     Attributes:
-        measured: texts of the prompt that were measured, in order.
+        scores: text of the prompt that was measured, in order → id of a conversation → score.
     """
 
     propose_new_texts = None  # gepa asks for the attribute
 
     def __init__(self, evaluator: Evaluator, request: ProposalRequest) -> None:
         self._evaluator, self._request = evaluator, request
-        self._scores: dict[tuple[str, str], float] = {}
         self._datasets = 0
-        self.measured: dict[str, None] = {}
+        self.scores: dict[str, dict[str, float]] = {}
 
     def total(self, text: str) -> float:
         """Sum of the scores of a measured text over the conversations."""
-        return sum(score for (scored, _), score in self._scores.items() if scored == text)
+        return sum(self.scores.get(text, {}).values())
 
     def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
@@ -215,7 +203,6 @@ class _Adapter:
         if text != self._request.text and not self._worth_measuring(text):
             scores = [0.0] * len(batch)
         else:
-            self.measured[text] = None
             scores = self._measure(batch, candidate, text)
         trajectories = [conversation.id for conversation in batch]
         return EvaluationBatch(
@@ -245,11 +232,12 @@ class _Adapter:
         return not problems
 
     def _measure(self, batch: list[Conversation], candidate: dict[str, str], text: str) -> list[float]:
-        missing = [conversation for conversation in batch if (text, conversation.id) not in self._scores]
+        scores = self.scores.setdefault(text, {})
+        missing = [conversation for conversation in batch if conversation.id not in scores]
         if missing:
-            for outcome in self._evaluator.evaluate(candidate, missing):
-                self._scores[text, outcome.conversation.id] = outcome.score_or_zero
-        return [self._scores[text, conversation.id] for conversation in batch]
+            outcomes = self._evaluator.evaluate(candidate, missing)
+            scores |= {outcome.conversation.id: outcome.score_or_zero for outcome in outcomes}
+        return [scores[conversation.id] for conversation in batch]
 
 
 class DebugLog:

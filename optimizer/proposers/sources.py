@@ -40,14 +40,10 @@ class ProposalSources:
         self._authored = [proposer for proposer in proposers if isinstance(proposer, Authored)]
 
     def propose(self, n: int, request: ProposalRequest, count: int, *, besides: Collection[str] = ()) -> list[Proposal]:
-        """At most `wanted` proposals for round `n`: each source's best first, then each one's second best, and so on.
+        """At most `count` proposals for round `n`: each source's best first, then each one's second best, and so on.
 
-        All rewrites by hand that were not tried come before them, even if they exceed `wanted`. Proposers named in
-        `besides` are not asked.
-
-        Raises:
-            BudgetExceededError: a hard budget does not allow the next model call.
-            RunError: a proposer fails.
+        All rewrites by hand that were not tried come before them, even if they exceed `count`. Proposers named in
+        `besides` are not asked. A `RunError` names a proposer that fails.
         """
         chosen = self._by_hand(request)
         count = max(count, len(chosen))
@@ -64,13 +60,7 @@ class ProposalSources:
         return list(chosen.values())[:count]
 
     def draw(self, request: ProposalRequest, count: int) -> list[Proposal]:
-        """At most `wanted` proposals drawn from all that every source offers, by the request's seed.
-
-        All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
-
-        Raises:
-            BudgetExceededError, RunError: as `propose`.
-        """
+        """As `propose`, but drawn from all that every source offers, by the request's seed."""
         chosen = self._by_hand(request)
         count = max(count, len(chosen))
         every = [offer for proposer in (*self._rules, *self._authored) for offer in self._offers(proposer, request)]

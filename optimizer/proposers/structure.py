@@ -6,9 +6,11 @@ They need no author, keep placeholders and literal braces unchanged, and return 
 from __future__ import annotations
 
 import random
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import pairwise, starmap
 from typing import TYPE_CHECKING
 
@@ -21,21 +23,8 @@ from optimizer.proposers.turns import by_turns
 if TYPE_CHECKING:
     from tracing.systems.protocol import Stage
 
-FORMAT_LINES: dict[Stage, tuple[str, ...]] = {
-    "answer": (
-        "Answer in at most four words:",
-        "Answer (only the value, or unknown):",
-        "Short answer:",
-    ),
-    "extract": (
-        "Facts as JSON, each a short sentence that starts with the person's name:",
-        "All facts as JSON:",
-    ),
-    "update": (
-        "Event and id as JSON:",
-        "Decision as JSON:",
-    ),
-}
+TEXTS = tomllib.loads((files("optimizer.proposers") / "texts.toml").read_text(encoding="utf-8"))
+FORMAT_LINES: dict[Stage, list[str]] = TEXTS["format_lines"]
 """Lines that close a request and ask for the form of the reply, by stage."""
 
 

@@ -89,10 +89,6 @@ def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(lines[text_lines[0] : text_lines[-1] + 1]) if text_lines else ()
 
 
-def _closed(lines: Sequence[str]) -> tuple[str, ...]:
-    return (*lines, "") if lines else ()
-
-
 def _is_label(line: str) -> bool:
     return line.rstrip().endswith(":") and len(line) <= _LABEL and not is_fixed(line)
 

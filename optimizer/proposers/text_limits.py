@@ -44,11 +44,7 @@ class TextLimits:
     pinned: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def check(self, specs: Mapping[str, PromptSpec]) -> None:
-        """Refuse limits that the seed prompts do not keep.
-
-        Raises:
-            ConfigError: names the key and the prompt.
-        """
+        """Refuse, in a `ConfigError`, limits that the seed prompts do not keep."""
         if unknown := self.pinned.keys() - specs.keys():
             raise ConfigError(
                 f"prompts.pinned: there is no prompt {unknown_names(sorted(unknown), specs)}; known: {', '.join(specs)}"
@@ -71,10 +67,7 @@ class TextLimits:
     ) -> dict[str, PromptSpec]:
         """The prompts with these limits in their contracts; what is in the seed texts may stand in any other too.
 
-        Args:
-            specs: of the memory system.
-            train: the conversations that proposers learn from.
-            keys: of the run's models, which those who write texts know.
+        Proposers learn from `train`. Those who write texts know the `keys`, which are of the run's models.
         """
         seeds = "\n".join(spec.text for spec in specs.values())
         rules = (

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 def refuse_rewrites_by_hand(tuning: Tuning, name: str) -> None:
-    """Refuse rewrites that people wrote, of which an optimizer from elsewhere knows nothing.
-
-    Raises:
-        ConfigError: there are some.
-    """
+    """Refuse, in a `ConfigError`, rewrites that people wrote: an optimizer from elsewhere knows nothing of them."""
     if tuning.settings.hand:
         raise ConfigError(f"--rewrites: the optimizer {name} takes no rewrites by hand; use --optimizer closed-loop")
 
@@ -85,9 +81,6 @@ class CandidateSearch:
             conversations: to measure it on, if that was not done before.
             reason: what was changed, in one line.
             problems: prompt name → what makes its text unusable, besides what its contract says.
-
-        Raises:
-            BudgetExceededError: a hard budget does not allow it.
         """
         known_outcomes = self._outcomes_of(candidate)
         if not known_outcomes:

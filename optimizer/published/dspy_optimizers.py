@@ -1,8 +1,4 @@
-"""DSPy's optimizers on a memory system: COPRO, SIMBA and MIPROv2 (Opsahl-Ong et al. 2024), asking the author.
-
-Each is an `Optimizer` that raises a `ConfigError` where rewrites by hand are given, or dspy or optuna is not installed,
-and a `BudgetExceededError` where a hard budget ended it.
-"""
+"""DSPy's optimizers on a memory system: COPRO, SIMBA and MIPROv2 (Opsahl-Ong et al. 2024), asking the author."""
 
 from __future__ import annotations
 

@@ -209,13 +209,9 @@ def search(
     DSPy's settings are those of this search only, and its output goes nowhere.
 
     Args:
-        tuning: the search.
         source: name of the optimizer.
         compile_with: runs it on a program with an author.
         at_once: whether it asks for all conversations of a split in turn.
-
-    Raises:
-        BudgetExceededError: a hard budget ended it.
     """
     author, stdout = author_of(tuning, source), sys.stdout
     model = lm_of(_AuthorEngine(author, tuning.settings.seed))

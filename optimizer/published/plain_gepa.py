@@ -53,11 +53,7 @@ def metric_calls(tuning: Tuning) -> int:
 
 
 def plain_gepa(tuning: Tuning) -> Stopped:
-    """An `Optimizer` that leaves the search to gepa; the author model reflects.
-
-    Raises:
-        ConfigError: rewrites by hand are given, which gepa does not support.
-    """
+    """An `Optimizer` that leaves the search to gepa; the author model reflects."""
     refuse_rewrites_by_hand(tuning, "gepa")
     if not tuning.settings.rounds:
         return Stopped("rounds")

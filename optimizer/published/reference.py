@@ -41,12 +41,7 @@ _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
 def reference(tuning: Tuning) -> Stopped:
-    """An `Optimizer` without a gate; the author model comments, merges and rewrites.
-
-    Raises:
-        ConfigError: rewrites by hand are given.
-        BudgetExceededError: a hard budget ended it.
-    """
+    """An `Optimizer` without a gate; the author model comments, merges and rewrites."""
     refuse_rewrites_by_hand(tuning, "reference")
     writer = _Writer(tuning)
     for n in range(1, tuning.settings.rounds + 1):

@@ -17,8 +17,8 @@ from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
-from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import snapshot_key
+from optimizer.evaluation.statistics import score_interval
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.files.loading import load_trace
 from tracing.files.trace_file import records_of

@@ -24,15 +24,13 @@ from attribution.judging.llm_judge import LlmJudge
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.mem0 import Mem0
 from optimizer.cluster.mailbox import Desk, Mailbox
-from optimizer.cluster.steps import answer_step, answered, build_step, perform, rerun_step, result_of
+from optimizer.cluster.steps import StepExecutor, perform, result_of
 from optimizer.cluster.worker import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator, Outcome
-from optimizer.evaluation.executor import ConversationAnswers
-from optimizer.evaluation.memories import Snapshot
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from tracing.errors import BudgetExceededError, ConfigError, ShareSpentError
-from tracing.files.loading import graph_of, load_trace
+from tracing.files.loading import load_trace
 from tracing.files.trace_file import records_of
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
@@ -41,9 +39,6 @@ from tracing.llm.forwarding import forwarded_calls
 from tracing.llm.forwarding.step import RepeatableStep
 from tracing.llm.settings import Limits
 from tracing.systems.conformance import SMALL_TALK
-from tracing.systems.conversations import Conversation
-from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
 
 Open = Callable[..., ModelAccess]
@@ -52,7 +47,7 @@ TALKS = [talk for group in world(3, 2, 1).named().values() for talk in group]
 KEY = "sk-key-that-no-worker-needs-1234"
 
 
-class Elsewhere:
+class Elsewhere(StepExecutor):
     """An executor whose workers are threads that share nothing with the run but texts.
 
     Attributes:
@@ -75,23 +70,7 @@ class Elsewhere:
         self._desk.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
-        return Snapshot.read(self._done(access, build_step(access, conversation, candidate)))
-
-    def answer(
-        self,
-        access: ModelAccess,
-        conversation: Conversation,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        path: Path | None = None,
-    ) -> ConversationAnswers:
-        return answered(self._done(access, answer_step(access, conversation, candidate, snapshot)), snapshot, path)
-
-    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
-        return graph_of(self._done(access, rerun_step(access, prompt, parts, candidate, name))["records"])
-
-    def _done(self, access: ModelAccess, step: str) -> dict[str, Any]:
+    def result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
         result: list[str] = []
         with self._desk.attempt(RepeatableStep(partial(forwarded_calls.answered, access))) as name:
 

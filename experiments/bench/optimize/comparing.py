@@ -14,7 +14,7 @@ from experiments.bench.optimize.figures import (
     Point,
     SystemFigures,
 )
-from optimizer.evaluation.intervals import score_interval
+from optimizer.evaluation.statistics import score_interval
 from optimizer.gating.verdict import VerdictName, verdict_over
 
 _CONCLUSIONS: Mapping[VerdictName, Conclusion] = {
