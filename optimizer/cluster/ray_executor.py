@@ -69,8 +69,8 @@ class RayExecutor(StepExecutor):
         require_ray()
         self._setup = setup.model_dump_json()
         with contextlib.ExitStack() as resources:
-            self._ray = resources.enter_context(_connected(address or os.environ.get("RAY_ADDRESS") or OWN_RAY))
-            mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._here())
+            self._ray = resources.enter_context(_ray_connection(address or os.environ.get("RAY_ADDRESS") or OWN_RAY))
+            mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._own_node())
             self._mailbox = mailbox(Mailbox).remote()
             resources.callback(self._ray.kill, self._mailbox)
             # A step is tried again by `result`, which knows what it is about.
@@ -106,7 +106,7 @@ class RayExecutor(StepExecutor):
         for _ in range(DEATHS):
             with self._desk.attempt(calls) as name:
                 try:
-                    return result_of(self._awaited(self._task.remote(self._setup, step, name, self._mailbox)))
+                    return result_of(self._task_result(self._task.remote(self._setup, step, name, self._mailbox)))
                 except GivenUp as error:
                     end_if_given_up()
                     raise RunError(f"{about}: given up on the cluster: {error}; see whether Ray is well") from None
@@ -123,7 +123,7 @@ class RayExecutor(StepExecutor):
             "more memory than a worker has"
         )
 
-    def _awaited(self, task: Any) -> str:
+    def _task_result(self, task: Any) -> str:
         """The result of a task; it is cancelled once nobody wants it any more."""
         try:
             while not self._ray.wait([task], timeout=_POLL_S)[0]:
@@ -134,14 +134,14 @@ class RayExecutor(StepExecutor):
         result: str = self._ray.get(task)
         return result
 
-    def _here(self) -> Any:
+    def _own_node(self) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         return NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
 
 
 @contextlib.contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def _ray_connection(address: str) -> Iterator[Any]:
     """Ray, connected; the connection of a program that has one already is used and left open."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     own: dict[str, Any] = {}
@@ -154,7 +154,7 @@ def _connected(address: str) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    with _signals_kept():
+    with _own_signal_handlers():
         try:
             _require_listener(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
@@ -178,7 +178,7 @@ def _require_listener(address: str) -> None:
 
 
 @contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
+def _own_signal_handlers() -> Iterator[None]:
     """Ray sets handlers of its own, which would end the process where a run is to end in order."""
     if threading.current_thread() is not threading.main_thread():
         yield

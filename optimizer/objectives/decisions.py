@@ -27,7 +27,7 @@ class DecisionObjective:
         """1 if any question depends on the decision; 0 for an operation that makes something else."""
         if execution.outputs and _change(execution, execution.outputs) is None:
             return 0.0
-        return float(bool(self._concerned(execution)))
+        return float(bool(self._dependent_golds(execution)))
 
     def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
         """1 for a decision that needs no repair."""
@@ -35,7 +35,7 @@ class DecisionObjective:
         if change is None:
             return Credit(0.0, ("no decision could be read from the reply",))
         fact, entries = _fact(execution), _entries(execution)
-        for gold in self._concerned(execution):
+        for gold in self._dependent_golds(execution):
             right = right_decision(gold, fact, entries, change)
             if right != change:
                 mistake = f"decided {change.event} on {quote(fact)}, where {right.event} was right"
@@ -46,7 +46,7 @@ class DecisionObjective:
     def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         """The decision recorded, or what the questions that depend on it make of it; None if they disagree."""
         change = _change(execution, execution.outputs)
-        concerned = self._concerned(execution)
+        concerned = self._dependent_golds(execution)
         if change is None or not concerned:
             return None
         fact, entries = _fact(execution), _entries(execution)
@@ -57,7 +57,7 @@ class DecisionObjective:
         value = {"event": repaired[0].event, "target": repaired[0].target}
         return [Item(execution.outputs[0].role, execution.outputs[0].name, "value", value)]
 
-    def _concerned(self, execution: RecordedInput) -> list[Gold]:
+    def _dependent_golds(self, execution: RecordedInput) -> list[Gold]:
         fact, entry_texts = _fact(execution), [entry.text for entry in _entries(execution)]
         return [
             gold

@@ -60,9 +60,9 @@ class ExtractionObjective:
         lost += [
             quote(fact)
             for fact in facts
-            if not any(_tells(fact, statement, people, vocabulary) for statement in statements)
+            if not any(_states_fact(fact, statement, people, vocabulary) for statement in statements)
         ]
-        messages_content = vocabulary.content_of("\n".join(_read(execution)))
+        messages_content = vocabulary.content_of("\n".join(_texts_read(execution)))
         made_up = [
             text
             for text in statements
@@ -90,11 +90,11 @@ class ExtractionObjective:
         golds = [
             gold
             for gold in self._golds.of(execution.conversation)
-            if gold.statements(turns) and not _by_facts(gold, turns, annotated_turns)
+            if gold.statements(turns) and not _stated_by_facts(gold, turns, annotated_turns)
         ]
         if execution.items("message"):
             return golds
-        read = _read(execution)
+        read = _texts_read(execution)
         return [gold for gold in golds if gold.states(turns, read, traced=True)]
 
     def _facts_in(self, execution: RecordedInput, turns: Sequence[str]) -> list[str]:
@@ -103,8 +103,8 @@ class ExtractionObjective:
         facts = [fact.text for fact in execution.conversation.facts if fact.turn in turns and fact.id not in fact_ids]
         if execution.items("message"):
             return facts
-        vocabulary, read = self._golds.vocabulary(execution.conversation), _read(execution)
-        return [fact for fact in facts if any(_tells(fact, text, frozenset(), vocabulary) for text in read)]
+        vocabulary, read = self._golds.vocabulary(execution.conversation), _texts_read(execution)
+        return [fact for fact in facts if any(_states_fact(fact, text, frozenset(), vocabulary) for text in read)]
 
 
 def extraction(means: ObjectiveMeans) -> ExtractionObjective:
@@ -118,7 +118,7 @@ def _statements(outputs: Sequence[Item]) -> list[str]:
     return [item.text for item in texts if item.kind in ("fact", "memory_entry")] or [item.text for item in texts]
 
 
-def _by_facts(gold: Gold, turns: Sequence[str], annotated_turns: Collection[str]) -> bool:
+def _stated_by_facts(gold: Gold, turns: Sequence[str], annotated_turns: Collection[str]) -> bool:
     """Whether annotated facts say what of these turns a question depends on, better than its answer does.
 
     That is so where the question names no fact, but facts were annotated of all its evidence in these turns.
@@ -136,13 +136,13 @@ def _turns(execution: RecordedInput) -> list[str]:
     return [item.name for item in execution.items("message")] or list(execution.turns)
 
 
-def _read(execution: RecordedInput) -> list[str]:
+def _texts_read(execution: RecordedInput) -> list[str]:
     """The messages, or what an operation that reads none was given instead."""
     items = execution.items("message") or [*execution.items("fact"), *execution.items("memory_entry")]
     return [item.text for item in items]
 
 
-def _tells(fact: str, statement: str, people: frozenset[str], vocabulary: Vocabulary) -> bool:
+def _states_fact(fact: str, statement: str, people: frozenset[str], vocabulary: Vocabulary) -> bool:
     """Whether a statement says what an annotated fact says, of the same people."""
     needed, content = vocabulary.content_of(fact), vocabulary.content_of(statement)
     return needed & people <= content and vocabulary.coverage(needed, content) >= SAME_FACT

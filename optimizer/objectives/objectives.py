@@ -124,13 +124,13 @@ def objectives_of(
             continue
         means = ObjectiveMeans(golds, evaluator.judged, operation)
         if operation.prompt in chosen:
-            objectives[operation.prompt] = _Checked(operation.prompt, chosen[operation.prompt], means)
+            objectives[operation.prompt] = _CheckedObjective(operation.prompt, chosen[operation.prompt], means)
         elif operation.stage in BY_STAGE:
             objectives[operation.prompt] = OBJECTIVES.open(BY_STAGE[operation.stage])(means)
     return objectives
 
 
-class _Checked:
+class _CheckedObjective:
     """A user's objective; what it raises names it."""
 
     def __init__(self, prompt: str, factory: ObjectiveFactory, means: ObjectiveMeans) -> None:

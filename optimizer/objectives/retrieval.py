@@ -67,7 +67,7 @@ def retrieval_of(
     needed = carried = questions = tokens = 0
     for conversation in conversations:
         snapshot = _memory(evaluator, recorded, silent, candidate, conversation)
-        contexts = dict(_retrieved(evaluator.system, silent, candidate, conversation, snapshot))
+        contexts = dict(_contexts(evaluator.system, silent, candidate, conversation, snapshot))
         for gold in golds.of(conversation):
             context = contexts.get(gold.question.id)
             if context is None:
@@ -89,7 +89,7 @@ def _memory(
     return recorded.memory(candidate, conversation)
 
 
-def _retrieved(
+def _contexts(
     system: MemorySystem, silent: ModelAccess, candidate: Candidate, conversation: Conversation, snapshot: Snapshot
 ) -> Iterator[tuple[str, list[str]]]:
     """The id of each question with the texts that its answer is given; ends at the first that cannot be seen."""

@@ -47,7 +47,7 @@ class Instruction:
 INSTRUCTIONS = TypeAdapter(tuple[Instruction, ...]).validate_python(TEXTS["instructions"])
 
 
-def ranked(request: ProposalRequest) -> list[Instruction]:
+def ranked_instructions(request: ProposalRequest) -> list[Instruction]:
     """The instructions for the request's stage, best first; topics already in the text are left out.
 
     An instruction's weight is the number of failed executions with a symptom it treats, plus, at a quarter, the
@@ -67,7 +67,7 @@ def ranked(request: ProposalRequest) -> list[Instruction]:
     return sorted(usable, key=lambda instruction: -weight(instruction))
 
 
-def one_a_topic(instructions: Sequence[Instruction]) -> list[Instruction]:
+def first_of_each_topic(instructions: Sequence[Instruction]) -> list[Instruction]:
     """The first wording of each topic."""
     topics: dict[str, Instruction] = {}
     for instruction in instructions:
@@ -75,7 +75,7 @@ def one_a_topic(instructions: Sequence[Instruction]) -> list[Instruction]:
     return list(topics.values())
 
 
-def recomposed(template: str, instructions: Sequence[Instruction], markers: Sequence[str] = ()) -> str:
+def with_rules_replaced(template: str, instructions: Sequence[Instruction], markers: Sequence[str] = ()) -> str:
     """The template with its first sentence, what the contract asks for, and these instructions instead of others.
 
     An instruction that states the whole task comes first and replaces the first sentence too.
@@ -101,17 +101,17 @@ class BankProposer:
         return new_proposals(request, self.name, self._texts(request))
 
     def _texts(self, request: ProposalRequest) -> Iterator[tuple[str, str]]:
-        order = ranked(request)
-        best = one_a_topic(order)
+        order = ranked_instructions(request)
+        best = first_of_each_topic(order)
         markers = request.prompt.contract.markers
         for text in request.prompt.alternatives:
             yield text, "another whole text for the task"
         bundle = best[:3]
         if bundle:
             # Alone first: every further instruction takes some of a small model's attention from the others.
-            yield recomposed(request.text, bundle[:1], markers), f"rules rewritten: {bundle[0].id}"
+            yield with_rules_replaced(request.text, bundle[:1], markers), f"rules rewritten: {bundle[0].id}"
             names = ", ".join(instruction.id for instruction in bundle)
-            yield recomposed(request.text, bundle, markers), f"rules rewritten: {names}"
+            yield with_rules_replaced(request.text, bundle, markers), f"rules rewritten: {names}"
             added = request.text
             for instruction in bundle:
                 added = add_instruction(added, instruction.text)
@@ -125,7 +125,7 @@ class BankProposer:
         for start in range(1, max(len(best) - 2, 1)):
             group = best[start : start + 3]
             names = ", ".join(instruction.id for instruction in group)
-            yield recomposed(request.text, group, markers), f"rules rewritten: {names}"
+            yield with_rules_replaced(request.text, group, markers), f"rules rewritten: {names}"
 
 
 def bank(means: Means) -> BankProposer:

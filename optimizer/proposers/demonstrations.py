@@ -101,10 +101,10 @@ class DemonstrationProposer:
         names = request.prompt.contract.placeholders
         usable = (
             chosen
-            for chosen in _sets(pool, request)
+            for chosen in _candidate_sets(pool, request)
             if all(names <= demonstration.values.keys() for demonstration in chosen)
         )
-        return new_proposals(request, self.name, (_shown_in(parts, chosen) for chosen in usable))
+        return new_proposals(request, self.name, (_text_and_reason(parts, chosen) for chosen in usable))
 
     def _ranked(self, demonstrations: list[Demonstration], request: ProposalRequest) -> list[Demonstration]:
         """The kinds of case that fail most come first; the best of each kind before the second of any."""
@@ -126,14 +126,14 @@ def demonstrations(means: Means) -> DemonstrationProposer:
     return DemonstrationProposer([conversation.id for conversation in means.train])
 
 
-def _shown_in(parts: Parts, chosen: Sequence[Demonstration]) -> tuple[str, str]:
+def _text_and_reason(parts: Parts, chosen: Sequence[Demonstration]) -> tuple[str, str]:
     """The text with these demonstrations, and the reason for it."""
     sources = ", ".join(f"{demonstration.kind} ({demonstration.question})" for demonstration in chosen)
     text = parts.with_filled((demonstration.values, demonstration.reply) for demonstration in chosen).text
     return text, f"demonstrations from passing cases: {sources}"
 
 
-def _sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[tuple[Demonstration, ...]]:
+def _candidate_sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[tuple[Demonstration, ...]]:
     """Sets to try: sizes in turn, best first; two demonstrations differ in kind and conversation where they can."""
     best = [demonstration for demonstration in pool if demonstration.kind != "unknown"][:_POOL]
     unknown = [demonstration for demonstration in pool if demonstration.kind == "unknown"][:2]
@@ -203,7 +203,7 @@ def _of_extractions(passed: Sequence[Example]) -> Iterator[Demonstration]:
     for group in executions.values():
         # A recording is shown as correct only if it holds the answer of every question that depends on it.
         proven = [example for example in group if not example.wants_unknown]
-        if not proven or not all(_holds(example) for example in proven):
+        if not proven or not all(_holds_answer(example) for example in proven):
             continue
         first = proven[0]
         read = first.placeholder("message") or ""
@@ -215,7 +215,7 @@ def _of_extractions(passed: Sequence[Example]) -> Iterator[Demonstration]:
                 yield _demonstration(first, {read: [item.text for item in turns]}, reply, _kind("extract", first))
 
 
-def _holds(example: Example) -> bool:
+def _holds_answer(example: Example) -> bool:
     return any(contains(example.output, answer) for answer in example.case.question.answers)
 
 

@@ -98,7 +98,7 @@ def examples_of(
             if blame.operation != prompt.operation:
                 continue
             named = graph.operations.get(blame.operation_id or "")
-            executions = [named] if named else list(_behind(prompt.operation, attribution.case, graph))[:1]
+            executions = [named] if named else list(_executions_behind(prompt.operation, attribution.case, graph))[:1]
             failed += [_example(prompt, execution, attribution.case, attribution, graph) for execution in executions]
     passed = [
         _example(prompt, execution, case, None, graphs[case.conversation])
@@ -106,7 +106,7 @@ def examples_of(
         if outcome.tainted is None
         for case in outcome.cases
         if case.passed
-        for execution in _behind(prompt.operation, case, graphs[case.conversation])
+        for execution in _executions_behind(prompt.operation, case, graphs[case.conversation])
     ]
     return tuple(failed), tuple(passed)
 
@@ -158,7 +158,7 @@ def event_in(output: str) -> str | None:
     return str(value["event"]) if isinstance(value, dict) and "event" in value else None
 
 
-def _behind(name: str, case: Case, graph: ExecutionGraph) -> Iterator[Operation]:
+def _executions_behind(name: str, case: Case, graph: ExecutionGraph) -> Iterator[Operation]:
     executions = graph.find_operations(name=name)
     direct = [execution for execution in executions if case.prediction in execution.output_ids()]
     if direct:
@@ -171,8 +171,8 @@ def _behind(name: str, case: Case, graph: ExecutionGraph) -> Iterator[Operation]
     evidence = set(case.question.evidence)
     for execution in executions:
         inputs = [graph.variables[vid] for vid in execution.input_ids()]
-        if _turns(inputs) & evidence or any(
-            _carries(variable, case, graph) for variable in inputs if variable.kind == "fact"
+        if _turn_ids(inputs) & evidence or any(
+            _carries_answer(variable, case, graph) for variable in inputs if variable.kind == "fact"
         ):
             yield execution
 
@@ -182,15 +182,15 @@ def _session(execution: Operation, graph: ExecutionGraph) -> str:
     return where.name if where is not None else ""
 
 
-def _carries(fact: Variable, case: Case, graph: ExecutionGraph) -> bool:
+def _carries_answer(fact: Variable, case: Case, graph: ExecutionGraph) -> bool:
     """Whether a fact was taken from the evidence of a case and holds its answer (or what a retraction needs)."""
     sources = [graph.variables[vid] for operation in graph.producers(fact.id) for vid in operation.input_ids()]
-    if not _turns(sources) & set(case.question.evidence):
+    if not _turn_ids(sources) & set(case.question.evidence):
         return False
     return is_unknowable(case.question) or any(contains(str(fact.value), answer) for answer in case.question.answers)
 
 
-def _turns(variables: Sequence[Variable]) -> set[str]:
+def _turn_ids(variables: Sequence[Variable]) -> set[str]:
     return {variable.name for variable in variables if variable.kind == "message"}
 
 

@@ -165,10 +165,10 @@ def open_proposers(names: Sequence[str] = tuple(PROPOSERS.built_in)) -> list[Pro
     Raises:
         ConfigError: one does not exist, cannot be imported, or does not take the means.
     """
-    return [_checked(name, cast("ProposerFactory", PROPOSERS.open_callable(name, "means"))) for name in names]
+    return [_checked_factory(name, cast("ProposerFactory", PROPOSERS.open_callable(name, "means"))) for name in names]
 
 
-def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
+def _checked_factory(name: str, factory: ProposerFactory) -> ProposerFactory:
     def create(means: Means, /) -> Proposer:
         try:
             proposer = factory(means)

@@ -45,7 +45,7 @@ class ProposalSources:
         All rewrites by hand that were not tried come before them, even if they exceed `count`. Proposers named in
         `besides` are not asked. A `RunError` names a proposer that fails.
         """
-        chosen = self._by_hand(request)
+        chosen = self._rewrites_by_hand(request)
         count = max(count, len(chosen))
         offers: list[list[Proposal]] = []
         for proposer in self._in_order(n):
@@ -61,7 +61,7 @@ class ProposalSources:
 
     def draw(self, request: ProposalRequest, count: int) -> list[Proposal]:
         """As `propose`, but drawn from all that every source offers, by the request's seed."""
-        chosen = self._by_hand(request)
+        chosen = self._rewrites_by_hand(request)
         count = max(count, len(chosen))
         every = [offer for proposer in (*self._rules, *self._authored) for offer in self._offers(proposer, request)]
         random.Random(request.seed).shuffle(every)  # noqa: S311 (a draw, not a secret)
@@ -69,7 +69,7 @@ class ProposalSources:
             chosen.setdefault(offer.text, offer)
         return list(chosen.values())[:count]
 
-    def _by_hand(self, request: ProposalRequest) -> dict[str, Proposal]:
+    def _rewrites_by_hand(self, request: ProposalRequest) -> dict[str, Proposal]:
         written = [proposal for proposal in self._hand if proposal.prompt == request.prompt.name]
         return {proposal.text: proposal for proposal in admit(written, request.prompt, request.tried)[0]}
 

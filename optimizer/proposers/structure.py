@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attribution.text.tokens import words
 from optimizer.proposers.examples import Symptom, symptoms_of
 from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, is_new, new_proposals
-from optimizer.proposers.template import is_fixed, sentences, take_apart, trimmed
+from optimizer.proposers.template import is_fixed, sentences, take_apart, without_blank_ends
 from optimizer.proposers.turns import by_turns
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def question_twice(template: str, question: str = "question", context: str = "co
 def instructions_last(template: str) -> str | None:
     """The instructions after the data, where a long context does not push them out of sight."""
     parts = take_apart(template)
-    head = trimmed(parts.head)
+    head = without_blank_ends(parts.head)
     if not head or not parts.data:
         return None
-    tail = trimmed(parts.tail)
-    return replace(parts, head=(), data=trimmed(parts.data), tail=("", *tail, *head)).text
+    tail = without_blank_ends(parts.tail)
+    return replace(parts, head=(), data=without_blank_ends(parts.data), tail=("", *tail, *head)).text
 
 
 def numbered_rules(template: str, markers: Sequence[str] = ()) -> str | None:
@@ -77,7 +77,7 @@ def with_format_line(template: str, line: str) -> str | None:
     return replace(parts, cue=(*gap, line)).text
 
 
-def shortened(template: str, purpose: str, markers: Sequence[str] = ()) -> Iterator[str]:
+def without_one_sentence(template: str, purpose: str, markers: Sequence[str] = ()) -> Iterator[str]:
     """The template with one sentence removed, for each sentence; those least related to the purpose first."""
     parts = take_apart(template)
     purpose_words = set(words(purpose))
@@ -149,7 +149,7 @@ OPERATORS: tuple[Operator, ...] = (
         "one sentence fewer",
         frozenset({"false unknown", "wrong overwrite"}),
         _ALL,
-        lambda text, request: shortened(text, request.prompt.purpose, request.prompt.contract.markers),
+        lambda text, request: without_one_sentence(text, request.prompt.purpose, request.prompt.contract.markers),
     ),
 )
 

@@ -76,14 +76,14 @@ class TextLimits:
             CredentialsStayOut(frozenset(seeds.splitlines()), tuple(keys)),
         )
 
-        def limited(spec: PromptSpec) -> PromptSpec:
+        def with_limits(spec: PromptSpec) -> PromptSpec:
             most = self.max_tokens or max(LEAST_TOKENS, TIMES_SEED * tokens_of(spec.text))
             pinned = tuple(self.pinned.get(spec.name, ()))
             own = spec.contract
             contract = replace(own, max_tokens=most, pinned=pinned, rules=(*own.rules, *rules))
             return replace(spec, contract=contract)
 
-        return {name: limited(spec) for name, spec in specs.items()}
+        return {name: with_limits(spec) for name, spec in specs.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class TrainValuesStayOut:
 
     def __call__(self, text: str) -> list[str]:
         own_text = _outside_demonstrations(text)
-        tells = [value for value in self.values if _tells(own_text, value, self.word_names, self.speakers)]
+        tells = [value for value in self.values if _contains_value(own_text, value, self.word_names, self.speakers)]
         return [f"{value!r} is a value of the train conversations" for value in tells]
 
 
@@ -139,7 +139,7 @@ class CredentialsStayOut:
         return ["a credential stands in the text"] if without(redact(own_lines), *self.keys) != own_lines else []
 
 
-def _tells(text: str, value: str, word_names: frozenset[str], speakers: frozenset[str]) -> bool:
+def _contains_value(text: str, value: str, word_names: frozenset[str], speakers: frozenset[str]) -> bool:
     if value in word_names:
         return written_as_name(text, value)
     return contains(text, value) and (value not in speakers or has_capital(text, value))
@@ -161,7 +161,7 @@ def train_pieces(train: Sequence[Conversation], seeds: str) -> frozenset[tuple[s
         for turn in conversation.turns():
             turn_words = words(turn.text)
             turn_pieces = zip(*[iter(turn_words)] * QUOTED_WORDS, strict=False)
-            pieces.update(piece for piece in turn_pieces if any(_means(word) and rare(word) for word in piece))
+            pieces.update(piece for piece in turn_pieces if any(_has_meaning(word) and rare(word) for word in piece))
     seed_words = words(seeds)
     return frozenset(pieces - set(zip(*(seed_words[start:] for start in range(QUOTED_WORDS)), strict=False)))
 
@@ -176,7 +176,7 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
 
     def telling(value: str) -> bool:
         own = set(words(value)) - set(words(" ".join(time_words(value))))
-        return any(_means(word) and rare(word) for word in own)
+        return any(_has_meaning(word) and rare(word) for word in own)
 
     values: dict[str, None] = {}
     for conversation in train:
@@ -186,7 +186,7 @@ def train_values(train: Sequence[Conversation], seeds: str) -> tuple[str, ...]:
             values |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
         values |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
     names, speakers = word_names(train), speakers_of(train)
-    return tuple(value for value in values if not _tells(seeds, value, names, speakers))
+    return tuple(value for value in values if not _contains_value(seeds, value, names, speakers))
 
 
 def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:
@@ -215,6 +215,6 @@ def _rare_words(train: Sequence[Conversation]) -> Callable[[str], bool]:
     return lambda word: counts[word] <= few
 
 
-def _means(word: str) -> bool:
+def _has_meaning(word: str) -> bool:
     """Whether a word is long enough to mean something outside its conversation; "2" and "is" are not."""
     return len(word) > 2 or not word.isascii()

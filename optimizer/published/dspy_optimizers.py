@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer.published.bootstrap import MOST_SHOWN, drawn_sets
@@ -14,6 +14,7 @@ from tracing.llm.dspy_lm import require_dspy
 if TYPE_CHECKING:
     import dspy
 
+    from optimizer.proposers.demonstrations import Demonstration
     from optimizer.published.memory_program import MemoryProgram
     from optimizer.tuning.tuning import Tuning
 
@@ -93,20 +94,14 @@ def miprov2(tuning: Tuning) -> Stopped:
 
             def _bootstrap_fewshot_examples(self, program: MemoryProgram, *args: Any, **more: Any) -> dict[int, Any]:
                 drawn = random.Random(settings.seed)  # noqa: S311 (a draw, not a secret)
-                system = program.system
-                sets = [drawn_sets(system.pools, drawn) for _ in range(settings.proposals)]
+                sets = [drawn_sets(program.system.pools, drawn) for _ in range(settings.proposals)]
+
+                def demos(demonstrations: Sequence[Demonstration]) -> list[dspy.Example]:
+                    return [dspy.Example(augmented=True, **demo_of(demonstration)) for demonstration in demonstrations]
+
                 return {
-                    place: [
-                        [],
-                        *(
-                            [
-                                dspy.Example(augmented=True, **demo_of(prompt, demonstration))
-                                for demonstration in chosen.get(name, ())
-                            ]
-                            for chosen in sets
-                        ),
-                    ]
-                    for place, (name, prompt) in enumerate(system.prompts.items())
+                    place: [[], *(demos(chosen.get(name, ())) for chosen in sets)]
+                    for place, name in enumerate(program.system.prompts)
                 }
 
         WithOurDemonstrations(

@@ -115,7 +115,7 @@ class _Name(str):
         return zlib.crc32(self.encode())
 
 
-def _plain(named: Mapping[str, str]) -> dict[str, str]:
+def _by_plain_names(named: Mapping[str, str]) -> dict[str, str]:
     """The texts under ordinary names, which other dictionaries find."""
     return {str(name): text for name, text in named.items()}
 
@@ -150,7 +150,7 @@ class _Adapter:
     def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
 
-        instructions = _plain(candidate)
+        instructions = _by_plain_names(candidate)
         texts = self._texts(instructions)
         violations = {name: self._prompts[name].violations(instruction) for name, instruction in instructions.items()}
         problems = {name: what for name, what in violations.items() if what}
@@ -170,7 +170,7 @@ class _Adapter:
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
         """Executions behind wrong answers, then behind right ones, as many as fit a small context."""
-        self._parent = self._texts(_plain(candidate))
+        self._parent = self._texts(_by_plain_names(candidate))
         outcomes = [outcome for outcome in eval_batch.trajectories if outcome is not None and outcome.tainted is None]
         self._before = {
             outcome.conversation.id: score

@@ -91,17 +91,17 @@ class _Writer:
         text = self._tuning.champion[spec.name]
         phase = f"round {n}: feedback on cases that {spec.name} failed"
         comment = partial(_REQUESTS["comment"].format, purpose=spec.purpose, text=text)
-        feedback = self._asked_together([comment(case=_case_text(example)) for example in failed], phase)
+        feedback = self._replies([comment(case=_case_text(example)) for example in failed], phase)
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
             merging = f"round {n}: comments of {spec.name} merged"
             requests = [_REQUESTS["merge"].format(comments="\n\n".join(batch)) for batch in batches]
-            feedback = self._asked_together(requests, merging)
+            feedback = self._replies(requests, merging)
         prompt = CarriedPrompt(spec, text)
         request = _REQUESTS["rewrite"].format(
             instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request
         )
-        reply = self._ask(request, self._numbers(1)[0]) if feedback else ""
+        reply = self._reply(request, self._numbers(1)[0]) if feedback else ""
         fenced = _FENCED.search(reply)
         instruction = (fenced[1] if fenced else reply).strip("\n")
         rewritten = prompt.text(instruction)
@@ -116,10 +116,10 @@ class _Writer:
             gate=not_tried(problems) if problems else None,
         )
 
-    def _asked_together(self, requests: Sequence[str], phase: str) -> list[str]:
+    def _replies(self, requests: Sequence[str], phase: str) -> list[str]:
         """The author's replies, in the order of the requests; empty ones are left out."""
         replies = self._tuning.threads.map(
-            lambda numbered: self._ask(*numbered), list(zip(requests, self._numbers(len(requests)), strict=True))
+            lambda numbered: self._reply(*numbered), list(zip(requests, self._numbers(len(requests)), strict=True))
         )
         written = list[str]()
         self._tuning.step(phase, 0, len(requests))
@@ -134,7 +134,7 @@ class _Writer:
         self._requests += count
         return range(first, first + count)
 
-    def _ask(self, request: str, number: int) -> str:
+    def _reply(self, request: str, number: int) -> str:
         sample = self._tuning.settings.seed * 1000 + number
         with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
             return self._author.text(request, temperature=TEMPERATURE, sample=sample)
