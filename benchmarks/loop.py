@@ -22,7 +22,7 @@ from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import limit_conversations, load_dataset
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
-from optimizer.proposers.proposals import open_proposers
+from optimizer.proposers.rewrites import open_proposers
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.tuning.failures import Failures

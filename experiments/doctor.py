@@ -20,7 +20,7 @@ from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store import check_store
 from experiments.running.parts import open_access, open_evaluator, ready_system
-from experiments.running.preflight import check_run
+from experiments.running.run_parts import check_run
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from optimizer.evaluation.executor import LocalExecutor

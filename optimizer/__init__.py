@@ -1,4 +1,4 @@
-"""Rewrite the blamed prompts: proposals from several sources, measured first where they act, then end to end.
+"""Rewrite the blamed prompts: rewrites from several sources, measured first where they act, then end to end.
 
 proposers, objectives   who writes new texts; how good a text is on its own operation's recorded inputs
 evaluation, racing      scores of candidates and the memories they built; many texts compared on few inputs
@@ -13,7 +13,7 @@ from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.scores import Score, Splits
 from optimizer.gating.verdict import Verdict
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
-from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer
+from optimizer.proposers.rewrites import Proposer, Rewrite, RewriteRequest
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer
 from optimizer.tuning.results import LoopResult, LoopSettings, Observer
@@ -29,10 +29,10 @@ __all__ = [
     "Observer",
     "Optimizer",
     "Outcome",
-    "Proposal",
-    "ProposalRequest",
     "Proposer",
     "RecordedInput",
+    "Rewrite",
+    "RewriteRequest",
     "Score",
     "Splits",
     "Stopped",

@@ -32,13 +32,13 @@ from optimizer.gating.verdict import Verdict
 from optimizer.objectives.local_evaluation import recorded_inputs
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from optimizer.objectives.objectives import ObjectiveFactory, objectives_of
-from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, ProposerFactory, admit, offers_of
+from optimizer.proposers.rewrites import Means, ProposerFactory, Rewrite, RewriteRequest, admit, offers_of
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer
-from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopResult, LoopSettings, RoundRecord
+from optimizer.tuning.failures import Failures, unattributed_examples
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RoundRecord
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.unattributed import unattributed_examples
 from tracing.conformance import Conformance, require
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
@@ -91,13 +91,13 @@ class OptimizerConformance(Conformance):
             last = result.rounds[-1].champion
             require(last == result.champion_candidate, "the last round does not hold the champion")
 
-    def test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts(self) -> None:
+    def test_the_same_seed_leads_to_the_same_champion_and_the_same_rewrites(self) -> None:
         """A resumed run repeats the search."""
         (first, _, answers), (second, _, answers_again) = self._run(seed=5), self._run(seed=5)
         require(first.champion_candidate == second.champion_candidate, "another champion")
         require(
-            [record.attempts for record in first.rounds] == [record.attempts for record in second.rounds],
-            "other attempts",
+            [record.rewrites for record in first.rounds] == [record.rewrites for record in second.rounds],
+            "other rewrites",
         )
         require(sorted(answers) == sorted(answers_again), "other candidates met the conversations")
 
@@ -167,13 +167,13 @@ class ProposerConformance(Conformance):
             for count in (1, 3):
                 offered = self.factory()(means).propose(replace(request, count=count))
                 require(isinstance(offered, list), f"it returned a {type(offered).__name__}, not a list")
-                require(len(offered) <= count, f"{len(offered)} proposals where {count} were asked for")
+                require(len(offered) <= count, f"{len(offered)} rewrites where {count} were asked for")
                 _, rejected = admit(offered, request.prompt, request.tried)
-                require(not rejected, f"a proposal is not admitted: {rejected[0][1] if rejected else ''}")
+                require(not rejected, f"a rewrite is not admitted: {rejected[0][1] if rejected else ''}")
 
     def test_the_same_request_gives_the_same_proposals(self) -> None:
         """A resumed run asks again."""
-        offers: list[list[Proposal]] = []
+        offers: list[list[Rewrite]] = []
         for _ in range(2):
             with _proposer_request() as (means, request):
                 proposer = self.factory()(means)
@@ -184,9 +184,9 @@ class ProposerConformance(Conformance):
         """Offering nothing is fine; offering the same text again is not."""
         with _proposer_request() as (means, request):
             proposer = self.factory()(means)
-            tried = frozenset(proposal.text for proposal in offers_of(proposer, request)) | request.tried
-            for proposal in proposer.propose(replace(request, tried=tried)):
-                require(proposal.text not in tried, "it offered a text that was tried")
+            tried = frozenset(rewrite.text for rewrite in offers_of(proposer, request)) | request.tried
+            for rewrite in proposer.propose(replace(request, tried=tried)):
+                require(rewrite.text not in tried, "it offered a text that was tried")
 
     def test_it_can_do_without_examples(self) -> None:
         """There are none if nothing is blamed, or nothing passed."""
@@ -283,13 +283,13 @@ def _evaluator(system: Notebook) -> Iterator[tuple[Evaluator, ModelAccess]]:
 
 
 @contextmanager
-def _proposer_request() -> Iterator[tuple[Means, ProposalRequest]]:
+def _proposer_request() -> Iterator[tuple[Means, RewriteRequest]]:
     """What a proposer is given after the seed met three train conversations."""
     train: tuple[Conversation, ...] = notebook_conversations("train", 3)
     spec = Notebook.prompts["answer"]
     with _evaluator(Notebook()) as (evaluator, access):
         failed, passed = unattributed_examples(spec, Notebook.operations, evaluator.evaluate(SEED, train))
-        request = ProposalRequest(
+        request = RewriteRequest(
             prompt=spec,
             stage="answer",
             text=spec.text,

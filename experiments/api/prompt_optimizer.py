@@ -22,8 +22,8 @@ from experiments.api.starting import Model, model_settings
 from experiments.systems.exporting.formats.literal_templates import from_double_braces, with_double_braces
 from optimizer.gating.gate import Comparison, decide
 from optimizer.proposers.author import Author
-from optimizer.proposers.proposals import Proposal, admit
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, Reflector, cut, request_for
+from optimizer.proposers.rewrites import Rewrite, admit
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -47,7 +47,7 @@ _PURPOSE = "to lead the program to outputs that its scorers find right"
 
 @dataclass(frozen=True, slots=True)
 class _TriedRewrite:
-    """A rewrite and how far it got, as `attempts.json` shows it."""
+    """A rewrite and how far it got, as `rewrites.json` shows it."""
 
     round: int
     prompt: str
@@ -188,7 +188,7 @@ class _Search:
             text = str(reflection["new_instruction"])
             if self._reflector.stopped is not None:
                 return
-            for proposal, problems in admit([Proposal(name, text, "reflection", "")], spec, frozenset(known_texts))[1]:
+            for proposal, problems in admit([Rewrite(name, text, "reflection", "")], spec, frozenset(known_texts))[1]:
                 self._tried.append(_TriedRewrite(n, name, None, f"rejected: {'; '.join(problems)}", proposal.text))
                 break
             else:
@@ -224,7 +224,7 @@ class _Search:
         mlflow.log_metric("answers/validation_score", self._mean("deciding", self._champion), step=n)
         columns = ("round", "prompt", "gain", "gate", "text")
         rows = [[getattr(rewrite, name) for name in columns] for rewrite in self._tried]
-        mlflow.log_text(json.dumps({"columns": columns, "data": rows}, ensure_ascii=False), "attempts.json")
+        mlflow.log_text(json.dumps({"columns": columns, "data": rows}, ensure_ascii=False), "rewrites.json")
 
     def output(self) -> PromptOptimizerOutput:
         """What MLflow registers and reports."""

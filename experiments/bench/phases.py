@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from attribution.signals import Signal
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import RoundRecord
+from optimizer.tuning.round import RoundRecord
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, what is done of it and its total."""

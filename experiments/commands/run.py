@@ -160,7 +160,7 @@ def run(
     settings = config_from(config, options, smoke=smoke)
     dataset = dataset_from(settings)
     if dry_run:
-        from experiments.running.preflight import check_run
+        from experiments.running.run_parts import check_run
 
         check_run(settings, dataset, home_path(home), out=out, resume=earlier, by_hand=by_hand)
         _predict(settings, dataset)

@@ -22,7 +22,7 @@ from experiments.interrupts import interrupts_shown_by
 from experiments.runs.intervals import interval_text, money_text
 from optimizer.evaluation.scores import SPLITS, Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import RoundRecord
+from optimizer.tuning.round import RoundRecord
 
 if TYPE_CHECKING:
     from attribution.signals import Signal

@@ -21,8 +21,8 @@ from experiments.runs.intervals import interval_text, money_text, p_phrase, p_te
 from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
-from optimizer.tuning.results import Attempt, LoopResult, RoundRecord
+from optimizer.tuning.results import LoopResult
+from optimizer.tuning.round import AcceptedEdit, ChangedCase, RewriteRecord, RoundRecord
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -81,11 +81,11 @@ class RunView:
             f"; validation {record.validation_score:.3f}",
             (f" ({record.calls_made} calls, {record.calls_cached} from cache)", "dim"),
         )
-        for attempt in record.attempts if record.accepted else ():
+        for rewrite in record.rewrites if record.accepted else ():
             # What was accepted together has no line for each.
-            if attempt.gate is not None and attempt.gate.accepted and not attempt.gate.about:
-                self._say(f"round {record.n}: {attempt.prompt} by {attempt.source} {attempt.gate}")
-        closest = None if record.accepted else _closest(record.attempts)
+            if rewrite.gate is not None and rewrite.gate.accepted and not rewrite.gate.about:
+                self._say(f"round {record.n}: {rewrite.prompt} by {rewrite.source} {rewrite.gate}")
+        closest = None if record.accepted else _closest(record.rewrites)
         if closest is not None:
             why = closest.gate or f"{closest.local:+.3f} on recorded inputs, so nothing was asked with it"
             self._say(f"round {record.n}: closest was {closest.prompt} by {closest.source}: {why}")
@@ -102,15 +102,15 @@ class RunView:
     def verdict(self, verdict: Verdict) -> None:
         self._say("test: ", (verdict.verdict, VERDICT_STYLES[verdict.verdict]), f" by {verdict.delta:+.3f}")
 
-    def approve(self, attempt: Attempt, before: str) -> bool:
+    def approve(self, rewrite: RewriteRecord, before: str) -> bool:
         """Show what an accepted rewrite changes, and ask whether it becomes the champion.
 
         Raises:
             KeyboardInterrupt: Ctrl-C, or the end of the input, instead of an answer.
         """
         self._live.stop()
-        self._say((attempt.prompt, "bold"), f", {attempt.source}: {attempt.reason} ({attempt.gate or ''})")
-        for line in unified_diff(before.splitlines(), attempt.text.splitlines(), "champion", "rewrite", lineterm=""):
+        self._say((rewrite.prompt, "bold"), f", {rewrite.source}: {rewrite.reason} ({rewrite.gate or ''})")
+        for line in unified_diff(before.splitlines(), rewrite.text.splitlines(), "champion", "rewrite", lineterm=""):
             self._say((line, DIFF_STYLES.get(line[:1], "")))
         try:
             answer = click.confirm("make it the champion?", err=True)
@@ -135,15 +135,15 @@ class RunView:
         self._console.print(styled(*parts))
 
 
-def _closest(attempts: Sequence[Attempt]) -> Attempt | None:
+def _closest(rewrites: Sequence[RewriteRecord]) -> RewriteRecord | None:
     """Of the rewrites that the gate decided on, the one that gained most end to end.
 
     If there is none, and none gained on recorded inputs either, the one that lost least there.
     """
-    decided = [attempt for attempt in attempts if attempt.gate is not None]
+    decided = [rewrite for rewrite in rewrites if rewrite.gate is not None]
     if decided:
-        return max(decided, key=lambda attempt: -math.inf if attempt.screening is None else attempt.screening)
-    measured = [(attempt.local, attempt) for attempt in attempts if attempt.local is not None]
+        return max(decided, key=lambda rewrite: -math.inf if rewrite.screening is None else rewrite.screening)
+    measured = [(rewrite.local, rewrite) for rewrite in rewrites if rewrite.local is not None]
     gain, closest = max(measured, key=lambda candidate: candidate[0], default=(math.inf, None))
     return closest if gain <= 0 else None
 

@@ -14,7 +14,7 @@ from experiments.systems.exporting.formats.literal_templates import with_double_
 from tracing.errors import ContractError
 
 if TYPE_CHECKING:
-    from optimizer.tuning.results import RoundRecord
+    from optimizer.tuning.round import RoundRecord
 
 CHAMPION = "champion"
 TEXT_DIGEST = "memtune.sha256"
@@ -71,9 +71,9 @@ def accepted_reasons(record: RoundRecord) -> dict[str, str]:
     if not record.accepted or record.champion is None:
         return {}
     return {
-        attempt.prompt: f"round {record.n}, {attempt.source}: {attempt.reason} ({attempt.gate or 'accepted'})"
-        for attempt in record.attempts
-        if record.champion.get(attempt.prompt) == attempt.text
+        rewrite.prompt: f"round {record.n}, {rewrite.source}: {rewrite.reason} ({rewrite.gate or 'accepted'})"
+        for rewrite in record.rewrites
+        if record.champion.get(rewrite.prompt) == rewrite.text
     }
 
 

@@ -1,4 +1,4 @@
-"""Tables and charts of a run among its artifacts in MLflow: its cases, its attempts, and who is at fault."""
+"""Tables and charts of a run among its artifacts in MLflow: its cases, its rewrites, and who is at fault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.display.charts import bars, bars_height, png
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogTable, Write
 from experiments.runs.seen_cases import SeenCase
-from optimizer.tuning.results import RoundRecord
+from optimizer.tuning.round import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +31,8 @@ SEPARATOR = " | "
 
 _QUESTION_COLUMNS = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
-ATTEMPTS = "attempts.json"
-_ATTEMPT_COLUMNS = (
+REWRITES = "rewrites.json"
+_REWRITE_COLUMNS = (
     "round",
     "prompt",
     "source",
@@ -90,25 +90,25 @@ def _result(seen_case: SeenCase) -> dict[str, Any]:
     return result
 
 
-def attempts_table(records: Sequence[RoundRecord]) -> LogTable:
-    """`attempts.json` with the attempts of these rounds; gains are over the champion of the time, in score."""
+def rewrites_table(records: Sequence[RoundRecord]) -> LogTable:
+    """`rewrites.json` with the rewrites of these rounds; gains are over the champion of the time, in score."""
     rows = [
         (
             record.n,
-            attempt.prompt,
-            attempt.source,
-            attempt.reason,
-            attempt.local,
-            attempt.screening,
-            attempt.gate and str(attempt.gate),
-            record.accepted and (record.champion or {}).get(attempt.prompt) == attempt.text,
-            attempt.text,
+            rewrite.prompt,
+            rewrite.source,
+            rewrite.reason,
+            rewrite.local,
+            rewrite.screening,
+            rewrite.gate and str(rewrite.gate),
+            record.accepted and (record.champion or {}).get(rewrite.prompt) == rewrite.text,
+            rewrite.text,
         )
         for record in records
-        for attempt in record.attempts
+        for rewrite in record.rewrites
     ]
     return LogTable(
-        path=ATTEMPTS, columns={name: [row[place] for row in rows] for place, name in enumerate(_ATTEMPT_COLUMNS)}
+        path=REWRITES, columns={name: [row[place] for row in rows] for place, name in enumerate(_REWRITE_COLUMNS)}
     )
 
 

@@ -32,7 +32,7 @@ def describe(summary: Summary, seed: Candidate, champion: Candidate) -> str:
         parts.append(literal(SETTINGS_ALONE))
     closing = (
         "The runs `baseline` and `champion`, nested in this one, have the scores and traces of each side; "
-        "`attempts.json` among the artifacts has every rewrite that was tried, `report.html` all of it."
+        "`rewrites.json` among the artifacts has every rewrite that was tried, `report.html` all of it."
     )
     room = LONGEST - len("\n\n".join([*parts, closing])) - 2
     for place, name in enumerate(changed):

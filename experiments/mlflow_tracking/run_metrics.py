@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from attribution.signals import Signal
     from optimizer.evaluation.scores import Score, SplitName
     from optimizer.gating.verdict import Verdict
-    from optimizer.tuning.results import LoopResult, RoundRecord
+    from optimizer.tuning.results import LoopResult
+    from optimizer.tuning.round import RoundRecord
 
 LONGEST_KEY = 100
 """Longest name of an operation in that of a curve; MLflow takes 250 characters in all."""

@@ -25,7 +25,7 @@ from experiments.mlflow_tracking.prompt_versions import (
     prompt_name,
     text_digest,
 )
-from experiments.mlflow_tracking.run_artifacts import SIDES, attempts_table, blame_chart, case_tables
+from experiments.mlflow_tracking.run_artifacts import SIDES, blame_chart, case_tables, rewrites_table
 from experiments.mlflow_tracking.run_description import describe
 from experiments.mlflow_tracking.run_metrics import (
     COSTS,
@@ -54,12 +54,13 @@ from experiments.mlflow_tracking.writes import (
     StartRun,
     Write,
 )
-from experiments.runs.folder import ATTEMPTS, CONFIG, MLFLOW_KEY, PROMPTS, REPORT, STUDY, SUMMARY, RunFolder
+from experiments.runs.folder import CONFIG, MLFLOW_KEY, PROMPTS, REPORT, REWRITES, STUDY, SUMMARY, RunFolder
 from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import SummaryMlflow
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import LoopResult, RoundRecord
+from optimizer.tuning.results import LoopResult
+from optimizer.tuning.round import RoundRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
@@ -241,8 +242,8 @@ class MlflowRun:
         if record.settings:
             tried = json.dumps([asdict(setting) for setting in record.settings], indent=2, ensure_ascii=False)
             texts.append(LogText(run=nested, path="settings.json", text=tried))
-        if record.attempts:
-            texts.append(attempts_table(self._rounds))
+        if record.rewrites:
+            texts.append(rewrites_table(self._rounds))
         self._outbox.send(*texts, *versions)
         self._end(nested, "FINISHED")
 
@@ -333,7 +334,7 @@ class MlflowRun:
         self._outbox.send(NameRun(title=self._ended(result)), SetTag(key=NOTE, value=note))
         settings = {f"settings.{name}": f"{change.before} → {change.after}" for name, change in result.settings.items()}
         self._outbox.send(*(SetTag(key=key, value=value) for key, value in settings.items()))
-        names = [name for name in (REPORT, SUMMARY, CONFIG, ATTEMPTS, STUDY) if (self._folder.path / name).is_file()]
+        names = [name for name in (REPORT, SUMMARY, CONFIG, REWRITES, STUDY) if (self._folder.path / name).is_file()]
         self._outbox.send(
             SetTag(key="stopped", value=str(result.stopped)), *(LogFiles(path=n) for n in (*names, PROMPTS))
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.display.charts import HUES, INK, MARKERS, SEED, TUNED, bars, bars_height, named, svg, whiskers
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS, SplitName
-from optimizer.tuning.results import RoundRecord
+from optimizer.tuning.round import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,8 +19,8 @@ from experiments.runs.summary import Summary
 from experiments.views.trace_page import question_anchor, render_page
 from optimizer.evaluation.scores import SPLITS
 from optimizer.objectives.alignment import LEAST
-from optimizer.search.screening import SCREENED
-from optimizer.tuning.results import Attempt
+from optimizer.search.rounds import SCREENED
+from optimizer.tuning.round import RewriteRecord
 from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
 from tracing.systems.registry import caveats_of
@@ -55,7 +55,7 @@ class ReportInput:
         tokens_per_question: `baseline` and `champion` → tokens that a test question costs.
         operations: operation → call counts (`Meter.snapshot`).
         settings: flat settings of the run.
-        attempts: the rewrites that were tried, each with its round.
+        rewrites: the rewrites that were tried, each with its round.
         cases: the questions asked under the seed prompts and the champion.
     """
 
@@ -67,7 +67,7 @@ class ReportInput:
     tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
     operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    attempts: Sequence[tuple[int, Attempt]] = ()
+    rewrites: Sequence[tuple[int, RewriteRecord]] = ()
     cases: Sequence[RunCase] = ()
 
 
@@ -103,7 +103,7 @@ def render_report(content: ReportInput) -> str:
         settings_alone=SETTINGS_ALONE if summary.settings and content.champion == content.seed else None,
         screened=SCREENED,
         side_by_side=_side_by_side(summary),
-        measured_locally=any(attempt.local is not None for _, attempt in content.attempts),
+        measured_locally=any(rewrite.local is not None for _, rewrite in content.rewrites),
         least_alignment=LEAST,
         caveats=_caveats(content),
         # Drawn by us from numbers and operation names, which matplotlib escapes.

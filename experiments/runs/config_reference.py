@@ -15,7 +15,7 @@ from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import Models, RunConfig
-from optimizer.proposers.proposals import PROPOSERS
+from optimizer.proposers.rewrites import PROPOSERS
 from optimizer.search.optimizers import OPTIMIZERS
 from tracing.llm.settings import ModelSettings
 from tracing.plugins import PluginRegistry

@@ -18,7 +18,7 @@ from experiments.runs.run_settings import lasting_params, without_secrets
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Splits
 from optimizer.objectives.objectives import OBJECTIVES
-from optimizer.proposers.proposals import PROPOSERS, Proposal
+from optimizer.proposers.rewrites import PROPOSERS, Rewrite
 from optimizer.search.optimizers import OPTIMIZERS, optimizers_of
 from tracing.errors import RunError
 from tracing.systems.description import describe
@@ -37,7 +37,7 @@ def fingerprint(
     splits: Splits,
     baseline: Candidate,
     identities: Mapping[str, str],
-    rewrites: Sequence[Proposal] = (),
+    rewrites: Sequence[Rewrite] = (),
 ) -> dict[str, str]:
     """Everything a run's results depend on, as `key → value` (long values as their SHA-256)."""
     data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]

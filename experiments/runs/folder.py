@@ -3,7 +3,7 @@
 config.yaml       the settings of the run, complete
 summary.json      the result, rewritten after every round
 report.html       what the run did, as a page (`memtune diagnose` writes the diagnosis: why answers are wrong)
-attempts.jsonl    every rewrite that was tried: its text, its screening and the gate's decision
+rewrites.jsonl    every rewrite that was tried: its text, its screening and the gate's decision
 fingerprint.json  what the run depends on: it is resumed only if that is the same
 ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own
 mlflow-key        identifies the run in MLflow
@@ -44,7 +44,7 @@ from tracing.systems.conversations import first_problem
 RUNS = "runs"
 PROMPTS, TRACES = "prompts", "traces"
 BY_HAND = f"{PROMPTS}/by-hand"
-REPORT, SUMMARY, CONFIG, ATTEMPTS = "report.html", "summary.json", "config.yaml", "attempts.jsonl"
+REPORT, SUMMARY, CONFIG, REWRITES = "report.html", "summary.json", "config.yaml", "rewrites.jsonl"
 FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
 HOME = "home"
 VERDICTS, STUDY, CASES = "verdicts.jsonl", "study.log", "cases.jsonl"

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from attribution.cases import ErrorType
 from optimizer.proposers.examples import Symptom, symptoms_of
-from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, new_proposals
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, new_proposals
 from optimizer.proposers.structure import TEXTS, format_lines, with_format_line
 from optimizer.proposers.template import add_instruction, is_fixed, sentences, take_apart
 from tracing.systems.protocol import Stage
@@ -47,7 +47,7 @@ class Instruction:
 INSTRUCTIONS = TypeAdapter(tuple[Instruction, ...]).validate_python(TEXTS["instructions"])
 
 
-def ranked_instructions(request: ProposalRequest) -> list[Instruction]:
+def ranked_instructions(request: RewriteRequest) -> list[Instruction]:
     """The instructions for the request's stage, best first; topics already in the text are left out.
 
     An instruction's weight is the number of failed executions with a symptom it treats, plus, at a quarter, the
@@ -96,11 +96,11 @@ class BankProposer:
 
     name = "bank"
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` new texts; those that treat the most frequent faults come first."""
         return new_proposals(request, self.name, self._texts(request))
 
-    def _texts(self, request: ProposalRequest) -> Iterator[tuple[str, str]]:
+    def _texts(self, request: RewriteRequest) -> Iterator[tuple[str, str]]:
         order = ranked_instructions(request)
         best = first_of_each_topic(order)
         markers = request.prompt.contract.markers

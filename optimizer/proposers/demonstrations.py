@@ -2,7 +2,7 @@
 
 After DSPy's BootstrapFewShot (Khattab et al. 2023), with two differences that a small model needs: the inputs are
 cropped to the lines that matter, and replies are kept only if the case proves them right. A small model
-copies demonstrations literally, so each is gated like any other proposal.
+copies demonstrations literally, so each is gated like any other rewrite.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
-from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, new_proposals
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, new_proposals
 from optimizer.proposers.template import Parts, take_apart
 from optimizer.proposers.turns import by_turns
 
@@ -90,7 +90,7 @@ class DemonstrationProposer:
     def __init__(self, train: Collection[str]) -> None:
         self._train = frozenset(train)
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` texts; none if no passing case is short enough."""
         passed = [example for example in request.passed if example.case.conversation in self._train]
         pool = self._ranked(demonstrations_of(request.stage, passed), request)
@@ -106,7 +106,7 @@ class DemonstrationProposer:
         )
         return new_proposals(request, self.name, (_text_and_reason(parts, chosen) for chosen in usable))
 
-    def _ranked(self, demonstrations: list[Demonstration], request: ProposalRequest) -> list[Demonstration]:
+    def _ranked(self, demonstrations: list[Demonstration], request: RewriteRequest) -> list[Demonstration]:
         """The kinds of case that fail most come first; the best of each kind before the second of any."""
         failing = Counter(_kind(request.stage, example) for example in request.failed)
         shuffled = list(demonstrations)
@@ -133,7 +133,7 @@ def _text_and_reason(parts: Parts, chosen: Sequence[Demonstration]) -> tuple[str
     return text, f"demonstrations from passing cases: {sources}"
 
 
-def _candidate_sets(pool: Sequence[Demonstration], request: ProposalRequest) -> Iterator[tuple[Demonstration, ...]]:
+def _candidate_sets(pool: Sequence[Demonstration], request: RewriteRequest) -> Iterator[tuple[Demonstration, ...]]:
     """Sets to try: sizes in turn, best first; two demonstrations differ in kind and conversation where they can."""
     best = [demonstration for demonstration in pool if demonstration.kind != "unknown"][:_POOL]
     unknown = [demonstration for demonstration in pool if demonstration.kind == "unknown"][:2]

@@ -1,4 +1,4 @@
-"""Proposals by reflection: a model reads failed executions and why they failed, and rewrites the prompt; with gepa.
+"""Rewrites by reflection: a model reads failed executions and why they failed, and rewrites the prompt; with gepa.
 
 One call runs one generation of GEPA (Agrawal et al. 2025): several rewrites of the current text, each from other failed
 executions, each measured on the same few train conversations. This module prevents what would go wrong with gepa:
@@ -18,7 +18,7 @@ from attribution.text.tokens import contains
 from optimizer.proposers.author import REPLY_TOKENS, Author
 from optimizer.proposers.earlier import EarlierText, best_and_worst
 from optimizer.proposers.examples import Example
-from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, is_new
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.recording.recorder import operation, trace
 
@@ -54,7 +54,7 @@ class ReflectionProposer:
         self._evaluator, self.author = evaluator, author
         self._writer = Author(author)
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` rewrites, best on the minibatch first; none if the model's replies are unusable.
 
         Raises:
@@ -77,7 +77,7 @@ class ReflectionProposer:
         unharmed = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
         size = len(batch)
         return [
-            Proposal(
+            Rewrite(
                 request.prompt.name,
                 text,
                 self.name,
@@ -94,7 +94,7 @@ def reflection(means: Means) -> ReflectionProposer:
 
 
 def _one_generation(
-    request: ProposalRequest, batch: list[Conversation], reflector: Reflector, adapter: _Adapter
+    request: RewriteRequest, batch: list[Conversation], reflector: Reflector, adapter: _Adapter
 ) -> None:
     import gepa
     from gepa.strategies.proposal_sampling import SameParentSampling
@@ -187,7 +187,7 @@ class _Adapter:
 
     propose_new_texts = None  # gepa asks for the attribute
 
-    def __init__(self, evaluator: Evaluator, request: ProposalRequest) -> None:
+    def __init__(self, evaluator: Evaluator, request: RewriteRequest) -> None:
         self._evaluator, self._request = evaluator, request
         self._datasets = 0
         self.scores: dict[str, dict[str, float]] = {}
@@ -266,7 +266,7 @@ def cut(text: str) -> str:
     return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"
 
 
-def _copied_answers(text: str, request: ProposalRequest) -> list[str]:
+def _copied_answers(text: str, request: RewriteRequest) -> list[str]:
     """Answers of the failed cases that are in `text` but not in the text it replaces."""
     answers = {
         answer

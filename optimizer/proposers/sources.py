@@ -1,4 +1,4 @@
-"""Where proposals come from: all proposers in turn, contract-checked, so that no source crowds out the others."""
+"""Where rewrites come from: all proposers in turn, contract-checked, so that no source crowds out the others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
-from optimizer.proposers.proposals import Authored, Proposal, ProposalRequest, Proposer, admit, offers_of
+from optimizer.proposers.rewrites import Authored, Proposer, Rewrite, RewriteRequest, admit, offers_of
 from optimizer.proposers.turns import by_turns
 
 
-class ProposalSources:
+class RewriteSources:
     """The proposers of a run.
 
     Args:
@@ -29,7 +29,7 @@ class ProposalSources:
     def __init__(
         self,
         proposers: Sequence[Proposer],
-        hand: Sequence[Proposal] = (),
+        hand: Sequence[Rewrite] = (),
         *,
         own_author: bool,
         progress: Callable[[str, int, int], None],
@@ -39,15 +39,15 @@ class ProposalSources:
         self._rules = [proposer for proposer in proposers if not isinstance(proposer, Authored)]
         self._authored = [proposer for proposer in proposers if isinstance(proposer, Authored)]
 
-    def propose(self, n: int, request: ProposalRequest, count: int, *, besides: Collection[str] = ()) -> list[Proposal]:
-        """At most `count` proposals for round `n`: each source's best first, then each one's second best, and so on.
+    def propose(self, n: int, request: RewriteRequest, count: int, *, besides: Collection[str] = ()) -> list[Rewrite]:
+        """At most `count` rewrites for round `n`: each source's best first, then each one's second best, and so on.
 
         All rewrites by hand that were not tried come before them, even if they exceed `count`. Proposers named in
         `besides` are not asked. A `RunError` names a proposer that fails.
         """
         chosen = self._rewrites_by_hand(request)
         count = max(count, len(chosen))
-        offers: list[list[Proposal]] = []
+        offers: list[list[Rewrite]] = []
         for proposer in self._in_order(n):
             if proposer.name in besides:
                 continue
@@ -59,7 +59,7 @@ class ProposalSources:
             chosen.setdefault(offer.text, offer)
         return list(chosen.values())[:count]
 
-    def draw(self, request: ProposalRequest, count: int) -> list[Proposal]:
+    def draw(self, request: RewriteRequest, count: int) -> list[Rewrite]:
         """As `propose`, but drawn from all that every source offers, by the request's seed."""
         chosen = self._rewrites_by_hand(request)
         count = max(count, len(chosen))
@@ -69,11 +69,11 @@ class ProposalSources:
             chosen.setdefault(offer.text, offer)
         return list(chosen.values())[:count]
 
-    def _rewrites_by_hand(self, request: ProposalRequest) -> dict[str, Proposal]:
-        written = [proposal for proposal in self._hand if proposal.prompt == request.prompt.name]
-        return {proposal.text: proposal for proposal in admit(written, request.prompt, request.tried)[0]}
+    def _rewrites_by_hand(self, request: RewriteRequest) -> dict[str, Rewrite]:
+        written = [rewrite for rewrite in self._hand if rewrite.prompt == request.prompt.name]
+        return {rewrite.text: rewrite for rewrite in admit(written, request.prompt, request.tried)[0]}
 
-    def _offers(self, proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
+    def _offers(self, proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
         if not isinstance(proposer, Authored):
             return offers_of(proposer, request)
         # A model's texts are measured before they are offered; a weak author rarely has two worth that.
@@ -85,7 +85,7 @@ class ProposalSources:
         return offered
 
     def _in_order(self, n: int) -> list[Proposer]:
-        """Each source gets its turn to be first, even if few proposals are tried.
+        """Each source gets its turn to be first, even if few rewrites are tried.
 
         A separate author model is assumed to write better prompts than the rules, so its texts come first; the
         task model reflecting on itself comes last.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from attribution.text.tokens import words
 from optimizer.proposers.examples import Symptom, symptoms_of
-from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, is_new, new_proposals
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new, new_proposals
 from optimizer.proposers.template import is_fixed, sentences, take_apart, without_blank_ends
 from optimizer.proposers.turns import by_turns
 
@@ -102,16 +102,16 @@ class Operator:
     name: str
     treats: frozenset[Symptom]
     stages: frozenset[Stage]
-    apply: Callable[[str, ProposalRequest], Iterable[str | None]]
+    apply: Callable[[str, RewriteRequest], Iterable[str | None]]
 
 
-def format_lines(request: ProposalRequest) -> list[str]:
+def format_lines(request: RewriteRequest) -> list[str]:
     """The closing lines for a prompt; those that ask for JSON only where its replies are JSON."""
     is_json = request.prompt.contract.reply_schema is not None or "json" in request.text.casefold()
     return [line for line in FORMAT_LINES.get(request.stage, ()) if is_json or "JSON" not in line]
 
 
-def _question_twice(text: str, request: ProposalRequest) -> list[str | None]:
+def _question_twice(text: str, request: RewriteRequest) -> list[str | None]:
     recorded = next(iter((*request.failed, *request.passed)), None)
     question = recorded.placeholder("query") if recorded else None
     context = recorded.placeholder("context", "memory_entry") if recorded else None
@@ -159,7 +159,7 @@ class StructureProposer:
 
     name = "structure"
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` edits of the current text."""
         ranked = self._ranked(request)
         rows = [(operator.name, operator.apply(request.text, request)) for operator in ranked]
@@ -178,7 +178,7 @@ class StructureProposer:
         # One text per operator and turn, so that an operator with many variants leaves room for the others.
         return new_proposals(request, self.name, by_turns(starmap(new_texts, rows)))
 
-    def _ranked(self, request: ProposalRequest) -> list[Operator]:
+    def _ranked(self, request: RewriteRequest) -> list[Operator]:
         frequency = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
         usable = [operator for operator in OPERATORS if request.stage in operator.stages]
         random.Random(request.seed).shuffle(usable)  # noqa: S311 (order among equals)

@@ -10,11 +10,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from optimizer.proposers.demonstrations import Demonstration, demonstrations_of
+from optimizer.proposers.demonstrations import demonstrations_of
+from optimizer.proposers.rewrites import Demonstration
 from optimizer.proposers.template import take_apart
 from optimizer.published.candidate_search import CandidateSearch, refuse_rewrites_by_hand
+from optimizer.tuning.failures import unattributed_examples
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.unattributed import unattributed_examples
 from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
-from optimizer.search.crowning import crown_winner
-from optimizer.tuning.results import Attempt
+from optimizer.search.rounds import crown_winner
+from optimizer.tuning.round import RewriteRecord
 from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class CandidateSearch:
 
     Args:
         tuning: the search.
-        source: the source of its attempts.
+        source: the source of its rewrites.
     """
 
     def __init__(self, tuning: Tuning, source: str) -> None:
@@ -139,17 +139,17 @@ class CandidateSearch:
     def _note(
         self, candidate: Candidate, reason: str, gates: Mapping[str, GateDecision], gain: float | None = None
     ) -> list[str]:
-        """Record an attempt for each prompt that differs from the baseline; returns their keys."""
+        """Record a rewrite for each prompt that differs from the baseline; returns their keys."""
         if self._round is None:
             return []
-        attempts = self._round.attempts
+        rewrites = self._round.rewrites
         changed = [name for name, text in candidate.items() if text != self._tuning.baseline[name]]
         for name in changed:
             text = candidate[name]
             key = f"{name}\n{text}"
-            attempt = attempts.get(key) or Attempt(name, self._source, reason, text)
-            screening = attempt.screening if gain is None else gain
-            attempts[key] = replace(attempt, gate=gates.get(name, attempt.gate), screening=screening)
+            rewrite = rewrites.get(key) or RewriteRecord(name, self._source, reason, text)
+            screening = rewrite.screening if gain is None else gain
+            rewrites[key] = replace(rewrite, gate=gates.get(name, rewrite.gate), screening=screening)
         self._round.edited = tuple(dict.fromkeys((*self._round.edited, *changed)))
         return [f"{name}\n{candidate[name]}" for name in changed]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from optimizer.proposers.template import is_fixed, take_apart, without_blank_ends
 
 if TYPE_CHECKING:
-    from optimizer.proposers.demonstrations import Demonstration
+    from optimizer.proposers.rewrites import Demonstration
     from tracing.systems.prompts import PromptSpec
 
 _ANY_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.

@@ -14,7 +14,7 @@ from tracing.llm.dspy_lm import require_dspy
 if TYPE_CHECKING:
     import dspy
 
-    from optimizer.proposers.demonstrations import Demonstration
+    from optimizer.proposers.rewrites import Demonstration
     from optimizer.published.memory_program import MemoryProgram
     from optimizer.tuning.tuning import Tuning
 

@@ -22,7 +22,7 @@ from optimizer.proposers.reflection import cut, record_of
 from optimizer.published.bootstrap import demonstration_pools
 from optimizer.published.candidate_search import CandidateSearch, author_of
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.tuning.unattributed import unattributed_examples
+from optimizer.tuning.failures import unattributed_examples
 from tracing.errors import MemtuneError, ModelError
 from tracing.llm.dspy_lm import AccessEngine, lm_of
 from tracing.recording.recorder import operation, trace
@@ -30,7 +30,7 @@ from tracing.recording.recorder import operation, trace
 if TYPE_CHECKING:
     from dspy.lm15 import Request, Response
 
-    from optimizer.proposers.demonstrations import Demonstration
+    from optimizer.proposers.rewrites import Demonstration
     from optimizer.tuning.tuning import Tuning
     from tracing.llm.models import ChatReply
     from tracing.systems.conversations import Conversation

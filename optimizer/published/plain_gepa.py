@@ -23,12 +23,11 @@ from optimizer.published.candidate_search import (
     refuse_rewrites_by_hand,
 )
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.search.crowning import crown_winner
-from optimizer.search.rounds import FINALISTS
-from optimizer.search.screening import SCREENED
-from optimizer.tuning.results import Attempt
+from optimizer.search.closed_loop import FINALISTS
+from optimizer.search.rounds import SCREENED, crown_winner
+from optimizer.tuning.failures import unattributed_examples
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
-from optimizer.tuning.unattributed import unattributed_examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,7 +210,7 @@ class _Adapter:
         *,
         sound: bool,
     ) -> None:
-        """Record an attempt and how far it got; the best on validation so far becomes the champion if it may."""
+        """Record a rewrite and how far it got; the best on validation so far becomes the champion if it may."""
         tuning, this_round = self._tuning, self._round
         # Without a parent that was shown to the author, it is a merge; its texts are known, their combination is new.
         merged, parent = self._parent is None, self._parent or tuning.baseline
@@ -222,21 +221,21 @@ class _Adapter:
         best = validated and sound and sum(scores) > self._best
         reason = "merged from two candidates" if merged else "rewritten by reflection"
         for name in changed:
-            attempt = this_round.attempts.get(name) or Attempt(name, "gepa", reason, candidate[name])
+            rewrite = this_round.rewrites.get(name) or RewriteRecord(name, "gepa", reason, candidate[name])
             if validated:
                 decision = decision_on_validation(sum(scores) / len(scores), len(scores), best=best)
-                attempt = replace(attempt, gate=decision)
+                rewrite = replace(rewrite, gate=decision)
             elif name in problems:
-                attempt = replace(attempt, gate=not_tried(problems[name]))
+                rewrite = replace(rewrite, gate=not_tried(problems[name]))
             elif sound:
                 gain = sum(scores) - sum(self._before.get(conversation.id, 0.0) for conversation in batch)
-                attempt = replace(attempt, screening=round(gain / len(scores), 9))
-            this_round.attempts[name] = attempt
+                rewrite = replace(rewrite, screening=round(gain / len(scores), 9))
+            this_round.rewrites[name] = rewrite
         this_round.edited = tuple(dict.fromkeys((*this_round.edited, *changed)))
         if not best:
             return
         inherited = [
-            Attempt(name, "gepa", "rewritten in an earlier round", text)
+            RewriteRecord(name, "gepa", "rewritten in an earlier round", text)
             for name, text in candidate.items()
             if name not in changed and text != tuning.champion[name]
         ]

@@ -16,14 +16,14 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
 from optimizer.published.candidate_search import not_tried, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
-from optimizer.search.crowning import overrule
-from optimizer.tuning.results import Attempt, blame_shares
+from optimizer.search.rounds import overrule
+from optimizer.tuning.round import RewriteRecord, blame_shares
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.recorder import operation, trace
 
@@ -54,16 +54,16 @@ def reference(tuning: Tuning) -> Stopped:
                 failed, _ = examples_of(spec, tuning.outcomes("train"), attributions)
                 if failed:
                     this_round.edited = (*this_round.edited, name)
-                    attempt = writer.rewrite(n, spec, failed)
-                    if attempt is not None:
-                        this_round.attempts[name] = attempt
+                    rewrite = writer.rewrite(n, spec, failed)
+                    if rewrite is not None:
+                        this_round.rewrites[name] = rewrite
             _accept(tuning, this_round)
     return Stopped("rounds")
 
 
 def _accept(tuning: Tuning, this_round: Round) -> None:
     """All rewrites of a round become the champion together, whatever they score."""
-    usable = {name: rewrite for name, rewrite in this_round.attempts.items() if rewrite.gate is None}
+    usable = {name: rewrite for name, rewrite in this_round.rewrites.items() if rewrite.gate is None}
     approved = {name: rewrite for name, rewrite in usable.items() if tuning.approves(rewrite)}
     overrule(this_round, usable.keys() - approved, GateOutcome.DECLINED)
     candidate = {**tuning.champion, **{name: rewrite.text for name, rewrite in approved.items()}}
@@ -73,7 +73,7 @@ def _accept(tuning: Tuning, this_round: Round) -> None:
     outcomes = tuning.measure(candidate, tuning.validation, f"round {this_round.n}: reference")
     tainted = next((outcome.tainted for outcome in outcomes if outcome.tainted is not None), None)
     gate = GateDecision(GateOutcome.UNCOMPARED if tainted is None else GateOutcome.UNSCORED, tainted or "")
-    this_round.attempts.update({name: replace(rewrite, gate=gate) for name, rewrite in approved.items()})
+    this_round.rewrites.update({name: replace(rewrite, gate=gate) for name, rewrite in approved.items()})
     if tainted is None:
         tuning.crown(candidate, confirm=False)
 
@@ -84,7 +84,7 @@ class _Writer:
     def __init__(self, tuning: Tuning) -> None:
         self._tuning, self._author, self._requests = tuning, Author(tuning.author), 0
 
-    def rewrite(self, n: int, spec: PromptSpec, failed: Sequence[Example]) -> Attempt | None:
+    def rewrite(self, n: int, spec: PromptSpec, failed: Sequence[Example]) -> RewriteRecord | None:
         """The champion's prompt rewritten in round `n` from the feedback on its failed cases, with its gate set if it
         can't be tried; None if the author wrote nothing.
         """
@@ -108,7 +108,7 @@ class _Writer:
         if not instruction or rewritten == text:
             return None
         problems = prompt.violations(instruction)
-        return Attempt(
+        return RewriteRecord(
             spec.name,
             "reference",
             f"rewritten from the feedback on {len(failed)} failed cases",

@@ -135,11 +135,11 @@ def _until(happened: Callable[[], bool]) -> None:
 def outcome(folder: RunFolder) -> dict[str, Any]:
     """What a run ended with, without names and places."""
     found = folder.summary().as_json()
-    attempts = folder.path / "attempts.jsonl"
+    rewrites = folder.path / "rewrites.jsonl"
     return {
         **{key: value for key, value in found.items() if key not in ("run_id", "mlflow", "report", "prompts_dir")},
         "prompts": folder.prompts("champion"),
-        "attempts": attempts.read_text() if attempts.exists() else "",
+        "rewrites": rewrites.read_text() if rewrites.exists() else "",
     }
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.summary import RunFacts, SplitSize, Summary, SummaryMlflow, summarize
 from optimizer.evaluation.scores import Score
-from optimizer.tuning.results import BlameShare, CallCounts, LoopResult, RoundRecord
+from optimizer.tuning.results import CallCounts, LoopResult
+from optimizer.tuning.round import BlameShare, RoundRecord
 from optimizer.tuning.stopped import Stopped
 
 SEED = {"answer": "Answer from the memories.\nBe short.\n\nMemories:\n{context}\n\nQuestion: {question}\nAnswer:"}

@@ -28,7 +28,7 @@ from experiments.display.literal_console import LiteralConsole
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from optimizer.gating.verdict import Verdict
 from optimizer.objectives.alignment import Alignment
-from optimizer.tuning.accepted_edit import accepted_edit
+from optimizer.tuning.round import accepted_edit
 from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.settings import Limits
 

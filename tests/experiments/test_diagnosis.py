@@ -21,7 +21,7 @@ from experiments.diagnosis.diagnosis_source import diagnosis_of, pages_of, slice
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.diagnosis.prose import in_words, supported_sentences
 from experiments.runs.folder import RunFolder
-from optimizer.tuning.results import SettingChange
+from optimizer.tuning.round import SettingChange
 from tracing.llm.access import ModelAccess
 
 

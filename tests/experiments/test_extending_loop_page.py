@@ -13,7 +13,7 @@ from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
 from optimizer.objectives.objectives import OBJECTIVES
-from optimizer.proposers.proposals import PROPOSERS
+from optimizer.proposers.rewrites import PROPOSERS
 from optimizer.search.optimizers import OPTIMIZERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending-loop.md").read_text()

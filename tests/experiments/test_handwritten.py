@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.running.tunable import read_rewrites, rewrite_files
+from experiments.running.run_parts import read_rewrites, rewrite_files
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
 

@@ -40,8 +40,8 @@ from experiments.runs.folder import RunFolder
 from experiments.views.trace_map import render_map
 from experiments.views.trace_page import render_page
 from optimizer.evaluation.ladder import Rung
-from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.tuning.results import Attempt, BlameShare
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.round import BlameShare, RewriteRecord
 
 NAMES = (
     *PAYLOADS,
@@ -120,8 +120,9 @@ def test_a_runs_report_shows_hostile_names_and_texts_as_they_are() -> None:
             error_types={name: {name: 1} for name in NAMES},
             operations={name: dict.fromkeys(uses, 1) for name in NAMES},
             settings={f"key {name}": name for name in NAMES},
-            attempts=[
-                (1, Attempt(name, name, name, "text", 0.1, GateDecision(GateOutcome.NOT_TRIED, name))) for name in NAMES
+            rewrites=[
+                (1, RewriteRecord(name, name, name, "text", 0.1, GateDecision(GateOutcome.NOT_TRIED, name)))
+                for name in NAMES
             ],
             cases=[asked(name) for name in NAMES],
         )

@@ -20,7 +20,7 @@ from experiments.runs.intervals import p_phrase
 from experiments.runs.summary import SplitSize, Summary, summarize
 from optimizer.evaluation.evaluator import score_of
 from optimizer.evaluation.scores import Score
-from optimizer.search.screening import SCREENED
+from optimizer.search.rounds import SCREENED
 from optimizer.tuning.results import LoopResult
 
 
@@ -115,14 +115,14 @@ def test_replies_that_count_as_wrong_for_their_length_are_told_of(capsys: pytest
 
 
 def test_the_report_tells_how_proposals_are_screened() -> None:
-    from optimizer.tuning.results import Attempt
+    from optimizer.tuning.round import RewriteRecord
 
     result = loop_result()
     given = ReportInput(
         summary=summarize(facts(), result),
         seed=SEED,
         champion=TUNED,
-        attempts=[(1, Attempt("answer", "bank", "shorter", "text", 0.25))],
+        rewrites=[(1, RewriteRecord("answer", "bank", "shorter", "text", 0.25))],
     )
     text = Page(render_report(given)).text
     assert f"on {SCREENED} train conversations, drawn at random from those in which the rewritten prompt failed" in text

@@ -8,7 +8,7 @@ from run_shapes import summary
 from experiments.display.tables import change_lines
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import Score
-from optimizer.tuning.accepted_edit import AcceptedEdit, ChangedCase
+from optimizer.tuning.round import AcceptedEdit, ChangedCase
 
 
 def with_edit(edit: AcceptedEdit | None) -> Summary:

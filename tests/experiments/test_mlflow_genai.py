@@ -64,7 +64,7 @@ def test_memtune_optimizes_a_prompt_of_the_registry_for_mlflow(store: TrackingSt
     assert run.data.metrics["final_eval_score"] == 1
     history = store.client.get_metric_history(run.info.run_id, "answers/validation_score")
     assert [(point.step, point.value) for point in history] == [(0, 0.0), (1, 1.0)]
-    tried = json.loads(mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/attempts.json"))
+    tried = json.loads(mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/rewrites.json"))
     gates = [dict(zip(tried["columns"], row, strict=True))["gate"] for row in tried["data"]]
     assert [gate.partition(":")[0] for gate in gates] == ["rejected", "accepted"]
     assert "the placeholder {question} is missing" in gates[0]

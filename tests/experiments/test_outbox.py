@@ -27,9 +27,9 @@ from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.mlflow_tracking.writes import SetTag, StartRun
 from experiments.runs.folder import LOCK, RunFolder
 from experiments.runs.lock import locked
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import Attempt
+from optimizer.tuning.round import RewriteRecord
 from tracing.errors import RunError
 
 SIGNALS = [Signal("answer", "answer", 1.0, (0.5, 1.0), 7, 0.3, {"ResponseError": 7}, ("q1",), True)]
@@ -37,7 +37,7 @@ DATA = tuple(
     SplitData(name=f"sample {use}", use=use, source="sample", digest=use, conversations=2, questions=20)
     for use in ("training", "validation", "test")
 )
-ATTEMPT = Attempt(
+REWRITE = RewriteRecord(
     "answer", "bank", "asks for a short answer", TUNED["answer"], 0.5, GateDecision(GateOutcome.ACCEPTED, "+0.5")
 )
 DEAD = "http://127.0.0.1:9"
@@ -87,7 +87,7 @@ def start(folder: RunFolder, uri: str, experiment: str, **given: Any) -> MlflowR
 def rest_of_a_run(run: MlflowRun) -> None:
     run.baseline("validation", score(0.45))
     run.blame(1, SIGNALS)
-    run.round(replace(record(1, accepted=True, champion=TUNED), attempts=(ATTEMPT,)))
+    run.round(replace(record(1, accepted=True, champion=TUNED), rewrites=(REWRITE,)))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     seen = [seen_case(1, "unknown", lost_at="answer")]
     run.cases(seen, [seen_case(1, "Oslo")], TUNED, metric="short_contains", method="survival", most=5)
@@ -175,7 +175,7 @@ def check_whole(experiment: str, run: str, server: Server, folder: RunFolder) ->
     texts = [each.template for each in versions]
     assert len(set(texts)) == len(texts)
     store = TrackingStore(server.address, client.get_experiment(experiment).name, "")
-    assert table_of(store, run, "attempts.json")["text"].tolist() == [TUNED["answer"]]
+    assert table_of(store, run, "rewrites.json")["text"].tolist() == [TUNED["answer"]]
     assert len(parent.inputs.dataset_inputs) == 3
     assert parent.data.tags["mlflow.note.content"].startswith("## Improved")
     assert table_of(store, run, "cases/test.json").shape[0] == 1

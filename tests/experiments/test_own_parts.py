@@ -53,7 +53,7 @@ NOTHING = None
 
 EVERYTHING = """
 from experiments.data.datasets import sample
-from optimizer.proposers.proposals import Proposal
+from optimizer.proposers.rewrites import Rewrite
 
 def conversations(path):
     yield from sample(None)
@@ -70,7 +70,7 @@ class Shorter:
         self.means = means
 
     def propose(self, request):
-        return [Proposal(request.prompt.name, "Be brief.\\n" + request.text, "x", "briefer")]
+        return [Rewrite(request.prompt.name, "Be brief.\\n" + request.text, "x", "briefer")]
 
 def once(tuning):
     from optimizer.search.closed_loop import closed_loop
@@ -269,8 +269,8 @@ def test_a_run_of_own_parts_alone_is_scored_reported_evaluated_and_attributed_wi
     assert summary.stopped == "all rounds done, all by mine"
     assert summary.baseline["test"].score == 0.25
     assert summary.champion["test"].score == 1.0
-    attempts = [json.loads(line) for line in Path("run/attempts.jsonl").read_text().splitlines()]
-    assert {attempt["source"] for attempt in attempts} == {"shorter"}
+    rewrites = [json.loads(line) for line in Path("run/rewrites.jsonl").read_text().splitlines()]
+    assert {rewrite["source"] for rewrite in rewrites} == {"shorter"}
     assert "mine:words" in Path("run/report.html").read_text()
     assert "mine:words" in out
     assert set(json.loads(Path("run/fingerprint.json").read_text())) >= {"code.mine:words", "code.mine:Shorter"}

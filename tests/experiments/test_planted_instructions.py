@@ -10,7 +10,7 @@ import pytest
 from memtune_command import MemtuneCommand
 from scripted_server import CHECK, ScriptedServer, prompt_of
 
-from experiments.runs.folder import ATTEMPTS, RunFolder
+from experiments.runs.folder import REWRITES, RunFolder
 from experiments.systems.rag import Rag
 
 pytestmark = pytest.mark.slow
@@ -111,7 +111,7 @@ def test_the_author_sees_no_key_and_only_train_and_what_it_was_told_to_write_is_
     shown = {number for number in range(COUNT) if f"Person{number:02}" in sent or place(number) in sent}
     assert {SPLITS[number % 3] for number in shown} == {"train"}
     folder = RunFolder(Path("run"))
-    tried = [json.loads(line)["text"] for line in (folder.path / ATTEMPTS).read_text().splitlines()]
+    tried = [json.loads(line)["text"] for line in (folder.path / REWRITES).read_text().splitlines()]
     assert HONEST in tried
     assert [name for name, leak in LEAKS.items() if any(leak in text for text in tried)] == []
     assert folder.prompts("champion") == {"answer": HONEST}
@@ -123,7 +123,7 @@ def test_the_author_sees_no_key_and_only_train_and_what_it_was_told_to_write_is_
     ):
         assert memtune(*command, "--home", "home")[0] in (0, 1)
     kept = [path for place in (Path.cwd(), mlflow_home) for path in place.rglob("*") if path.is_file()]
-    assert {"diagnosis.html", "attempts.jsonl", "report.html", "mlflow.db", "ledger.jsonl"} <= {
+    assert {"diagnosis.html", "rewrites.jsonl", "report.html", "mlflow.db", "ledger.jsonl"} <= {
         path.name for path in kept
     }
     # The cache keeps replies as they came, this author's with its key in them.

@@ -18,8 +18,8 @@ from experiments.display import progress
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.progress import FailedColumn, progress_on
 from experiments.display.tables import run_view
-from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.tuning.results import Attempt
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.round import RewriteRecord
 from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.settings import Limits
 
@@ -128,7 +128,7 @@ def test_an_evaluation_says_how_far_it_is_from_its_first_call_on(
 def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    far = Attempt(
+    far = RewriteRecord(
         "answer",
         "bank",
         "asks for a short answer",
@@ -136,21 +136,21 @@ def test_a_round_says_what_it_tried_and_why_the_closest_rewrite_was_not_kept(
         screening=0.05,
         gate=GateDecision(GateOutcome.WITHIN_NOISE, "+0.050"),
     )
-    near = Attempt(
+    near = RewriteRecord(
         "answer", "model", "asks for names", "b", screening=0.125, gate=GateDecision(GateOutcome.WITHIN_NOISE, "+0.125")
     )
-    unmet = Attempt("answer", "bank", "asks for more", "c", screening=0.3)
+    unmet = RewriteRecord("answer", "bank", "asks for more", "c", screening=0.3)
     kept = record(1, accepted=False)
     with run_view() as view:
-        view.round(replace(kept, attempts=(far, near, unmet)))
-        view.round(replace(kept, n=2, proposals=1, attempts=(unmet,)))
+        view.round(replace(kept, rewrites=(far, near, unmet)))
+        view.round(replace(kept, n=2, proposals=1, rewrites=(unmet,)))
         view.round(replace(kept, n=3, edited=(), proposals=0))
         won = replace(near, gate=GateDecision(GateOutcome.ACCEPTED, "+0.150, one-sided p 0.013"))
-        view.round(replace(record(4, accepted=True), attempts=(far, won)))
-        lost = Attempt("answer", "bank", "asks for less", "d", local=-0.05)
+        view.round(replace(record(4, accepted=True), rewrites=(far, won)))
+        lost = RewriteRecord("answer", "bank", "asks for less", "d", local=-0.05)
         worse = replace(lost, text="e", local=-1.0)
-        view.round(replace(kept, n=5, attempts=(worse, lost)))
-        view.round(replace(kept, n=6, attempts=(worse, replace(lost, local=0.2))))
+        view.round(replace(kept, n=5, rewrites=(worse, lost)))
+        view.round(replace(kept, n=6, rewrites=(worse, replace(lost, local=0.2))))
         view.round(replace(record(7, accepted=True), edited=(), proposals=0))
     said = capsys.readouterr().err
     assert "round 1: tried 3 rewrites of answer, kept the champion; validation 0.510 (100 calls" in said

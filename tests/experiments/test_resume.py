@@ -28,12 +28,12 @@ from experiments.data.loaders import load_dataset
 from experiments.running.parts import home_folder
 from experiments.running.run import run_experiment
 from experiments.runs.config_file import load_config
-from experiments.runs.folder import ATTEMPTS, CASES, FINGERPRINT, LEDGER, LOCK, REPORT, RunFolder
+from experiments.runs.folder import CASES, FINGERPRINT, LEDGER, LOCK, REPORT, REWRITES, RunFolder
 from experiments.runs.lock import locked
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import RoundRecord
+from optimizer.tuning.round import RoundRecord
 from tracing.errors import RunError
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations
@@ -240,7 +240,7 @@ def test_a_resumed_run_that_stops_before_it_is_back_where_it_was_keeps_what_it_h
     folder = RunFolder(Path("run"))
     before = folder.summary()
     assert before.rewritten
-    files = [*(folder.path / name for name in (ATTEMPTS, CASES, REPORT)), *folder.path.glob("prompts/*/*")]
+    files = [*(folder.path / name for name in (REWRITES, CASES, REPORT)), *folder.path.glob("prompts/*/*")]
     kept = {path: path.read_bytes() for path in files}
     config = load_config("run.yaml")
     with pytest.raises(type(error)):

@@ -44,9 +44,9 @@ def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_res
     folder = RunFolder(Path("run"))
     found = folder.summary()
     assert (found.champion["test"].score, found.optimizer) == (1, "local-search")
-    tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
-    assert all(attempt["local"] is not None for attempt in tried)
-    assert sum("accepted" in (attempt["gate"] or "") for attempt in tried) == 1
+    tried = [json.loads(line) for line in (folder.path / "rewrites.jsonl").read_text().splitlines()]
+    assert all(rewrite["local"] is not None for rewrite in tried)
+    assert sum("accepted" in (rewrite["gate"] or "") for rewrite in tried) == 1
     (alignment,) = found.rounds[0].alignment.values()
     assert alignment.pairs > 0
     report = (folder.path / "report.html").read_text()
@@ -120,8 +120,8 @@ def test_parts_of_the_search_can_be_switched_off(
     folder = RunFolder(Path("run"))
     assert folder.summary().champion["test"].score == 1
     assert load_config(str(folder.path / "config.yaml")).search.model_dump()[key] in (False, "uniform")
-    tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
-    assert any(attempt["local"] is not None for attempt in tried) == measured
+    tried = [json.loads(line) for line in (folder.path / "rewrites.jsonl").read_text().splitlines()]
+    assert any(rewrite["local"] is not None for rewrite in tried) == measured
     assert bool(folder.summary().rounds[0].blame) == blamed
 
 
@@ -165,7 +165,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
     assert found.stopped == "all rounds done"
     assert found.calls.without_reuse > found.calls.made
     assert {item.name for item in folder.path.iterdir()} == {
-        "attempts.jsonl",
+        "rewrites.jsonl",
         "cases.jsonl",
         "config.yaml",
         "fingerprint.json",
@@ -179,9 +179,9 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
         "study.log",
         "traces",
     }
-    tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
+    tried = [json.loads(line) for line in (folder.path / "rewrites.jsonl").read_text().splitlines()]
     assert len(tried) == found.rounds[0].proposals
-    assert any((attempt["gate"] or "").startswith("accepted") for attempt in tried)
+    assert any((rewrite["gate"] or "").startswith("accepted") for rewrite in tried)
     assert "0.000" in out
     assert "1.000" in out
     assert "report: run/report.html" in out
@@ -312,7 +312,7 @@ def test_a_prompt_of_mine_races_and_becomes_the_champion_only_where_i_say_so(
     folder = RunFolder(Path("run"))
     assert (folder.prompts("champion")["answer"] == mine) == kept
     assert folder.summary().rounds[0].accepted == kept
-    first = json.loads((folder.path / "attempts.jsonl").read_text().splitlines()[0])
+    first = json.loads((folder.path / "rewrites.jsonl").read_text().splitlines()[0])
     assert (first["source"], first["reason"]) == ("hand", "written by hand: answer.mine.txt")
 
 

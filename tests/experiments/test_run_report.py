@@ -13,9 +13,9 @@ from experiments.reports.run_report import DiffLine, ReportInput, diff, render_r
 from experiments.runs.comparison import compare
 from experiments.runs.summary import summarize
 from optimizer.evaluation.noise import NoiseFloor
-from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.tuning.accepted_edit import ChangedCase, accepted_edit
-from optimizer.tuning.results import Attempt, LoopResult
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.results import LoopResult
+from optimizer.tuning.round import ChangedCase, RewriteRecord, accepted_edit
 
 
 def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
@@ -32,14 +32,14 @@ def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
             )
         },
         settings={"rounds": 2},
-        attempts=[
+        rewrites=[
             (
                 1,
-                Attempt(
+                RewriteRecord(
                     "answer", "bank", "added: <i>brevity</i>", "text", 0.25, GateDecision(GateOutcome.ACCEPTED, "+0.2")
                 ),
             ),
-            (2, Attempt("answer", "reflection", "rewritten", "text")),
+            (2, RewriteRecord("answer", "reflection", "rewritten", "text")),
         ],
     )
     return render_report(given)

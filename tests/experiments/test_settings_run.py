@@ -19,7 +19,7 @@ from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.running.parts import configured_system, ready_system
-from experiments.running.tunable import check_settings
+from experiments.running.run_parts import check_settings
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder

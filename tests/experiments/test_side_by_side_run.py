@@ -32,7 +32,7 @@ def test_what_each_optimizer_tried_and_spent_is_told_apart_and_the_run_resumes_w
     of = {record.n: record.optimizer for record in found.rounds}
     assert set(of.values()) == {"local-search", "random", None}
     assert [record.accepted for record in found.rounds] == [each is None for each in of.values()]
-    tried = [json.loads(line) for line in (folder.path / "attempts.jsonl").read_text().splitlines()]
+    tried = [json.loads(line) for line in (folder.path / "rewrites.jsonl").read_text().splitlines()]
     assert all(each.get("optimizer") == of[each["round"]] for each in tried)
     assert found.search is not None
     costs = found.search.by_optimizer

@@ -22,8 +22,8 @@ from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import progress_on
 from experiments.display.tables import run_view
 from experiments.display.terminal import brief, one_line, say, visible
-from optimizer.gating.decision import GateDecision, GateOutcome
-from optimizer.tuning.results import Attempt
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.tuning.round import RewriteRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "[tea] [/x] :smile: \x1b]8;;e\x1b\\x \x9b2J \u202ea \x07\r\x00"
@@ -116,7 +116,9 @@ def test_a_run_is_watched_literally(capsys: pytest.CaptureFixture[str], monkeypa
         view.blame(1, signals)
         view.round(replace(record(1, accepted=True), edited=(HOSTILE,)))
         assert not view.approve(
-            Attempt(HOSTILE, HOSTILE, HOSTILE, f"after\n{HOSTILE}", 0.1, GateDecision(GateOutcome.NOT_TRIED, HOSTILE)),
+            RewriteRecord(
+                HOSTILE, HOSTILE, HOSTILE, f"after\n{HOSTILE}", 0.1, GateDecision(GateOutcome.NOT_TRIED, HOSTILE)
+            ),
             "before",
         )
     err = capsys.readouterr().err

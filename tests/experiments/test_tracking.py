@@ -22,15 +22,15 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.run_settings import params_of
 from experiments.runs.seen_cases import SeenCase
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict, VerdictName
-from optimizer.tuning.results import Attempt, SettingChange
+from optimizer.tuning.round import RewriteRecord, SettingChange
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
 
 FIRST = "20260102-030401-rag"
-ATTEMPTS = (
-    Attempt(
+REWRITES = (
+    RewriteRecord(
         "answer",
         "bank",
         "asks for a short answer",
@@ -39,7 +39,7 @@ ATTEMPTS = (
         GateDecision(GateOutcome.ACCEPTED, "+0.5"),
         0.2,
     ),
-    Attempt("answer", "structure", "moves the question", "other", 0.1, GateDecision(GateOutcome.INCOMPARABLE)),
+    RewriteRecord("answer", "structure", "moves the question", "other", 0.1, GateDecision(GateOutcome.INCOMPARABLE)),
 )
 SIGNALS = [
     Signal("answer", "answer", 0.7, (0.5, 0.9), 7, 0.3, {"ResponseError": 7}, ("q1", "q2"), True),
@@ -64,7 +64,7 @@ def client(home: Path) -> Any:
     for n in (1, 2):
         if n == 1:
             run.blame(n, SIGNALS)
-        run.round(replace(record(n, accepted=n == 1, champion=TUNED), attempts=ATTEMPTS[n - 1 : n]))
+        run.round(replace(record(n, accepted=n == 1, champion=TUNED), rewrites=REWRITES[n - 1 : n]))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     folder.write("report.html", "<html></html>")
     run.finish(loop_result())
@@ -172,9 +172,9 @@ def test_the_splits_are_data_sets_of_the_run_and_of_both_sides(client: Any) -> N
         assert len({each.dataset.digest for each in inputs}) == 3
 
 
-def test_every_attempt_is_in_a_table_with_its_text_source_local_score_gate_and_reason(home: Path, client: Any) -> None:
+def test_every_rewrite_is_in_a_table_with_its_text_source_local_score_gate_and_reason(home: Path, client: Any) -> None:
     run = runs_of(client)[FIRST].info.run_id
-    table = table_of(TrackingStore(store_uri(home), "memtune", ""), run, "attempts.json")
+    table = table_of(TrackingStore(store_uri(home), "memtune", ""), run, "rewrites.json")
     first, second = table.to_dict("records")
     assert first == {
         "round": 1,
@@ -203,7 +203,7 @@ def test_the_description_says_verdict_difference_scores_and_what_changed(client:
 def test_prompts_report_and_blame_are_artifacts_under_the_home(client: Any, home: Path) -> None:
     runs = runs_of(client)
     assert {item.path for item in client.list_artifacts(runs[FIRST].info.run_id)} == {
-        "attempts.json",
+        "rewrites.json",
         "images",
         "prompts",
         "report.html",
@@ -304,7 +304,7 @@ def test_a_champion_is_named_by_its_test_and_until_then_the_seed_is(client: Any,
 
     def named_after(verdict: VerdictName | None, *, resumed: bool) -> str:
         run = start(home, folder, system="stopped", resumed=resumed)
-        run.round(replace(record(1, accepted=True, champion=TUNED), attempts=ATTEMPTS[:1]))
+        run.round(replace(record(1, accepted=True, champion=TUNED), rewrites=REWRITES[:1]))
         if verdict is not None:
             run.verdict(Verdict(verdict, 0.0, (0.0, 0.0), 1.0, 0.0))
         run.finish(loop_result())

@@ -19,9 +19,9 @@ from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.logged_datasets import split_data
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.runs.config_file import load_config
-from optimizer.gating.decision import GateDecision, GateOutcome
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import Attempt
+from optimizer.tuning.round import RewriteRecord
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -71,7 +71,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for split, value in (("train", 0.4), ("validation", 0.45), ("test", 0.42)):
         run.baseline(split, score(value))  # type: ignore[arg-type]
-    attempt = Attempt(
+    rewrite = RewriteRecord(
         "answer",
         "bank",
         "asks for a short answer",
@@ -84,7 +84,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         accepted = n in (2, 4)
         if n == 1:
             run.blame(n, SIGNALS)
-        made = replace(record(n, accepted=accepted, champion=CHAMPION), validation_score=value, attempts=(attempt,))
+        made = replace(record(n, accepted=accepted, champion=CHAMPION), validation_score=value, rewrites=(rewrite,))
         run.round(replace(made, blame={}))
     run.verdict(Verdict("improved", 0.1, (0.02, 0.18), 0.031, 0.64))
     # More of the test than are wrong, and questions of the train set, in which the champion is worse.
@@ -176,11 +176,11 @@ def test_scores_come_first_and_costs_last_the_curve_climbs_in_steps_and_the_blam
     shown.keep("curves")
 
 
-def test_the_attempts_are_a_table(shown: Shown) -> None:
+def test_the_rewrites_are_a_table(shown: Shown) -> None:
     shown.tab("Artifacts")
-    shown.page.get_by_text("attempts.json").first.click()
+    shown.page.get_by_text("rewrites.json").first.click()
     shown.page.get_by_text("asks for a short answer").first.wait_for()
-    shown.keep("attempts")
+    shown.keep("rewrites")
 
 
 def test_the_run_shows_the_champions_traces_whose_average_is_its_score_and_pairs_them_with_the_baselines(

@@ -30,7 +30,7 @@ from experiments.data.reading import Reading
 from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
-from experiments.running.tunable import read_rewrites
+from experiments.running.run_parts import read_rewrites
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import check_fingerprint

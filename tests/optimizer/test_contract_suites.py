@@ -17,7 +17,7 @@ from experiments.data.conformance import DatasetConformance
 from experiments.data.datasets import sample
 from optimizer.conformance import ObjectiveConformance, OptimizerConformance, ProposerConformance
 from optimizer.objectives.objectives import OBJECTIVES
-from optimizer.proposers.proposals import PROPOSERS, Proposal, open_proposers
+from optimizer.proposers.rewrites import PROPOSERS, Rewrite, open_proposers
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
 from tracing.errors import BudgetExceededError
 from tracing.systems.conversations import Conversation
@@ -178,8 +178,8 @@ class Contrary:
 
     def __init__(self, means: Any) -> None: ...
 
-    def propose(self, request: Any) -> list[Proposal]:
-        return [Proposal(request.prompt.name, "no placeholder", "x", "y")]
+    def propose(self, request: Any) -> list[Rewrite]:
+        return [Rewrite(request.prompt.name, "no placeholder", "x", "y")]
 
 
 def strict(reply: str, answers: Sequence[str]) -> float:
@@ -198,7 +198,7 @@ def growing(path: Path | None) -> Iterable[Conversation]:
             OptimizerConformance,
             "optimizer",
             drawing,
-            "test_the_same_seed_leads_to_the_same_champion_and_the_same_attempts",
+            "test_the_same_seed_leads_to_the_same_champion_and_the_same_rewrites",
         ),
         (OptimizerConformance, "optimizer", drawing, "test_rounds_are_told_in_order_with_the_champion_of_each"),
         (AttributorConformance, "factory", Nameless, "test_blames_name_operations_of_the_recording"),

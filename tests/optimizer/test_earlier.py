@@ -13,8 +13,8 @@ from attribution.methods import survival
 from experiments.systems.fact_memory import PROMPTS
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.earlier import MOST_TOKENS, EarlierText, best_and_worst
-from optimizer.proposers.proposals import open_proposers
 from optimizer.proposers.reflection import request_for
+from optimizer.proposers.rewrites import open_proposers
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures

@@ -14,12 +14,13 @@ from test_loop import SEED, Notes
 
 from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.gating.decision import GateOutcome
+from optimizer.gating.gate import GateOutcome
 from optimizer.published.candidate_search import CandidateSearch
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import Attempt, LoopResult, LoopSettings
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.tuning import Tuning
 from tracing.llm.access import ModelAccess
 
@@ -72,7 +73,7 @@ def test_a_challenger_that_was_lucky_once_does_not_become_the_champion(run: Run)
     (record,) = result.rounds
     assert not record.accepted
     assert result.champion_candidate == SEED
-    assert any(str(attempt.gate).startswith(GateOutcome.UNCONFIRMED) for attempt in record.attempts)
+    assert any(str(rewrite.gate).startswith(GateOutcome.UNCONFIRMED) for rewrite in record.rewrites)
 
 
 def test_one_that_is_ahead_again_does_and_the_noise_is_measured_on_the_test(run: Run) -> None:
@@ -140,7 +141,7 @@ def lucky_then_steady(tuning: Tuning, /) -> str:
         (0.7, None, f"{GateOutcome.UNCONFIRMED}, though 1.000 on 3 validation conversations, the best so far"),
         (
             0.0,
-            lambda attempt, before: "Be lucky." not in attempt.text,
+            lambda rewrite, before: "Be lucky." not in rewrite.text,
             "declined by hand, though 1.000 on 3 validation conversations, the best so far",
         ),
     ],
@@ -150,13 +151,13 @@ def test_later_trials_are_compared_with_the_champion_and_not_with_what_was_refus
 ) -> None:
     asked: list[str] = []
 
-    def noting(attempt: Attempt, before: str) -> bool:
-        asked.append(attempt.reason)
-        return approve is None or approve(attempt, before)
+    def noting(rewrite: RewriteRecord, before: str) -> bool:
+        asked.append(rewrite.reason)
+        return approve is None or approve(rewrite, before)
 
     result = run(LuckyOrSteady(), temperature, lucky_then_steady, approve=noting)
     assert result.champion_candidate["answer"] == f"Be steady.\n{SEED['answer']}"
-    assert [str(each.gate) for record in result.rounds for each in record.attempts] == [
+    assert [str(each.gate) for record in result.rounds for each in record.rewrites] == [
         why,
         "0.667 on 3 validation conversations, the best so far",
     ]

@@ -5,10 +5,11 @@ import pytest
 from marked_outcomes import outcomes
 
 from optimizer.evaluation.evaluator import Outcome
-from optimizer.gating.decision import GateDecision, GateOutcome
 from optimizer.gating.gate import (
     ANCHORS_LOST,
     GATE_LEVEL,
+    GateDecision,
+    GateOutcome,
     anchors_hold,
     compare,
     half_then_all,

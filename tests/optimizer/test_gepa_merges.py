@@ -80,7 +80,7 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 @pytest.mark.slow
 def test_two_candidates_improved_apart_are_merged(run: Run) -> None:
     result = run()
-    merges = [each for each in result.rounds if any("merged" in attempt.reason for attempt in each.attempts)]
+    merges = [each for each in result.rounds if any("merged" in rewrite.reason for rewrite in each.rewrites)]
     assert merges
     assert merges[0].accepted
     assert set(merges[0].edited) == {"extract", "answer"}
@@ -92,9 +92,9 @@ def test_two_candidates_improved_apart_are_merged(run: Run) -> None:
 def test_what_is_declined_stays_out_with_all_that_descends_from_it_and_holds_nothing_else_up(
     run: Run, declined: str
 ) -> None:
-    result = run(approve=lambda attempt, before: attempt.prompt != declined)
+    result = run(approve=lambda rewrite, before: rewrite.prompt != declined)
     other = {"extract": "answer", "answer": "extract"}[declined]
-    gates = [str(each.gate or "") for record in result.rounds for each in record.attempts if each.prompt == declined]
+    gates = [str(each.gate or "") for record in result.rounds for each in record.rewrites if each.prompt == declined]
     assert any(gate.startswith("declined by hand, though ") for gate in gates)
     assert result.champion_candidate[declined] == SEED[declined]
     assert "Be thorough." in result.champion_candidate[other]

@@ -15,8 +15,10 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import FIRST_LOOK
 from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.proposers.rewrites import Demonstration, Rewrite
 from optimizer.racing.halving import LocalScore, alternating, compared, halved
-from optimizer.racing.joint import (
+from optimizer.racing.whole_demonstrations import demonstration_sets, with_demonstrations
+from optimizer.search.joint_choice import (
     MOST,
     Combination,
     affordable_combinations,
@@ -24,10 +26,9 @@ from optimizer.racing.joint import (
     most_evaluations,
     raced,
 )
-from optimizer.racing.rewrites import Rewrite, WholeDemonstration, demonstration_sets, with_demonstrations
 from optimizer.search.local_search import _LocalRounds
 from optimizer.search.portion import MARGIN, Portion
-from optimizer.tuning.affordable import Affordable
+from optimizer.tuning.reserve import Affordable
 from optimizer.tuning.results import LoopSettings
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -46,8 +47,8 @@ def recorded(conversation: Conversation, number: int) -> RecordedInput:
 INPUTS = [recorded(conversation, number) for conversation in CONVERSATIONS[:4] for number in range(5)]
 
 
-def shown(given: RecordedInput) -> WholeDemonstration:
-    return WholeDemonstration(given, {"conversation": "Anke: My lorry is red."}, '{"facts": ["Anke\'s lorry is red."]}')
+def shown(given: RecordedInput) -> Demonstration:
+    return Demonstration(given, {"conversation": "Anke: My lorry is red."}, '{"facts": ["Anke\'s lorry is red."]}')
 
 
 class Scripted:

@@ -18,12 +18,13 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Score, SplitName, Splits
 from optimizer.gating.verdict import Verdict
-from optimizer.proposers.proposals import Proposal
+from optimizer.proposers.rewrites import Rewrite
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.search.rounds import LIMITED_PATIENCE, PATIENCE
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import Attempt, LoopResult, LoopSettings, RoundRecord
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RewriteRecord, RoundRecord
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -110,8 +111,8 @@ def test_the_weak_operation_is_blamed_its_prompt_edited_and_the_gain_confirmed_o
     assert (record.edited, record.accepted, record.validation_score) == ((prompt,), True, 1.0)
     champion = result.champion_candidate
     assert {name for name in SEED if champion[name] != SEED[name]} == {prompt}
-    assert len(record.attempts) == record.proposals
-    (kept,) = [attempt for attempt in record.attempts if attempt.text == champion[prompt]]
+    assert len(record.rewrites) == record.proposals
+    (kept,) = [rewrite for rewrite in record.rewrites if rewrite.text == champion[prompt]]
     assert (kept.prompt, kept.screening) == (prompt, 0.5)
     assert kept.gate is not None
     assert str(kept.gate).startswith("accepted")
@@ -155,7 +156,7 @@ def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_end
     ]
     # What helps is tried in a later round.
     cured, late = WeakModel("answer"), nothing[1][0].rounds[2:]
-    texts = [attempt.text for record in late for attempt in record.attempts]
+    texts = [rewrite.text for record in late for rewrite in record.rewrites]
     cured.cures = [cure for cure in cured.cures if any(cure in text for text in texts)][-1:]
     assert cured.cures
     short, _ = run(cured, splits, limits=budget)
@@ -182,8 +183,8 @@ def test_where_nothing_helps_nothing_is_accepted_and_the_verdict_is_inconclusive
     result, notes = run(WeakModel("answer", curable=False), rounds=2)
     assert [record.accepted for record in result.rounds] == [False] * 2
     assert all(record.proposals for record in result.rounds)
-    tried = [attempt for record in result.rounds for attempt in record.attempts]
-    assert {(attempt.screening, attempt.gate) for attempt in tried} == {(0.0, None)}
+    tried = [rewrite for record in result.rounds for rewrite in record.rewrites]
+    assert {(rewrite.screening, rewrite.gate) for rewrite in tried} == {(0.0, None)}
     assert result.champion_candidate == SEED
     assert result.champion == result.baseline
     assert (result.verdict, result.delta, result.delta_ci, result.p_value) == ("inconclusive", 0.0, None, 1.0)
@@ -308,22 +309,22 @@ def test_equal_seeds_give_equal_runs(run: Run, scripted_server: ScriptedServer) 
 CURED = SEED["answer"].replace("\n", f"\n{WeakModel('answer').cures[0]}\n", 1)
 
 
-def by_hand(prompt: str, text: str) -> Proposal:
-    return Proposal(prompt, text, "hand", f"written by hand: {prompt}.txt")
+def by_hand(prompt: str, text: str) -> Rewrite:
+    return Rewrite(prompt, text, "hand", f"written by hand: {prompt}.txt")
 
 
 def test_rewrites_by_hand_race_first_all_of_them_and_for_their_own_prompt(run: Run) -> None:
     hand = (by_hand("answer", CURED), by_hand("answer", CURED + "\n"), by_hand("answer", SEED["answer"]))
     result, _ = run(WeakModel("answer"), rounds=1, proposals=1, hand=hand)
     (record,) = result.rounds
-    assert [attempt.source for attempt in record.attempts] == ["hand", "hand"]
+    assert [rewrite.source for rewrite in record.rewrites] == ["hand", "hand"]
     assert record.accepted
     assert result.champion_candidate["answer"] == CURED
     # Nothing blames the extraction, but somebody wrote a prompt for it.
     useless = SEED["extract"] + "\n"
     result, _ = run(WeakModel("answer"), rounds=2, proposals=2, hand=(by_hand("extract", useless),))
     assert [record.edited for record in result.rounds] == [("extract",), ("answer",)]
-    assert result.rounds[0].attempts[0].text == useless
+    assert result.rounds[0].rewrites[0].text == useless
 
 
 def test_a_rewrite_by_hand_that_breaks_its_contract_is_not_tried(run: Run, scripted_server: ScriptedServer) -> None:
@@ -333,10 +334,10 @@ def test_a_rewrite_by_hand_that_breaks_its_contract_is_not_tried(run: Run, scrip
 
 
 def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
-    asked: list[tuple[Attempt, str]] = []
+    asked: list[tuple[RewriteRecord, str]] = []
 
-    def decline(attempt: Attempt, before: str) -> bool:
-        asked.append((attempt, before))
+    def decline(rewrite: RewriteRecord, before: str) -> bool:
+        asked.append((rewrite, before))
         return False
 
     result, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=decline)
@@ -344,9 +345,9 @@ def test_what_nobody_approves_does_not_become_the_champion(run: Run) -> None:
     (record,) = result.rounds
     assert not record.accepted
     assert {before for _, before in asked} == {SEED["answer"]}
-    attempt = asked[0][0]
-    assert (attempt.text, str(attempt.gate or "")[:8]) == (CURED, "accepted")
-    assert str(record.attempts[0].gate or "").startswith("declined by hand, though accepted")
+    rewrite = asked[0][0]
+    assert (rewrite.text, str(rewrite.gate or "")[:8]) == (CURED, "accepted")
+    assert str(record.rewrites[0].gate or "").startswith("declined by hand, though accepted")
     approved, _ = run(WeakModel("answer"), rounds=1, hand=(by_hand("answer", CURED),), approve=lambda *_: True)
     assert approved.champion_candidate["answer"] == CURED
 

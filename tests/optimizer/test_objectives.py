@@ -22,7 +22,7 @@ from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, RecordedInput
 from optimizer.objectives.objectives import ObjectiveMeans, objectives_of
 from optimizer.proposers.examples import examples_of
-from optimizer.racing.rewrites import whole_demonstrations
+from optimizer.racing.whole_demonstrations import whole_demonstrations
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item

@@ -14,7 +14,7 @@ from scripted_world import WeakModel, for_dspy, kind_of, memory, world
 from attribution.methods import survival
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.proposers.proposals import Means, Proposal, ProposalRequest, open_proposers
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, open_proposers
 from optimizer.proposers.template import EXAMPLE, take_apart, without_blank_ends
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
@@ -126,7 +126,7 @@ def test_each_finds_the_cure_and_leaves_a_whole_result(run: Run, name: str) -> N
     assert [record.n for record in result.rounds] == list(range(1, len(result.rounds) + 1))
     (accepted,) = [record for record in result.rounds if record.accepted]
     assert accepted.validation_score == 1.0
-    kept = [each for each in accepted.attempts if each.text == result.champion_candidate[each.prompt]]
+    kept = [each for each in accepted.rewrites if each.text == result.champion_candidate[each.prompt]]
     assert kept
     assert kept[0].gate is not None
     assert str(result.stopped)
@@ -166,7 +166,7 @@ def test_each_is_a_function_of_its_seed_and_goes_through_cached_replies_again(
 @pytest.mark.parametrize("name", OURS_FIRST)
 def test_each_leaves_alone_the_prompts_that_may_not_be_rewritten(run: Run, name: str) -> None:
     result = run(name, Author("answer", curable=False), tuned=("extract",))
-    assert {each.prompt for record in result.rounds for each in record.attempts} <= {"extract"}
+    assert {each.prompt for record in result.rounds for each in record.rewrites} <= {"extract"}
     assert {edited for record in result.rounds for edited in record.edited} <= {"extract"}
     assert result.champion_candidate | {"extract": ""} == SEED | {"extract": ""}
     cured = run(name, curable(name), tuned=("answer",), rounds=6)
@@ -185,8 +185,8 @@ def test_a_local_search_that_is_cut_before_it_could_choose_says_how_far_it_was_a
     )
     (cut,) = result.rounds
     assert (len(cut.edited), cut.accepted) == (1, False)
-    assert cut.proposals == len(cut.attempts) > 0
-    assert {(each.local, each.screening, each.gate) for each in cut.attempts} == {(None, None, None)}
+    assert cut.proposals == len(cut.rewrites) > 0
+    assert {(each.local, each.screening, each.gate) for each in cut.rewrites} == {(None, None, None)}
 
 
 @pytest.mark.slow
@@ -219,25 +219,25 @@ def test_what_passes_the_gate_and_cannot_be_crowned_is_not_told_as_accepted(
 
     monkeypatch.setattr(Tuning, "crown", spent)
     result = run("local-search", Author("answer"), rounds=1)
-    (gate,) = [str(each.gate) for each in result.rounds[0].attempts if "accepted" in str(each.gate)]
+    (gate,) = [str(each.gate) for each in result.rounds[0].rewrites if "accepted" in str(each.gate)]
     assert gate.startswith("the budget ended before its validation, though accepted: ")
     assert not result.rounds[0].accepted
 
 
 def _course(result: LoopResult) -> Any:
-    attempts = [(each.n, each.accepted, each.validation_score, each.edited, each.attempts) for each in result.rounds]
-    return result.champion_candidate, result.champion, str(result.stopped), attempts
+    rewrites = [(each.n, each.accepted, each.validation_score, each.edited, each.rewrites) for each in result.rounds]
+    return result.champion_candidate, result.champion, str(result.stopped), rewrites
 
 
 def test_random_search_asks_no_attribution(run: Run) -> None:
     result = run("random", Author("answer"))
     assert all(record.blame == {} for record in result.rounds)
-    assert all(attempt.source != "random" for record in result.rounds for attempt in record.attempts)
+    assert all(rewrite.source != "random" for record in result.rounds for rewrite in record.rewrites)
 
 
 @pytest.mark.parametrize("name", ["gepa", "miprov2", "simba", "copro", "bootstrap", "reference"])
 def test_an_optimizer_from_elsewhere_takes_no_rewrites_by_hand(run: Run, name: str) -> None:
-    hand = (Proposal("answer", SEED["answer"] + " Be brief.", "hand", "mine"),)
+    hand = (Rewrite("answer", SEED["answer"] + " Be brief.", "hand", "mine"),)
     with pytest.raises(ConfigError, match=f"the optimizer {name} takes no rewrites by hand"):
         run(name, Author("answer"), hand=hand)
 
@@ -275,7 +275,7 @@ def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scr
 
     result = run("gepa", Careless("answer"))
     assert not any("are all" in text for text in asked)
-    gates = [str(each.gate or "") for record in result.rounds for each in record.attempts]
+    gates = [str(each.gate or "") for record in result.rounds for each in record.rewrites]
     assert gates
     assert all(gate.startswith("not tried: the instruction holds {") for gate in gates)
     assert result.champion_candidate == SEED
@@ -338,32 +338,32 @@ class Shouting:
     def __init__(self, means: Means) -> None:
         self.known = {conversation.id for conversation in means.train}
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         text = f"{Author('answer').cures[0]}\n{request.text}"
-        return [Proposal(request.prompt.name, text, "something else", "louder")]
+        return [Rewrite(request.prompt.name, text, "something else", "louder")]
 
 
 class Rubbish(Shouting):
-    def propose(self, request: ProposalRequest) -> Any:
+    def propose(self, request: RewriteRequest) -> Any:
         return ["a text"]
 
 
 class Failing(Shouting):
-    def propose(self, request: ProposalRequest) -> Any:
+    def propose(self, request: RewriteRequest) -> Any:
         raise ZeroDivisionError("no\nway")
 
 
 def test_an_own_proposer_is_the_source_of_what_it_writes(run: Run) -> None:
     result = run("closed-loop", Author("answer"), proposers=[*open_proposers(["structure"]), Shouting])
-    tried = [attempt for record in result.rounds for attempt in record.attempts]
-    assert {attempt.source for attempt in tried} <= {"structure", "shouting"}
-    assert any(attempt.source == "shouting" and attempt.gate for attempt in tried)
+    tried = [rewrite for record in result.rounds for rewrite in record.rewrites]
+    assert {rewrite.source for rewrite in tried} <= {"structure", "shouting"}
+    assert any(rewrite.source == "shouting" and rewrite.gate for rewrite in tried)
 
 
 @pytest.mark.parametrize(
     ("proposer", "expected"),
     [
-        (Rubbish, r"proposers: 'shouting' returned \['a text'\], not a list of `Proposal`s"),
+        (Rubbish, r"proposers: 'shouting' returned \['a text'\], not a list of `Rewrite`s"),
         (Failing, "proposers: 'shouting' failed: ZeroDivisionError: no way; fix it"),
     ],
 )

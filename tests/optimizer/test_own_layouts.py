@@ -17,7 +17,7 @@ from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.bank import BankProposer
 from optimizer.proposers.demonstrations import DemonstrationProposer
 from optimizer.proposers.examples import symptoms_of
-from optimizer.proposers.proposals import ProposalRequest, admit, examples_of
+from optimizer.proposers.rewrites import RewriteRequest, admit, examples_of
 from optimizer.proposers.structure import StructureProposer
 from tracing import operation, session, variable
 from tracing.llm.access import ModelAccess
@@ -93,7 +93,7 @@ def script(body: dict[str, Any]) -> str:
 @pytest.fixture
 def requests(
     scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
-) -> dict[str, ProposalRequest]:
+) -> dict[str, RewriteRequest]:
     scripted_server.script = script
     system = Jotter()
     seed = seed_candidate(system.prompts)
@@ -106,14 +106,14 @@ def requests(
         if not case.passed
     ]
     return {
-        name: ProposalRequest(
+        name: RewriteRequest(
             spec, STAGES[name], spec.text, seed, None, *examples_of(spec, outcomes, failures), (), count=6, seed=0
         )
         for name, spec in system.prompts.items()
     }
 
 
-def test_an_example_is_written_as_the_systems_own_request(requests: dict[str, ProposalRequest]) -> None:
+def test_an_example_is_written_as_the_systems_own_request(requests: dict[str, RewriteRequest]) -> None:
     answered = next(each for each in requests["reply"].passed if each.case.conversation == "c1")
     assert answered.inputs["asked"] == "What is the parrot of Anke called?"
     assert answered.inputs["notes"].startswith("Anke said: My parrot is called Zibbel. / Bodo said: What lovely")
@@ -125,7 +125,7 @@ def test_an_example_is_written_as_the_systems_own_request(requests: dict[str, Pr
     assert symptoms_of(wrong, "answer") == {"missed unknown"}
 
 
-def test_demonstrations_are_in_the_systems_own_layout(requests: dict[str, ProposalRequest]) -> None:
+def test_demonstrations_are_in_the_systems_own_layout(requests: dict[str, RewriteRequest]) -> None:
     proposer = DemonstrationProposer(each.id for each in CONVERSATIONS)
     shown = [each.text for each in proposer.propose(requests["reply"])]
     assert any(
@@ -140,18 +140,18 @@ def test_demonstrations_are_in_the_systems_own_layout(requests: dict[str, Propos
     )
 
 
-def test_every_proposal_keeps_the_systems_own_contract(requests: dict[str, ProposalRequest]) -> None:
+def test_every_rewrite_keeps_the_systems_own_contract(requests: dict[str, RewriteRequest]) -> None:
     for request in requests.values():
         for proposer in (BankProposer(), StructureProposer(), DemonstrationProposer(["c1", "c2"])):
-            proposals = proposer.propose(request)
-            assert proposals
-            assert admit(proposals, request.prompt, frozenset({request.text}))[0] == proposals
+            rewrites = proposer.propose(request)
+            assert rewrites
+            assert admit(rewrites, request.prompt, frozenset({request.text}))[0] == rewrites
     twice = [each.text for each in StructureProposer().propose(requests["reply"]) if each.text.count("{asked}") == 2]
     assert twice, "the question is known by what was recorded, not by the name of its placeholder"
 
 
 def test_a_prompt_of_a_stage_without_instructions_is_edited_and_not_refused(
-    requests: dict[str, ProposalRequest],
+    requests: dict[str, RewriteRequest],
 ) -> None:
     request = replace(requests["reply"], stage="retrieve")
     assert StructureProposer().propose(request)

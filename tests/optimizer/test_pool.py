@@ -15,10 +15,8 @@ from attribution.methods import survival
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.objectives.objective import Credit, RecordedInput
-from optimizer.proposers.proposals import Means, Proposal, ProposalRequest
-from optimizer.racing.halving import compared
-from optimizer.racing.pool import Pool
-from optimizer.racing.rewrites import Rewrite
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest
+from optimizer.racing.halving import Pool, compared
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
@@ -54,7 +52,7 @@ class Ruler:
     def __init__(self, means: Means) -> None:
         self.asked.clear()
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         if request.prompt.name != "answer":
             return []
         self.asked.append((request.seed, request.text))
@@ -65,7 +63,7 @@ class Ruler:
         else:
             rules = [USELESS] if MOST in request.text else [MOST]
         return [
-            Proposal(request.prompt.name, with_rule(rule, request.text), "", f"adds {rule}")
+            Rewrite(request.prompt.name, with_rule(rule, request.text), "", f"adds {rule}")
             for rule in rules
             if with_rule(rule, request.text) not in request.tried
         ]
@@ -103,18 +101,18 @@ def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_i
     first = run(1)
     assert first.champion_candidate["answer"] == most
     found = run(2)
-    assert found.rounds[0].attempts == first.rounds[0].attempts
+    assert found.rounds[0].rewrites == first.rounds[0].rewrites
     assert (2, few) in Ruler.asked
     assert found.champion_candidate["answer"] == with_rule(MOST, few)
     assert found.champion["test"].score == 1
     # The parent was not measured again.
-    assert {attempt.text for attempt in found.rounds[1].attempts} == {
+    assert {rewrite.text for rewrite in found.rounds[1].rewrites} == {
         with_rule(USELESS, most),
         with_rule(MOST, few),
     }
     before, again = scripted_server.asked, run(2)
     assert scripted_server.asked == before
-    assert [each.attempts for each in again.rounds] == [each.attempts for each in found.rounds]
+    assert [each.rewrites for each in again.rounds] == [each.rewrites for each in found.rounds]
     assert (again.champion_candidate, again.champion) == (found.champion_candidate, found.champion)
 
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from optimizer.proposers.proposals import HAND, Proposal
+from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
-from optimizer.racing.halving import LocalScore
-from optimizer.racing.pool import PARENTS, Pool, parents_of
-from optimizer.racing.rewrites import Rewrite, WholeDemonstration
+from optimizer.racing.halving import PARENTS, LocalScore, Pool, parents_of
 from optimizer.search.prompt_search import FINALISTS, REWRITES, STAKES, PromptSearch, most_reruns
 
 
@@ -60,13 +58,11 @@ VALUES = {"context": "Ann's cat is Tom", "question": "Ann's cat?"}
 SHOWN: Any = (SimpleNamespace(recorded=SimpleNamespace(conversation=SimpleNamespace(id="c1"))),)
 
 
-def searching(
-    champion: str, shown: tuple[WholeDemonstration, ...], offers: list[Proposal]
-) -> tuple[PromptSearch, list[int]]:
+def searching(champion: str, shown: tuple[Demonstration, ...], offers: list[Rewrite]) -> tuple[PromptSearch, list[int]]:
     """A search whose sources offer these texts, and the numbers that were asked for."""
     wanted: list[int] = []
 
-    def propose(n: int, request: Any, count: int, **more: Any) -> list[Proposal]:
+    def propose(n: int, request: Any, count: int, **more: Any) -> list[Rewrite]:
         wanted.append(count)
         return offers[:count]
 
@@ -80,7 +76,7 @@ def searching(
         request=lambda *given, **more: SimpleNamespace(text=champion, **more),
     )
     local: Any = SimpleNamespace(objectives={"answer": object()})
-    this_round: Any = SimpleNamespace(n=2, attempts={})
+    this_round: Any = SimpleNamespace(n=2, rewrites={})
     return PromptSearch(tuning, local, this_round, "answer", [], shown, {champion}, Pool()), wanted
 
 
@@ -91,19 +87,17 @@ def test_a_rewrite_of_a_text_with_demonstrations_is_known_to_show_them_and_one_b
     champion = take_apart(TEMPLATE).with_filled([(VALUES, "Tom")]).text
     edited = add_instruction(champion, "Be short.")
     assert VALUES["context"] in edited
-    search, _ = searching(
-        champion, SHOWN, [Proposal("answer", edited, "bank", ""), Proposal("answer", "own", HAND, "")]
-    )
+    search, _ = searching(champion, SHOWN, [Rewrite("answer", edited, "bank", ""), Rewrite("answer", "own", HAND, "")])
     rewrites = [each.rewrite for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
     assert [(rewrite.text, rewrite.shows) for rewrite in rewrites] == [("own", frozenset())]
-    search, _ = searching(champion, SHOWN, [Proposal("answer", edited, "bank", "")])
+    search, _ = searching(champion, SHOWN, [Rewrite("answer", edited, "bank", "")])
     rewrites = [each.rewrite for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
     assert [(rewrite.text, rewrite.shows) for rewrite in rewrites] == [(edited, {"c1"})]
 
 
 def test_where_recorded_inputs_mislead_no_more_texts_are_asked_for_than_race(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
-    offers = [Proposal("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(REWRITES)]
+    offers = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(REWRITES)]
     search, wanted = searching(TEMPLATE, (), offers)
     found = search.finalists(REWRITES, [], SimpleNamespace(signals=()), measured=False)  # type: ignore[arg-type]
     assert len(found) == FINALISTS

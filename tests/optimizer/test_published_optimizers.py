@@ -23,16 +23,15 @@ from optimizer.published.candidate_search import CandidateSearch
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
-from optimizer.tuning.failures import Failures
+from optimizer.tuning.failures import Failures, unattributed_examples
 from optimizer.tuning.results import LoopResult, LoopSettings
-from optimizer.tuning.unattributed import unattributed_examples
 from tracing.errors import RunError
 from tracing.llm.access import ModelAccess
 from tracing.systems.prompts import placeholders_of
 
 SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
 DSPY = ("miprov2", "simba", "copro")
-LOOP = "optimizer.tuning.tuning_run"
+LOOP = "optimizer.search.optimize"
 """It warns of replies that are right and too long, as the seed prompts' are here."""
 Run = Callable[..., LoopResult]
 
@@ -137,7 +136,7 @@ def test_a_candidate_that_breaks_its_contract_is_never_sent_and_recorded_with_wh
     assert result.champion_candidate["answer"].count("sloppy") == 0
     for body in scripted_server.requests:
         assert "sloppy" not in prompt_of(body) or "Respond with" in prompt_of(body)
-    tried = [each for record in result.rounds for each in record.attempts if "sloppy" in each.text]
+    tried = [each for record in result.rounds for each in record.rewrites if "sloppy" in each.text]
     gates = [each.gate and str(each.gate) for each in tried if each.prompt == "answer"]
     assert gates
     assert all(gate is not None and gate.startswith(problem) for gate in gates)
@@ -153,7 +152,7 @@ def test_an_author_that_reasons_or_leaves_dspys_form_out_is_understood(run: Run,
         model.form = form.partition("\x00")[0]
     result = run("copro", model, rounds=1)
     assert "Be brief, {{please}}." in result.champion_candidate["answer"]
-    assert not any("A draft" in each.text for record in result.rounds for each in record.attempts)
+    assert not any("A draft" in each.text for record in result.rounds for each in record.rewrites)
 
 
 @pytest.mark.parametrize("name", DSPY)
@@ -181,7 +180,7 @@ def test_an_author_whose_replies_are_cut_short_is_told_and_the_search_goes_on(
     assert result.champion_candidate == SEED
     told = [record.getMessage() for record in caplog.records if record.name != LOOP]
     assert [message.count("cut short") for message in told] == [1]
-    gates = [str(each.gate or "") for record in result.rounds for each in record.attempts]
+    gates = [str(each.gate or "") for record in result.rounds for each in record.rewrites]
     assert gates
     assert all(gate.startswith("not tried: the instruction is empty") for gate in gates)
 
@@ -253,7 +252,7 @@ def test_bootstrapped_demonstrations_come_from_passing_train_cases_alone(run: Ru
     model = Author("")
     model.cures = [EXAMPLE]
     result = run("bootstrap", model)
-    tried = [each.text for record in result.rounds for each in record.attempts]
+    tried = [each.text for record in result.rounds for each in record.rewrites]
     assert tried
     assert any("train" in text for text in tried)
     for text in tried:
@@ -297,7 +296,7 @@ def test_the_reference_method_merges_the_feedback_on_every_failure_and_keeps_its
     (record,) = result.rounds
     assert record.accepted
     assert record.validation_score < result.baseline["validation"].score
-    assert [str(each.gate) for each in record.attempts] == ["accepted without a comparison"]
+    assert [str(each.gate) for each in record.rewrites] == ["accepted without a comparison"]
     assert result.champion_candidate["answer"] == f"Be poetic.\n\n{SEED['answer']}"
     assert record.blame
 

@@ -8,8 +8,8 @@ from memory_recordings import CONVERSATIONS, SHORT, Watched, attributions_of, sc
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.systems.fact_memory import PROMPTS
-from optimizer.proposers.proposals import ProposalRequest, examples_of
 from optimizer.proposers.reflection import ReflectionProposer
+from optimizer.proposers.rewrites import RewriteRequest, examples_of
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -17,7 +17,7 @@ from tracing.llm.settings import Limits
 SPEC = PROMPTS["answer"]
 SEED = {name: spec.text for name, spec in PROMPTS.items()}
 BETTER = SHORT + "\n" + SPEC.text
-Setting = tuple[ReflectionProposer, ProposalRequest, Watched]
+Setting = tuple[ReflectionProposer, RewriteRequest, Watched]
 
 
 class Author:
@@ -45,7 +45,7 @@ def set_up(
         recordings = recorder.evaluate(SEED, CONVERSATIONS)
         failed, passed = examples_of(SPEC, recordings, attributions_of(recordings, recorder.system))
         batch = tuple(CONVERSATIONS[:2])
-        asked = ProposalRequest(SPEC, "answer", SPEC.text, SEED, None, failed, passed, batch, count, seed=0)
+        asked = RewriteRequest(SPEC, "answer", SPEC.text, SEED, None, failed, passed, batch, count, seed=0)
         recorder.evaluated.clear()
         return ReflectionProposer(recorder, access.proposer), asked, recorder
 
@@ -57,9 +57,9 @@ def test_a_rewrite_that_helps_is_proposed_with_what_it_gained(
 ) -> None:
     author = Author(f"Here it is:\n```\n{BETTER}\n```")
     proposer, asked, recorder = set_up(author)
-    (proposal,) = proposer.propose(asked)
-    assert (proposal.prompt, proposal.text, proposal.source) == ("answer", BETTER, "reflection")
-    assert "0.50 to 1.00 on 2 train conversations" in proposal.reason
+    (rewrite,) = proposer.propose(asked)
+    assert (rewrite.prompt, rewrite.text, rewrite.source) == ("answer", BETTER, "reflection")
+    assert "0.50 to 1.00 on 2 train conversations" in rewrite.reason
     assert [each["answer"] for each in recorder.evaluated].count(BETTER) == 1
     assert all(each["extract"] == SEED["extract"] for each in recorder.evaluated)
     assert capsys.readouterr() == ("", "")
@@ -69,15 +69,15 @@ def test_the_draft_of_a_model_that_reasons_is_not_taken_for_its_rewrite(set_up: 
     draft = "{context}\nQuestion: parrot {question}"
     author = Author(f"<think>Perhaps\n```\n{draft}\n```\nNo.</think>\n```\n{BETTER}\n```")
     proposer, asked, _ = set_up(author)
-    (proposal,) = proposer.propose(asked)
-    assert proposal.text == BETTER
+    (rewrite,) = proposer.propose(asked)
+    assert rewrite.text == BETTER
 
 
 def test_a_model_that_reasons_at_length_gets_the_room_for_it(set_up: Callable[..., Setting]) -> None:
     author = Author(Reply("<think>Let me see", finish_reason="length"), f"<think>I see.</think>```\n{BETTER}\n```")
     proposer, asked, _ = set_up(author, count=1)
-    (proposal,) = proposer.propose(asked)
-    assert proposal.text == BETTER
+    (rewrite,) = proposer.propose(asked)
+    assert rewrite.text == BETTER
 
 
 def test_the_author_is_told_contract_replies_right_answers_and_reasons(set_up: Callable[..., Setting]) -> None:

@@ -16,9 +16,8 @@ from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
-from optimizer.tuning.affordable import Affordable, affordable
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.reserve import TimeReserve
+from optimizer.tuning.reserve import Affordable, TimeReserve, affordable
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess

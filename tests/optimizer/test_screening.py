@@ -5,27 +5,28 @@ from marked_outcomes import outcomes
 from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.examples import Example
-from optimizer.search.screening import SCREENED, drawn, race
-from optimizer.tuning.results import Attempt
+from optimizer.search.closed_loop import race
+from optimizer.search.rounds import SCREENED, drawn
+from optimizer.tuning.round import RewriteRecord
 
 BATCH = outcomes("+---", "++--")
 
 
-def attempts(*texts: str) -> dict[str, Attempt]:
-    return {text: Attempt("answer", "bank", "", text) for text in texts}
+def rewrites(*texts: str) -> dict[str, RewriteRecord]:
+    return {text: RewriteRecord("answer", "bank", "", text) for text in texts}
 
 
 PROMPT = Rag.prompts["answer"]
 
 
-def scripted(**rows: tuple[str, ...]) -> tuple[Callable[[Attempt, Outcome], Outcome], list[tuple[str, str]]]:
-    """Outcomes by attempt and conversation, and what was measured, in order; `x` is a failed build."""
+def scripted(**rows: tuple[str, ...]) -> tuple[Callable[[RewriteRecord, Outcome], Outcome], list[tuple[str, str]]]:
+    """Outcomes by rewrite and conversation, and what was measured, in order; `x` is a failed build."""
     measured: list[tuple[str, str]] = []
 
-    def measure(attempt: Attempt, reference: Outcome) -> Outcome:
+    def measure(rewrite: RewriteRecord, reference: Outcome) -> Outcome:
         name = reference.conversation.id
-        measured.append((attempt.text, name))
-        row = rows[attempt.text][int(name[1:])]
+        measured.append((rewrite.text, name))
+        row = rows[rewrite.text][int(name[1:])]
         return outcomes(row, tainted="cut" if row == "x" else None)[0]
 
     return measure, measured
@@ -37,28 +38,28 @@ def failed_in(train: Sequence[Outcome], *places: int) -> list[Example]:
 
 def test_the_mean_gain_over_the_conversations_is_noted() -> None:
     measure, _ = scripted(good=("++--", "++++"), same=("+---", "++--"))
-    raced = race(attempts("good", "same"), BATCH, measure)
-    assert {text: attempt.screening for text, attempt in raced.items()} == {"good": 0.375, "same": 0.0}
+    raced = race(rewrites("good", "same"), BATCH, measure)
+    assert {text: rewrite.screening for text, rewrite in raced.items()} == {"good": 0.375, "same": 0.0}
 
 
 def test_gains_and_losses_that_cancel_out_are_no_gain() -> None:
     batch = outcomes("+++-------", "++--------", "+---------")
     measure, _ = scripted(shuffled=("++++++----", "----------", "----------"))
-    raced = race(attempts("shuffled"), batch, measure)
+    raced = race(rewrites("shuffled"), batch, measure)
     assert raced["shuffled"].screening == 0.0
 
 
 def test_who_falls_behind_runs_no_further() -> None:
     measure, measured = scripted(bad=("----", "++++"), good=("++--", "++++"))
-    raced = race(attempts("bad", "good"), BATCH, measure)
+    raced = race(rewrites("bad", "good"), BATCH, measure)
     assert measured == [("bad", "c0"), ("good", "c0"), ("good", "c1")]
     assert raced["bad"].screening == -0.25
 
 
-def test_an_attempt_that_cannot_be_scored_has_no_gain() -> None:
+def test_a_rewrite_that_cannot_be_scored_has_no_gain() -> None:
     measure, measured = scripted(late=("++++", "x"), early=("x", "++++"))
-    raced = race(attempts("late", "early"), BATCH, measure)
-    assert [attempt.screening for attempt in raced.values()] == [None, None]
+    raced = race(rewrites("late", "early"), BATCH, measure)
+    assert [rewrite.screening for rewrite in raced.values()] == [None, None]
     assert ("early", "c1") not in measured
 
 

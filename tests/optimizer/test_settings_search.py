@@ -337,7 +337,7 @@ def test_settings_are_tuned_alone_where_no_prompt_may_be_rewritten(
     scripted_server.embed = far(*EVERY)
     result = search(Chatty(), {"top_k": [2, 9]}, tuned=(), local_objectives=local_objectives)
     (record,) = result.rounds
-    assert (record.accepted, record.attempts, record.edited) == (True, (), ())
+    assert (record.accepted, record.rewrites, record.edited) == (True, (), ())
     assert record.blame
     assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}
     assert (result.champion_candidate, result.verdict, result.delta) == (SEED, "improved", 0.5)

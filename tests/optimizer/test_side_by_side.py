@@ -17,7 +17,8 @@ from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import Optimizer, open_optimizer
 from optimizer.search.side_by_side import SideBySide
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.results import LoopResult, LoopSettings, RoundRecord
+from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import RoundRecord
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError, ShareSpentError
 from tracing.llm.access import ModelAccess
@@ -108,7 +109,7 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
     # Before the race nothing is the run's champion.
     assert [each.champion == SEED for each in result.rounds] == [True, True, True, False]
     assert result.rounds[2].validation_score == 0.5
-    (kept,) = result.rounds[3].attempts
+    (kept,) = result.rounds[3].rewrites
     assert (kept.prompt, kept.source, kept.text) == ("answer", "good", result.champion_candidate["answer"])
     assert kept.gate is not None
     assert str(kept.gate).startswith("accepted")
@@ -123,7 +124,7 @@ def test_the_best_of_each_race_at_the_end_and_costs_and_origins_are_told_apart(
     before, (again, _) = scripted_server.asked, run(searches)
     assert scripted_server.asked == before
     assert again.champion_candidate == result.champion_candidate
-    assert [each.attempts for each in again.rounds] == [each.attempts for each in result.rounds]
+    assert [each.rewrites for each in again.rounds] == [each.rewrites for each in result.rounds]
 
 
 def test_texts_of_several_optimizers_meet_each_other_in_the_race(run: Run) -> None:
@@ -135,9 +136,9 @@ def test_texts_of_several_optimizers_meet_each_other_in_the_race(run: Run) -> No
         return "done"
 
     result, _ = run({"crowned": crowned, "good": trying("answer", CURE)})
-    raced = {(each.prompt, each.source) for each in result.rounds[-1].attempts}
+    raced = {(each.prompt, each.source) for each in result.rounds[-1].rewrites}
     assert raced == {("extract", "crowned"), ("answer", "good")}
-    assert any("crowned and good together: " in str(each.gate or "") for each in result.rounds[-1].attempts)
+    assert any("crowned and good together: " in str(each.gate or "") for each in result.rounds[-1].rewrites)
 
 
 def test_where_nobody_finds_anything_there_is_no_race(run: Run) -> None:
@@ -178,14 +179,14 @@ def test_a_budget_that_is_spent_ends_the_search_and_what_was_found_until_then_st
 def test_whoever_approves_is_asked_once_and_what_they_decline_stays_out(run: Run) -> None:
     asked: list[str] = []
 
-    def approve(attempt: Any, before: str) -> bool:
-        asked.append(attempt.source)
+    def approve(rewrite: Any, before: str) -> bool:
+        asked.append(rewrite.source)
         return False
 
     result, _ = run({"good": trying("answer", CURE)}, approve=approve)
     assert asked == ["good"]
     assert result.champion_candidate == SEED
-    assert "declined by hand, though accepted" in str(result.rounds[-1].attempts[0].gate or "")
+    assert "declined by hand, though accepted" in str(result.rounds[-1].rewrites[0].gate or "")
 
 
 def spent(budget: Budget, calls: int) -> None:

@@ -19,7 +19,7 @@ from experiments.systems.everos.prompts import PROMPTS as EVEROS
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.bank import INSTRUCTIONS
-from optimizer.proposers.proposals import Proposal, admit
+from optimizer.proposers.rewrites import Rewrite, admit
 from optimizer.proposers.template import take_apart
 from optimizer.proposers.text_limits import TextLimits, train_values
 from optimizer.search.optimize import optimize
@@ -40,7 +40,7 @@ KEY = "an-unusual-key-of-4711-letters"
 
 def problems(text: str, limits: TextLimits | None = None, train: Sequence[Conversation] = TRAIN) -> list[str]:
     spec = (limits or TextLimits()).applied(FactMemory.prompts, train, [None, KEY])["answer"]
-    (_, found), *_ = admit([Proposal("answer", text, "anyone", "")], spec)[1] or [(None, [])]
+    (_, found), *_ = admit([Rewrite("answer", text, "anyone", "")], spec)[1] or [(None, [])]
     return found
 
 
@@ -203,9 +203,9 @@ def tuned(
 
 
 def test_every_rewrite_of_a_run_keeps_the_pinned_line(tuned: Callable[..., LoopResult]) -> None:
-    free = [each.text for each in tuned(TextLimits()).rounds[0].attempts]
+    free = [each.text for each in tuned(TextLimits()).rounds[0].rewrites]
     assert any(CUE not in text.splitlines() for text in free)
-    pinned = [each.text for each in tuned(TextLimits(None, {"answer": [CUE]})).rounds[0].attempts]
+    pinned = [each.text for each in tuned(TextLimits(None, {"answer": [CUE]})).rounds[0].rewrites]
     assert pinned
     assert all(CUE in text.splitlines() for text in pinned)
 

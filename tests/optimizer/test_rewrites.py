@@ -16,7 +16,7 @@ from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
 from optimizer.proposers.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
 from optimizer.proposers.examples import symptoms_of
-from optimizer.proposers.proposals import Proposal, ProposalRequest, Proposer, admit, examples_of
+from optimizer.proposers.rewrites import Proposer, Rewrite, RewriteRequest, admit, examples_of
 from optimizer.proposers.structure import FORMAT_LINES, OPERATORS, StructureProposer, format_lines
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import read_conversations
@@ -40,10 +40,10 @@ def recorded(
 
 def request(
     name: str, recorded: tuple[list[Outcome], list[Attribution]] | None = None, *, count: int = 4, seed: int = 0
-) -> ProposalRequest:
+) -> RewriteRequest:
     spec = PROMPTS[name]
     failed, passed = examples_of(spec, *recorded) if recorded else ((), ())
-    return ProposalRequest(spec, STAGES[name], spec.text, SEED, None, failed, passed, (), count, seed)
+    return RewriteRequest(spec, STAGES[name], spec.text, SEED, None, failed, passed, (), count, seed)
 
 
 def test_json_is_asked_for_where_replies_are_json_alone() -> None:
@@ -109,18 +109,18 @@ def proposers() -> list[Proposer]:
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_proposals_are_admissible_new_bounded_and_reproducible(
+def test_rewrites_are_admissible_new_bounded_and_reproducible(
     name: str, recorded: tuple[list[Outcome], list[Attribution]]
 ) -> None:
     asked = request(name, recorded, count=5)
     for proposer in proposers():
-        proposals = proposer.propose(asked)
-        assert len(proposals) <= 5
-        admitted, rejected = admit(proposals, PROMPTS[name], asked.tried | {asked.text})
-        assert (admitted, rejected) == (proposals, [])
-        assert proposals == proposer.propose(asked)
-        again = proposer.propose(replace(asked, tried=frozenset(each.text for each in proposals)))
-        assert not {each.text for each in again} & {each.text for each in proposals}
+        rewrites = proposer.propose(asked)
+        assert len(rewrites) <= 5
+        admitted, rejected = admit(rewrites, PROMPTS[name], asked.tried | {asked.text})
+        assert (admitted, rejected) == (rewrites, [])
+        assert rewrites == proposer.propose(asked)
+        again = proposer.propose(replace(asked, tried=frozenset(each.text for each in rewrites)))
+        assert not {each.text for each in again} & {each.text for each in rewrites}
 
 
 def test_bank_and_structure_have_something_for_every_prompt() -> None:
@@ -147,8 +147,8 @@ def test_a_prompt_without_placeholders_is_rewritten_too(
     likeness = {"extract": "extract", "update": "decide"}[name]
     asked = replace(request(likeness, recorded), prompt=MEM0[name], text=MEM0[name].text)
     found = {proposer.name: proposer.propose(asked) for proposer in proposers()}
-    for proposals in found.values():
-        assert admit(proposals, MEM0[name], frozenset({asked.text}))[0] == proposals
+    for rewrites in found.values():
+        assert admit(rewrites, MEM0[name], frozenset({asked.text}))[0] == rewrites
     assert found["bank"]
     assert found["demonstrations"] == []
 
@@ -164,9 +164,9 @@ def test_what_fails_decides_what_is_proposed_first(recorded: tuple[list[Outcome]
 
 def test_demonstrations_come_from_passing_train_cases_only(recorded: tuple[list[Outcome], list[Attribution]]) -> None:
     asked = request("decide", recorded)
-    proposals = DemonstrationProposer(TRAIN).propose(asked)
-    assert proposals
-    rendered = render(proposals[0].text, {"fact": "F", "memories": "M"})
+    rewrites = DemonstrationProposer(TRAIN).propose(asked)
+    assert rewrites
+    rendered = render(rewrites[0].text, {"fact": "F", "memories": "M"})
     assert '{"event": "DELETE", "id": "1"}' in rendered
     assert rendered.endswith("M\n\nNew fact: F")
     only_one = DemonstrationProposer(["c2"]).propose(asked)
@@ -210,7 +210,7 @@ def test_an_answer_demonstration_pairs_a_value_with_an_unknown(
 
 def test_the_contract_gate_rejects_and_never_repairs() -> None:
     spec = PROMPTS["extract"]
-    good = Proposal("extract", 'Facts as {{"facts": []}} of {conversation}', "hand", "")
+    good = Rewrite("extract", 'Facts as {{"facts": []}} of {conversation}', "hand", "")
     bad = {
         "missing": 'Facts as {{"facts": []}}',
         "unknown": 'Facts as {{"facts": []}} of {conversation} {more}',
@@ -219,11 +219,11 @@ def test_the_contract_gate_rejects_and_never_repairs() -> None:
         "empty": " ",
         "characters": good.text + " " * 10_000,
     }
-    proposals = [good, *(replace(good, text=text) for text in bad.values()), good, replace(good, prompt="answer")]
-    admitted, rejected = admit(proposals, spec)
+    rewrites = [good, *(replace(good, text=text) for text in bad.values()), good, replace(good, prompt="answer")]
+    admitted, rejected = admit(rewrites, spec)
     assert admitted == [good]
-    for (word, text), (proposal, problems) in zip(bad.items(), rejected[:6], strict=True):
-        assert proposal.text == text
+    for (word, text), (rewrite, problems) in zip(bad.items(), rejected[:6], strict=True):
+        assert rewrite.text == text
         assert word in " ".join(problems)
     assert "already" in rejected[6][1][0]
     assert "'answer'" in rejected[7][1][0]

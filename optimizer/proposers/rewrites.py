@@ -1,4 +1,4 @@
-"""Proposals for a prompt: what a proposer gets, what it returns, and the contract gate every proposal passes."""
+"""Rewrites for a prompt: what a proposer gets, what it returns, and the contract gate every rewrite passes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
     "Authored",
     "Example",
     "Means",
-    "Proposal",
-    "ProposalRequest",
     "Proposer",
     "ProposerFactory",
+    "Rewrite",
+    "RewriteRequest",
     "admit",
     "examples_of",
     "is_new",
@@ -49,7 +49,7 @@ PROPOSERS = PluginRegistry(
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalRequest:
+class RewriteRequest:
     """A proposer's input.
 
     Attributes:
@@ -60,7 +60,7 @@ class ProposalRequest:
         failed: executions blamed for a wrong answer (train conversations only).
         passed: executions behind right answers (train conversations only).
         minibatch: the train conversations that rewrites may be measured on.
-        count: maximum number of proposals.
+        count: maximum number of rewrites.
         seed: of every random choice.
         tried: texts already tried.
         earlier: those of them that were measured on recorded inputs, with their scores.
@@ -81,12 +81,12 @@ class ProposalRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class Rewrite:
     """A new text for a prompt, the name of its proposer (`HAND` if people wrote it), and why in one line.
 
     Example:
-        >>> proposal = Proposal("answer", "Answer {question} in one word.", "polite", "a shorter reply")
-        >>> proposal.source
+        >>> rewrite = Rewrite("answer", "Answer {question} in one word.", "polite", "a shorter reply")
+        >>> rewrite.source
         'polite'
     """
 
@@ -98,9 +98,9 @@ class Proposal:
 
 @runtime_checkable
 class Proposer(Protocol):
-    """A source of proposals. The same request gives the same proposals; only a spent budget raises.
+    """A source of rewrites. The same request gives the same rewrites; only a spent budget raises.
 
-    `name` is the source shown for its proposals in tables and reports.
+    `name` is the source shown for its rewrites in tables and reports.
 
     Example:
         >>> class Polite:
@@ -108,14 +108,14 @@ class Proposer(Protocol):
         ...
         ...     def propose(self, request):
         ...         text = f"Please be exact. {request.text}"
-        ...         return [Proposal(request.prompt.name, text, self.name, "politer")] if is_new(text, request) else []
+        ...         return [Rewrite(request.prompt.name, text, self.name, "politer")] if is_new(text, request) else []
         >>> isinstance(Polite(), Proposer)
         True
     """
 
     name: str
 
-    def propose(self, request: ProposalRequest) -> list[Proposal]:
+    def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` texts that are new, best first.
 
         Raises:
@@ -183,11 +183,11 @@ def _checked_factory(name: str, factory: ProposerFactory) -> ProposerFactory:
     return create
 
 
-def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
-    """The proposals that a proposer offers and the contract admits, in its order and under its name.
+def offers_of(proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
+    """The rewrites that a proposer offers and the contract admits, in its order and under its name.
 
     Raises:
-        RunError: it fails, or returns something other than proposals.
+        RunError: it fails, or returns something other than rewrites.
         BudgetExceededError: as `Proposer.propose`.
     """
     try:
@@ -200,58 +200,58 @@ def offers_of(proposer: Proposer, request: ProposalRequest) -> list[Proposal]:
             "are cached)"
         ) from error
     if not isinstance(offered, list) or not all(
-        isinstance(offer, Proposal) and isinstance(offer.text, str) and isinstance(offer.reason, str)
+        isinstance(offer, Rewrite) and isinstance(offer.text, str) and isinstance(offer.reason, str)
         for offer in offered
     ):
-        raise RunError(f"proposers: {proposer.name!r} returned {excerpt(repr(offered), 80)}, not a list of `Proposal`s")
-    named = [replace(proposal, source=proposer.name) for proposal in offered]
+        raise RunError(f"proposers: {proposer.name!r} returned {excerpt(repr(offered), 80)}, not a list of `Rewrite`s")
+    named = [replace(rewrite, source=proposer.name) for rewrite in offered]
     return admit(named, request.prompt, request.tried)[0]
 
 
 def admit(
-    proposals: Sequence[Proposal], spec: PromptSpec, tried: frozenset[str] = frozenset()
-) -> tuple[list[Proposal], list[tuple[Proposal, list[str]]]]:
-    """The contract gate, before a proposal costs anything: reject, never repair.
+    rewrites: Sequence[Rewrite], spec: PromptSpec, tried: frozenset[str] = frozenset()
+) -> tuple[list[Rewrite], list[tuple[Rewrite, list[str]]]]:
+    """The contract gate, before a rewrite costs anything: reject, never repair.
 
     Returns:
-        The admitted proposals in order, and the rejected ones, each with everything wrong with it: a broken
+        The admitted rewrites in order, and the rejected ones, each with everything wrong with it: a broken
         contract, another prompt's name, or a text already tried or proposed.
     """
-    admitted: list[Proposal] = []
-    rejected: list[tuple[Proposal, list[str]]] = []
+    admitted: list[Rewrite] = []
+    rejected: list[tuple[Rewrite, list[str]]] = []
     texts = set(tried)
-    for proposal in proposals:
-        problems = spec.contract.violations(proposal.text)
-        if proposal.prompt != spec.name:
-            problems.append(f"it is for the prompt {proposal.prompt!r}, not {spec.name!r}")
-        if proposal.text in texts:
+    for rewrite in rewrites:
+        problems = spec.contract.violations(rewrite.text)
+        if rewrite.prompt != spec.name:
+            problems.append(f"it is for the prompt {rewrite.prompt!r}, not {spec.name!r}")
+        if rewrite.text in texts:
             problems.append("the text was tried or proposed already")
         if problems:
-            rejected.append((proposal, problems))
+            rejected.append((rewrite, problems))
         else:
-            admitted.append(proposal)
-            texts.add(proposal.text)
+            admitted.append(rewrite)
+            texts.add(rewrite.text)
     return admitted, rejected
 
 
-def new_proposals(request: ProposalRequest, source: str, texts: Iterable[tuple[str, str]]) -> list[Proposal]:
-    """Proposals of the first texts, each with its reason, that are new: each once, at most as many as are asked for."""
-    proposals: dict[str, Proposal] = {}
+def new_proposals(request: RewriteRequest, source: str, texts: Iterable[tuple[str, str]]) -> list[Rewrite]:
+    """Rewrites of the first texts, each with its reason, that are new: each once, at most as many as are asked for."""
+    proposals: dict[str, Rewrite] = {}
     for text, reason in texts:
-        if len(proposals) == request.count:
+        if len(rewrites) == request.count:
             break
-        if text not in proposals and is_new(text, request):
-            proposals[text] = Proposal(request.prompt.name, text, source, reason)
-    return list(proposals.values())
+        if text not in rewrites and is_new(text, request):
+            rewrites[text] = Rewrite(request.prompt.name, text, source, reason)
+    return list(rewrites.values())
 
 
-def is_new(text: str, request: ProposalRequest) -> bool:
+def is_new(text: str, request: RewriteRequest) -> bool:
     """Whether a text is worth proposing: within the contract, not the current one, and not tried.
 
     Example:
         >>> from tracing.systems.suite.notebook import Notebook
         >>> prompt = Notebook.prompts["answer"]
-        >>> request = ProposalRequest(prompt, "answer", prompt.text, {}, None, (), (), (), count=1, seed=0)
+        >>> request = RewriteRequest(prompt, "answer", prompt.text, {}, None, (), (), (), count=1, seed=0)
         >>> is_new(f"Please be exact. {prompt.text}", request), is_new(prompt.text, request)
         (True, False)
     """
