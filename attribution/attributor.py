@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
-from attribution.cases import Attribution, Case
-from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
+from attribution.cases import Attribution
+from attribution.survival.matching.matcher import WORDS, open_matcher
 from tracing.errors import BudgetExceededError, ConfigError, MemtuneError, in_one_line
 from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:
+    from attribution.cases import Case
     from attribution.recordings import Recording
+    from attribution.survival.matching.matcher import MatcherFactory
     from tracing.llm.access import ModelAccess
 
 SURVIVAL = "survival"

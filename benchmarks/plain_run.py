@@ -56,7 +56,7 @@ class NotingEvaluator(Evaluator):
             self.latest[met] = outcome
         return outcomes
 
-    def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+    def known_outcomes(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
         keys = [_met(candidate, conversation) for conversation in conversations]
         return [self.latest[key] for key in keys if key in self.latest]
 
@@ -107,13 +107,13 @@ class _PlainLocal(LocalEvaluation):
         self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: LocalProgress | None = None
     ) -> list[Credit | None]:
         self._reach(prompt, inputs)
-        self._known.clear()
+        self._credits.clear()
         found = super().measure(prompt, text, inputs, progress=progress)
-        self._noted |= self._known
+        self._noted |= self._credits
         return found
 
-    def known(self, prompt: str, text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
-        """As `LocalEvaluation.known`: a figure that was written down takes no call to look up."""
+    def known_credits(self, prompt: str, text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
+        """As `LocalEvaluation.known_credits`: a figure that was written down takes no call to look up."""
         return [self._noted.get((prompt, text, given.key)) for given in inputs]
 
     def _reach(self, prompt: str, inputs: Sequence[RecordedInput]) -> None:

@@ -82,41 +82,45 @@ class OptimizerConformance(Conformance):
     def test_rounds_are_told_in_order_with_the_champion_of_each(self) -> None:
         """Curves, and a killed run's best so far, come from rounds."""
         result, observer, _ = self._run()
-        require([each.n for each in result.rounds] == sorted({each.n for each in result.rounds}), "out of order")
+        require(
+            [record.n for record in result.rounds] == sorted({record.n for record in result.rounds}), "out of order"
+        )
         require(list(result.rounds) == observer.records, "a round was not reported, or reported differently")
         if result.champion_candidate != BASELINE:
-            require(any(each.accepted for each in result.rounds), "the champion changed outside of a round")
+            require(any(record.accepted for record in result.rounds), "the champion changed outside of a round")
             last = result.rounds[-1].champion
             require(last == result.champion_candidate, "the last round does not hold the champion")
 
     def test_the_same_seed_leads_to_the_same_champion_and_the_same_rewrites(self) -> None:
         """A resumed run repeats the search."""
-        (first, _, asked), (second, _, again) = self._run(seed=5), self._run(seed=5)
+        (first, _, answers), (second, _, answers_again) = self._run(seed=5), self._run(seed=5)
         require(first.champion_candidate == second.champion_candidate, "another champion")
         require(
-            [each.rewrites for each in first.rounds] == [each.rewrites for each in second.rounds],
+            [record.rewrites for record in first.rounds] == [record.rewrites for record in second.rounds],
             "other rewrites",
         )
-        require(sorted(asked) == sorted(again), "other candidates met the conversations")
+        require(sorted(answers) == sorted(answers_again), "other candidates met the conversations")
 
     def test_test_conversations_are_met_at_the_end_by_baseline_and_champion_alone(self) -> None:
         """Conversations that the champion was chosen on prove nothing."""
-        result, _, asked = self._run()
-        texts = [text for conversation, text in asked if conversation.startswith("test-")]
+        result, _, answers = self._run()
+        texts = [text for conversation, text in answers if conversation.startswith("test-")]
         require(set(texts) <= {BASELINE["answer"], result.champion_candidate["answer"]}, "another candidate met them")
-        first = next(place for place, (name, _) in enumerate(asked) if name.startswith("test-"))
-        require(all(name.startswith("test-") for name, _ in asked[first:]), "it went on searching after them")
+        first = next(place for place, (name, _) in enumerate(answers) if name.startswith("test-"))
+        require(all(name.startswith("test-") for name, _ in answers[first:]), "it went on searching after them")
 
     def test_a_spent_budget_ends_it_with_the_best_so_far(self) -> None:
         """The optimizer must let `BudgetExceededError` through, wherever it occurs."""
-        _, _, asked = self._run()
-        for most in {1, len(asked) // 3, 2 * len(asked) // 3}:
+        _, _, answers = self._run()
+        for most in {1, len(answers) // 3, 2 * len(answers) // 3}:
             result, _, _ = self._run(most=most)
             require(result.stopped.by_budget, f"after {most} answers it did not stop: {result.stopped}")
             check_candidate(Notebook.prompts, result.champion_candidate)
 
-    def _run(self, *, seed: int = 0, most: int | None = None) -> tuple[LoopResult, _Notes, list[tuple[str, str]]]:
-        system, observer, search = _Listening(most), _Notes(), self.optimizer()
+    def _run(
+        self, *, seed: int = 0, most: int | None = None
+    ) -> tuple[LoopResult, _RoundRecorder, list[tuple[str, str]]]:
+        system, observer, search = _ListeningNotebook(most), _RoundRecorder(), self.optimizer()
 
         def watched(tuning: Tuning, /) -> Stopped:
             stopped = Stopped.returned(search(tuning))
@@ -138,14 +142,14 @@ class OptimizerConformance(Conformance):
                 observer=observer,
                 optimizer=watched,
             )
-        return result, observer, system.asked
+        return result, observer, system.answers
 
 
 class ProposerConformance(Conformance):
     """What memtune expects of a proposer.
 
     Example:
-        >>> from optimizer.proposers.built_in import bank
+        >>> from optimizer.proposers.bank import bank
         >>> class TestBank(ProposerConformance):
         ...     def factory(self):
         ...         return bank
@@ -159,7 +163,7 @@ class ProposerConformance(Conformance):
 
     def test_it_proposes_no_more_than_is_asked_for_and_what_the_contract_admits(self) -> None:
         """A text that breaks the contract, or was already tried, is discarded, and its work is wasted."""
-        with _asked() as (means, request):
+        with _proposer_request() as (means, request):
             for count in (1, 3):
                 offered = self.factory()(means).propose(replace(request, count=count))
                 require(isinstance(offered, list), f"it returned a {type(offered).__name__}, not a list")
@@ -169,24 +173,24 @@ class ProposerConformance(Conformance):
 
     def test_the_same_request_gives_the_same_proposals(self) -> None:
         """A resumed run asks again."""
-        said: list[list[Rewrite]] = []
+        offers: list[list[Rewrite]] = []
         for _ in range(2):
-            with _asked() as (means, request):
+            with _proposer_request() as (means, request):
                 proposer = self.factory()(means)
-                said += [offers_of(proposer, request), offers_of(proposer, request)]
-        require(all(each == said[0] for each in said), "it offered something else")
+                offers += [offers_of(proposer, request), offers_of(proposer, request)]
+        require(all(offer == offers[0] for offer in offers), "it offered something else")
 
     def test_it_proposes_something_new_where_its_first_texts_were_tried(self) -> None:
         """Offering nothing is fine; offering the same text again is not."""
-        with _asked() as (means, request):
+        with _proposer_request() as (means, request):
             proposer = self.factory()(means)
-            tried = frozenset(each.text for each in offers_of(proposer, request)) | request.tried
-            for each in proposer.propose(replace(request, tried=tried)):
-                require(each.text not in tried, "it offered a text that was tried")
+            tried = frozenset(rewrite.text for rewrite in offers_of(proposer, request)) | request.tried
+            for rewrite in proposer.propose(replace(request, tried=tried)):
+                require(rewrite.text not in tried, "it offered a text that was tried")
 
     def test_it_can_do_without_examples(self) -> None:
         """There are none if nothing is blamed, or nothing passed."""
-        with _asked() as (means, request):
+        with _proposer_request() as (means, request):
             offers_of(self.factory()(means), replace(request, failed=(), passed=()))
 
 
@@ -194,7 +198,7 @@ class ObjectiveConformance(Conformance):
     """What memtune expects of a local objective; it is asked about answers from recorded contexts.
 
     Example:
-        >>> from optimizer.objectives.built_in import answer
+        >>> from optimizer.objectives.answers import answer
         >>> class TestAnswer(ObjectiveConformance):
         ...     def factory(self):
         ...         return answer
@@ -208,55 +212,60 @@ class ObjectiveConformance(Conformance):
 
     def test_it_tells_what_is_at_stake_and_gives_credit_from_0_to_1(self) -> None:
         """Also for an execution without outputs: a model can reply with nothing."""
-        for objective, given in self._asked():
-            weight = objective.weight(given)
+        for objective, execution in self._recorded_inputs():
+            weight = objective.weight(execution)
             require(math.isfinite(weight) and weight >= 0, f"a weight of {weight!r}")
-            for outputs in (given.outputs, ()):
-                credit = objective.credit(given, outputs)
+            for outputs in (execution.outputs, ()):
+                credit = objective.credit(execution, outputs)
                 require(isinstance(credit, Credit), f"it returned a {type(credit).__name__}, not a Credit")
                 require(0 <= credit.value <= 1, f"a credit of {credit.value!r}")
 
     def test_the_same_outputs_get_the_same_credit(self) -> None:
         """A resumed run measures again."""
-        first, second = ([o.credit(given, given.outputs) for o, given in self._asked()] for _ in range(2))
+        first, second = (
+            [o.credit(execution, execution.outputs) for o, execution in self._recorded_inputs()] for _ in range(2)
+        )
         require(first == second, "another credit for the same outputs")
 
     def test_something_is_at_stake_at_some_input(self) -> None:
         """Otherwise nothing would be measured."""
-        require(any(objective.weight(given) > 0 for objective, given in self._asked()), "all weights are 0")
+        require(
+            any(objective.weight(execution) > 0 for objective, execution in self._recorded_inputs()),
+            "all weights are 0",
+        )
 
-    def _asked(self) -> list[tuple[Objective, RecordedInput]]:
+    def _recorded_inputs(self) -> list[tuple[Objective, RecordedInput]]:
         with _evaluator(Notebook()) as (evaluator, _):
             outcomes = evaluator.evaluate(BASELINE, notebook_conversations("train", 3))
             objective = objectives_of(evaluator, {"answer": self.factory()})["answer"]
             recorded = recorded_inputs(Notebook.prompts["answer"], outcomes)
-            return [(objective, given) for given in recorded]
+            return [(objective, execution) for execution in recorded]
 
 
-class _Listening(Notebook):
+class _ListeningNotebook(Notebook):
     """The notebook, with the question and the prompt of each answer; it ends like a spent budget after `most`."""
 
     def __init__(self, most: int | None = None) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.answers: list[tuple[str, str]] = []
         self.refused = False
         self._most = most
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
-        if self._most is not None and len(self.asked) >= self._most:
+        if self._most is not None and len(self.answers) >= self._most:
             self.refused = True
             raise BudgetExceededError("the conformance suite allows no further answer")
-        self.asked.append((question.id, candidate["answer"]))
+        self.answers.append((question.id, candidate["answer"]))
         return super().answer(memory, question, candidate, access)
 
 
-class _Notes:
+class _RoundRecorder:
     def __init__(self) -> None:
         self.records: list[RoundRecord] = []
 
     def baseline(self, split: SplitName, score: Score) -> None: ...
     def blame(self, n: int, signals: Sequence[Signal]) -> None: ...
     def verdict(self, verdict: Verdict) -> None: ...
-    def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None: ...
+    def progress(self, *counts: object, **named_counts: object) -> None: ...
 
     def round(self, record: RoundRecord) -> None:
         self.records.append(record)
@@ -274,7 +283,7 @@ def _evaluator(system: Notebook) -> Iterator[tuple[Evaluator, ModelAccess]]:
 
 
 @contextmanager
-def _asked() -> Iterator[tuple[Means, RewriteRequest]]:
+def _proposer_request() -> Iterator[tuple[Means, RewriteRequest]]:
     """What a proposer is given after the baseline met three train conversations."""
     train: tuple[Conversation, ...] = notebook_conversations("train", 3)
     spec = Notebook.prompts["answer"]

@@ -31,6 +31,8 @@ _MARKUP = re.compile(
     r"|:(?=//)|(?<=www)\.",
     re.IGNORECASE,
 )
+_CLOSING = re.compile(r"(?<!\S)#+$")
+"""What would end a heading."""
 _OPENING = re.compile(r"^(\d*)([#+=.)-])")
 
 
@@ -105,4 +107,4 @@ def _uncaught(kind: type[BaseException], error: BaseException | None, trace: Tra
 def literal(text: str) -> str:
     """Markdown that renders as `text`, on one line, with no markup, link, HTML or formula."""
     escaped = _MARKUP.sub(lambda markup: "".join(f"\\{sign}" for sign in markup[0]), one_line(text))
-    return _OPENING.sub(r"\1\\\2", escaped)
+    return _CLOSING.sub(r"\\\g<0>", _OPENING.sub(r"\1\\\2", escaped))

@@ -167,7 +167,7 @@ def open_executor(config: RunConfig, system: MemorySystem, access: ModelAccess) 
         yield None
         return
     from optimizer.cluster.ray_executor import RayExecutor
-    from optimizer.cluster.worker_setup import WorkerSetup
+    from optimizer.cluster.worker import WorkerSetup
 
     setup = WorkerSetup.of(config.system, config.system_settings, config.modules, system)
     with RayExecutor(setup, config.executor.address, threads=access.threads.count) as executor:
@@ -223,7 +223,7 @@ def _executor_under(
 ) -> Executor | None:
     if config.executor.kind != "ray":
         return executor
-    from optimizer.cluster.worker_setup import WorkerSetup
+    from optimizer.cluster.worker import WorkerSetup
 
     own = {**config.system_settings, **settings}
     return cast("RayExecutor", executor).of(WorkerSetup.of(config.system, own, config.modules, system))

@@ -37,7 +37,7 @@ def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failu
     """
     cases: list[SeenCase] = []
     for split, conversations in splits.named().items():
-        for outcome in evaluator.known(candidate, conversations):
+        for outcome in evaluator.known_outcomes(candidate, conversations):
             attributed = failures.known_attributions(outcome)
             trace = evaluator.trace_of(candidate, outcome.conversation)
             cases += [

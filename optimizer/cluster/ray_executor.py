@@ -17,26 +17,17 @@ import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from optimizer.cluster.desk import Calls, Desk
-from optimizer.cluster.mailbox import Mailbox
-from optimizer.cluster.steps import answer_step, answered, build_step, built, rerun, rerun_step, result_of
-from optimizer.cluster.worker import work
-from optimizer.cluster.worker_setup import WorkerSetup
-from optimizer.evaluation.executor import Answered
-from optimizer.evaluation.memories import Snapshot
+from optimizer.cluster.mailbox import Desk, Mailbox
+from optimizer.cluster.steps import StepExecutor, result_of
+from optimizer.cluster.worker import WorkerSetup, work
 from tracing.errors import ConfigError, RunError, WorkerDiedError, in_one_line
-from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding import forwarded_calls
 from tracing.llm.forwarding.forwarded_calls import DEATHS, RepeatableStep
 from tracing.llm.threads import GivenUp, end_if_given_up
 from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import Conversation
-from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate
 
 _log = logging.getLogger(__name__)
 
@@ -55,16 +46,12 @@ _LONGEST = 300
 
 
 def require_ray() -> None:
-    """Check that Ray is installed.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Raise a `ConfigError` where Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
         raise ConfigError("executor: ray is not installed; pip install 'memtune[ray]', or leave out --executor")
 
 
-class RayExecutor:
+class RayExecutor(StepExecutor):
     """Runs the steps of a system on Ray (`Executor`). A context manager."""
 
     def __init__(self, setup: WorkerSetup, address: str | None, *, threads: int) -> None:
@@ -81,16 +68,16 @@ class RayExecutor:
         """
         require_ray()
         self._setup = setup.model_dump_json()
-        with contextlib.ExitStack() as held:
-            self._ray = held.enter_context(_connected(address or os.environ.get("RAY_ADDRESS") or OWN_RAY))
-            mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._here())
+        with contextlib.ExitStack() as resources:
+            self._ray = resources.enter_context(_ray_connection(address or os.environ.get("RAY_ADDRESS") or OWN_RAY))
+            mailbox = self._ray.remote(num_cpus=0, max_concurrency=_MOST_ASKING, scheduling_strategy=self._own_node())
             self._mailbox = mailbox(Mailbox).remote()
-            held.callback(self._ray.kill, self._mailbox)
-            # A step is tried again by `_done`, which knows what it is about.
+            resources.callback(self._ray.kill, self._mailbox)
+            # A step is tried again by `result`, which knows what it is about.
             self._task = self._ray.remote(num_cpus=PROCESSORS, max_retries=0)(work)
-            self._desk = Desk(self._take, self._send, threads)
-            held.callback(self._desk.close)
-            self._held = held.pop_all()
+            self._desk = Desk(lambda: self._ray.get(self._mailbox.take.remote()), self._mailbox.answer.remote, threads)
+            resources.callback(self._desk.close)
+            self._resources = resources.pop_all()
 
     def of(self, setup: WorkerSetup) -> RayExecutor:
         """An executor of the system under another setup, with the same connection; this one closes it."""
@@ -106,29 +93,9 @@ class RayExecutor:
 
     def close(self) -> None:
         """Disconnect, which ends all tasks of the run. A Ray that was started for the run ends; another one goes on."""
-        self._held.close()
+        self._resources.close()
 
-    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
-        """See `Executor`."""
-        return built(self._done(access, conversation.id, build_step(access, conversation, candidate)))
-
-    def answer(
-        self,
-        access: ModelAccess,
-        conversation: Conversation,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        path: Path | None = None,
-    ) -> Answered:
-        """See `Executor`."""
-        step = answer_step(access, conversation, candidate, snapshot)
-        return answered(self._done(access, conversation.id, step), snapshot, path)
-
-    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
-        """See `Executor`."""
-        return rerun(self._done(access, f"{prompt}, {name}", rerun_step(access, prompt, parts, candidate, name)))
-
-    def _done(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
+    def result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
         """The result of a step.
 
         Raises:
@@ -139,14 +106,14 @@ class RayExecutor:
         for _ in range(DEATHS):
             with self._desk.attempt(calls) as name:
                 try:
-                    return result_of(self._awaited(self._task.remote(self._setup, step, name, self._mailbox)))
+                    return result_of(self._task_result(self._task.remote(self._setup, step, name, self._mailbox)))
                 except GivenUp as error:
                     end_if_given_up()
                     raise RunError(f"{about}: given up on the cluster: {error}; see whether Ray is well") from None
                 except errors.RayTaskError as error:
-                    said = excerpt(in_one_line(error.cause), _LONGEST)
+                    message = excerpt(in_one_line(error.cause), _LONGEST)
                     raise RunError(
-                        f"{about}: cannot be run on a worker: {said}; install the same memtune on each machine"
+                        f"{about}: cannot be run on a worker: {message}; install the same memtune on each machine"
                     ) from error
                 except errors.RayError as error:
                     died = excerpt(in_one_line(error), _LONGEST)
@@ -156,7 +123,7 @@ class RayExecutor:
             "more memory than a worker has"
         )
 
-    def _awaited(self, task: Any) -> str:
+    def _task_result(self, task: Any) -> str:
         """The result of a task; it is cancelled once nobody wants it any more."""
         try:
             while not self._ray.wait([task], timeout=_POLL_S)[0]:
@@ -167,21 +134,14 @@ class RayExecutor:
         result: str = self._ray.get(task)
         return result
 
-    def _take(self) -> Calls:
-        calls: Calls = self._ray.get(self._mailbox.take.remote())
-        return calls
-
-    def _send(self, number: int, answer: str) -> None:
-        self._mailbox.answer.remote(number, answer)
-
-    def _here(self) -> Any:
+    def _own_node(self) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         return NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
 
 
 @contextlib.contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def _ray_connection(address: str) -> Iterator[Any]:
     """Ray, connected; the connection of a program that has one already is used and left open."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     own: dict[str, Any] = {}
@@ -194,14 +154,14 @@ def _connected(address: str) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    with _signals_kept():
+    with _own_signal_handlers():
         try:
             _require_listener(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (OSError, RuntimeError, ValueError) as error:
-            said = excerpt(in_one_line(error), _LONGEST)
+            message = excerpt(in_one_line(error), _LONGEST)
             raise ConfigError(
-                f"executor.address: {address}: no Ray answers there ({said}); start one with: ray start --head, or "
+                f"executor.address: {address}: no Ray answers there ({message}); start one with: ray start --head, or "
                 "leave out --address for one on this machine"
             ) from None
     try:
@@ -211,18 +171,14 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 def _require_listener(address: str) -> None:
-    """Find out at once that nothing listens at `host:port`: Ray itself tries for minutes.
-
-    Raises:
-        OSError: nothing does.
-    """
+    """Raise an `OSError` at once where nothing listens at `host:port`: Ray itself tries for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
 
 
 @contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
+def _own_signal_handlers() -> Iterator[None]:
     """Ray sets handlers of its own, which would end the process where a run is to end in order."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -6,11 +6,13 @@ Nothing here knows how the two texts travel.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from optimizer.evaluation.executor import Answered, LocalExecutor
+from optimizer.evaluation.executor import ConversationAnswers, LocalExecutor
 from optimizer.evaluation.memories import Snapshot
 from tracing.errors import MemtuneError
 from tracing.files.loading import graph_of
@@ -24,54 +26,51 @@ from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem
+from tracing.systems.protocol import Answer, MemorySystem
 
 
-def build_step(access: ModelAccess, conversation: Conversation, candidate: Candidate) -> str:
-    """The step that builds a memory."""
-    return _step("build", access, candidate, conversation=conversation.model_dump(mode="json"))
+class StepExecutor(ABC):
+    """An `Executor` whose steps are done elsewhere."""
 
+    @abstractmethod
+    def result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
+        """The result of a step; `about` names, in errors, what the step is about."""
 
-def built(result: Mapping[str, Any]) -> Snapshot:
-    """What a `build_step` resulted in."""
-    return Snapshot(Memory(result["state"]), result["records"], result["calls"])
+    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
+        """See `Executor`."""
+        step = _step("build", access, candidate, conversation=conversation.model_dump(mode="json"))
+        return Snapshot.read(self.result(access, conversation.id, step))
 
+    def answer(
+        self,
+        access: ModelAccess,
+        conversation: Conversation,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        path: Path | None = None,
+    ) -> ConversationAnswers:
+        """See `Executor`."""
+        dialogue = conversation.model_dump(mode="json")
+        step = _step("answer", access, candidate, conversation=dialogue, snapshot=asdict(snapshot))
+        result = self.result(access, conversation.id, step)
+        with trace(path, prefix="a") as recorder:
+            recorder.adopt(snapshot.records)
+            recorder.adopt(result["records"])
+        answers = [Answer(text, variable) for text, variable in result["answers"]]
+        return ConversationAnswers(answers, recorder.graph, result["calls"])
 
-def answer_step(access: ModelAccess, conversation: Conversation, candidate: Candidate, snapshot: Snapshot) -> str:
-    """The step that asks all questions of a conversation."""
-    given = {"state": dict(snapshot.memory.state), "records": snapshot.records}
-    return _step("answer", access, candidate, conversation=conversation.model_dump(mode="json"), **given)
-
-
-def answered(result: Mapping[str, Any], snapshot: Snapshot, path: Path | None) -> Answered:
-    """What an `answer_step` resulted in; `path` receives the whole trace."""
-    with trace(path, prefix="a") as recorder:
-        recorder.adopt(snapshot.records)
-        recorder.adopt(result["records"])
-    answers = [Answer(text, variable) for text, variable in result["answers"]]
-    return Answered(answers, recorder.graph, result["calls"])
-
-
-def rerun_step(access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> str:
-    """The step that executes one operation on recorded inputs."""
-    items = {
-        placeholder: [[item.role, item.name, item.kind, item.value] for item in filling]
-        for placeholder, filling in parts.items()
-    }
-    return _step("rerun", access, candidate, prompt=prompt, parts=items, name=name)
-
-
-def rerun(result: Mapping[str, Any]) -> ExecutionGraph:
-    """What a `rerun_step` recorded."""
-    return graph_of(result["records"])
+    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
+        """See `Executor`."""
+        items = {
+            placeholder: [[item.role, item.name, item.kind, item.value] for item in filling]
+            for placeholder, filling in parts.items()
+        }
+        step = _step("rerun", access, candidate, prompt=prompt, parts=items, name=name)
+        return graph_of(self.result(access, f"{prompt}, {name}", step)["records"])
 
 
 def result_of(text: str) -> dict[str, Any]:
-    """A step's result.
-
-    Raises:
-        MemtuneError, GivenUp: what the step raised.
-    """
+    """A step's result; what the step raised is raised here."""
     result: dict[str, Any] = json.loads(text)
     if "error" in result:
         raise error_read(result["error"])
@@ -80,40 +79,39 @@ def result_of(text: str) -> dict[str, Any]:
 
 def perform(system: MemorySystem, step: str, ask: Ask) -> str:
     """Do a step here, with models that are asked by `ask`; an error of memtune's becomes part of the result."""
-    given = json.loads(step)
-    with ForwardedAccess(ask, given["access"]) as access:
+    request = json.loads(step)
+    with ForwardedAccess(ask, request["access"]) as access:
         try:
-            return json.dumps(_STEPS[given["step"]](LocalExecutor(system), access, given))
+            return json.dumps(_STEPS[request["step"]](LocalExecutor(system), access, request))
         except (MemtuneError, GivenUp) as error:
             return json.dumps({"error": error_written(error)})
 
 
-def _step(kind: str, access: ModelAccess, candidate: Candidate, **given: Any) -> str:
-    return json.dumps({"step": kind, "access": described(access), "candidate": dict(candidate), **given})
+def _step(kind: str, access: ModelAccess, candidate: Candidate, **inputs: Any) -> str:
+    return json.dumps({"step": kind, "access": described(access), "candidate": dict(candidate), **inputs})
 
 
-def _build(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
-    conversation = Conversation.model_validate(given["conversation"])
-    snapshot = executor.build(access, conversation, given["candidate"])
-    return {"state": dict(snapshot.memory.state), "records": snapshot.records, "calls": snapshot.calls}
+def _build(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
+    conversation = Conversation.model_validate(step["conversation"])
+    return asdict(executor.build(access, conversation, step["candidate"]))
 
 
-def _answer(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
-    conversation = Conversation.model_validate(given["conversation"])
-    snapshot = Snapshot(Memory(given["state"]), given["records"], 0)
-    done = executor.answer(access, conversation, given["candidate"], snapshot)
+def _answer(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
+    conversation = Conversation.model_validate(step["conversation"])
+    snapshot = Snapshot.read(step["snapshot"])
+    answers = executor.answer(access, conversation, step["candidate"], snapshot)
     # The records of the build are known where the result goes.
-    known = {record.get("id") for record in snapshot.records}
+    build_ids = {record.get("id") for record in snapshot.records}
     return {
-        "answers": [[answer.text, answer.variable] for answer in done.answers],
-        "records": [record for record in records_of(done.graph) if record.get("id") not in known],
-        "calls": done.calls,
+        "answers": [[answer.text, answer.variable] for answer in answers.answers],
+        "records": [record for record in records_of(answers.graph) if record.get("id") not in build_ids],
+        "calls": answers.calls,
     }
 
 
-def _rerun(executor: LocalExecutor, access: ModelAccess, given: Mapping[str, Any]) -> dict[str, Any]:
-    parts = {name: tuple(Item(*item) for item in items) for name, items in given["parts"].items()}
-    graph = executor.rerun(access, given["prompt"], parts, given["candidate"], given["name"])
+def _rerun(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {name: tuple(Item(*item) for item in items) for name, items in step["parts"].items()}
+    graph = executor.rerun(access, step["prompt"], parts, step["candidate"], step["name"])
     return {"records": records_of(graph)}
 
 

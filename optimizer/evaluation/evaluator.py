@@ -13,9 +13,9 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement, judge_reply
 from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.file_names import file_name
-from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.evaluation.scores import Score
+from optimizer.evaluation.statistics import score_interval
 from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
@@ -73,11 +73,11 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Spent:
+class EvaluationCalls:
     """Calls that evaluation would have made without any reuse (failed ones too), and those it made or found cached."""
 
-    plain: int = 0
-    made: int = 0
+    without_reuse: int = 0
+    sent: int = 0
     cached: int = 0
 
 
@@ -97,7 +97,7 @@ class Evaluator:
         traces: folder that receives the trace of every evaluated conversation; None for none.
         model_judge: asks a model for the primary score; None if words alone decide.
         executor: where the system runs; None for the threads of `access`.
-        spent: counts of calls so far.
+        calls: counts of calls so far.
     """
 
     system: MemorySystem
@@ -107,8 +107,8 @@ class Evaluator:
     traces: Path | None = None
     model_judge: LlmJudge | None = None
     executor: Executor | None = None
-    spent: Spent = field(default_factory=Spent)
-    _known: dict[str, Outcome] = field(default_factory=dict, repr=False)
+    calls: EvaluationCalls = field(default_factory=EvaluationCalls)
+    _outcomes: dict[str, Outcome] = field(default_factory=dict, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _flights: SingleFlight = field(default_factory=SingleFlight, repr=False)
 
@@ -135,15 +135,7 @@ class Evaluator:
 
     def repeated(self, repetition: int) -> Evaluator:
         """An evaluator that asks the models again for each new `repetition`; the judge is asked once per reply."""
-        return Evaluator(
-            self.system,
-            self.access.repeated(repetition),
-            self.metric,
-            self.snapshots,
-            traces=self.traces,
-            model_judge=self.model_judge,
-            executor=self.executor,
-        )
+        return replace(self, access=self.access.repeated(repetition), calls=EvaluationCalls(), _outcomes={})
 
     def of(self, system: MemorySystem, executor: Executor | None) -> Evaluator:
         """An evaluator of the system under other settings; it shares what is known, kept and counted."""
@@ -172,10 +164,10 @@ class Evaluator:
             return self.model_judge.judge(question, reply)
         return judge_reply(question, reply, self.metric)
 
-    def known(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+    def known_outcomes(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
         """The sound outcomes that this evaluator has already computed, in order; nothing is evaluated."""
         keys = [self._keys(candidate, conversation)[1] for conversation in conversations]
-        return [self._known[key] for key in keys if key in self._known]
+        return [self._outcomes[key] for key in keys if key in self._outcomes]
 
     def trace_of(self, candidate: Candidate, conversation: Conversation) -> Path | None:
         """The file that the trace of a candidate on a conversation is written to; None if none is kept."""
@@ -183,7 +175,7 @@ class Evaluator:
 
     def cases(self) -> list[Case]:
         """Every sound case that this evaluator computed, for any candidate."""
-        return [case for outcome in self._known.values() for case in outcome.cases]
+        return [case for outcome in self._outcomes.values() for case in outcome.cases]
 
     def _keys(self, candidate: Candidate, conversation: Conversation) -> tuple[str, str]:
         """The keys of a memory and of an outcome."""
@@ -200,13 +192,13 @@ class Evaluator:
 
     def _evaluate(self, candidate: Candidate, conversation: Conversation) -> Outcome:
         memory_key, key = self._keys(candidate, conversation)
-        if key not in self._known:
+        if key not in self._outcomes:
             outcome = self._fresh(candidate, conversation, memory_key, key)
             if outcome.tainted is not None:
                 return outcome
-            self._known[key] = outcome
-        self._count(plain=self._known[key].calls)
-        return self._known[key]
+            self._outcomes[key] = outcome
+        self._count(without_reuse=self._outcomes[key].calls)
+        return self._outcomes[key]
 
     def _fresh(self, candidate: Candidate, conversation: Conversation, memory_key: str, key: str) -> Outcome:
         reason = ""
@@ -229,14 +221,14 @@ class Evaluator:
                     reason = str(error)
                 finally:
                     lost = 0 if sound else watch.calls + watch.cached
-                    self._count(plain=lost, made=watch.calls, cached=watch.cached)
+                    self._count(without_reuse=lost, sent=watch.calls, cached=watch.cached)
         return _tainted(conversation, reason)
 
-    def _count(self, *, plain: int, made: int = 0, cached: int = 0) -> None:
+    def _count(self, *, without_reuse: int, sent: int = 0, cached: int = 0) -> None:
         with self._guard:
-            self.spent.plain += plain
-            self.spent.made += made
-            self.spent.cached += cached
+            self.calls.without_reuse += without_reuse
+            self.calls.sent += sent
+            self.calls.cached += cached
 
     def _memory(self, candidate: Candidate, conversation: Conversation, key: str) -> Snapshot:
         store = SnapshotStore(self.snapshots)
@@ -256,16 +248,16 @@ class Evaluator:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-        done = self._steps.answer(self.access, conversation, candidate, snapshot, path)
+        answers = self._steps.answer(self.access, conversation, candidate, snapshot, path)
         with self.access.watch() as judging:
-            answered = list(zip(conversation.questions, done.answers, strict=True))
+            answered = list(zip(conversation.questions, answers.answers, strict=True))
             cases = tuple(self.access.threads.map(partial(self._case, conversation), answered))
-        operations = done.graph.operations.values()
+        operations = answers.graph.operations.values()
         return Outcome(
             conversation=conversation,
             cases=cases,
-            graph=done.graph,
-            calls=snapshot.calls + done.calls + judging.calls + judging.cached,
+            graph=answers.graph,
+            calls=snapshot.calls + answers.calls + judging.calls + judging.cached,
             tokens=sum(operation.prompt_tokens + operation.completion_tokens for operation in operations),
         )
 
@@ -278,11 +270,7 @@ class Evaluator:
 
 
 def score_of(outcomes: Sequence[Outcome]) -> Score:
-    """Means over all questions, with a 95 % interval over conversations if there are several.
-
-    Raises:
-        ModelError: an outcome is tainted.
-    """
+    """Means over all questions of sound outcomes, with a 95 % interval over conversations if there are several."""
     units = [outcome.score for outcome in outcomes]
     judgements = [case.judgement for outcome in outcomes for case in outcome.cases]
     count = len(judgements)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ConversationAnswers:
     """The answers to all questions of a conversation.
 
     Attributes:
@@ -55,7 +55,7 @@ class Executor(Protocol):
         candidate: Candidate,
         snapshot: Snapshot,
         path: Path | None = None,
-    ) -> Answered:
+    ) -> ConversationAnswers:
         """Ask all questions of a conversation; `path` receives the trace."""
         ...
 
@@ -86,23 +86,23 @@ class LocalExecutor:
         candidate: Candidate,
         snapshot: Snapshot,
         path: Path | None = None,
-    ) -> Answered:
+    ) -> ConversationAnswers:
         """See `Executor`."""
         with access.watch() as watch, trace(path, prefix="a") as recorder:
             recorder.adopt(snapshot.records)
-            known = list(recorder.graph.variables.values())
-            branches = [Branch(recorder, known) for _ in conversation.questions]
+            variables = list(recorder.graph.variables.values())
+            branches = [Branch(recorder, variables) for _ in conversation.questions]
 
-            def ask(asked: tuple[Branch, Question]) -> Answer:
-                branch, question = asked
+            def ask(branch_and_question: tuple[Branch, Question]) -> Answer:
+                branch, question = branch_and_question
                 return branch.run(self._answer, access, candidate, snapshot, question)
 
-            asked = list(zip(branches, conversation.questions, strict=True))
+            pairs = list(zip(branches, conversation.questions, strict=True))
             answers = []
-            for branch, answer in zip(branches, access.threads.map(ask, asked), strict=True):
+            for branch, answer in zip(branches, access.threads.map(ask, pairs), strict=True):
                 branch.join()
                 answers.append(answer)
-        return Answered(answers, recorder.graph, watch.calls + watch.cached)
+        return ConversationAnswers(answers, recorder.graph, watch.calls + watch.cached)
 
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
         """See `Executor`."""

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from optimizer.evaluation.evaluator import Evaluator, Progress, score_of
-from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.scores import Interval
+from optimizer.evaluation.statistics import score_interval
 from tracing.errors import ConfigError, DataError
 from tracing.recording.trace_context import trace
 from tracing.systems.calls import answer_question, settled
@@ -88,37 +88,38 @@ def audit(
                     f"{conversation.id}: questions.{question.id}.fact is missing; the ladder needs gold facts, "
                     "see docs/data-format.md"
                 )
-    system = _climbing(evaluator.system)
+    system = _ladder_system(evaluator.system)
     candidate = seed_candidate(evaluator.system.prompts)
     pipeline = score_of(evaluator.evaluate(candidate, conversations, progress=progress))
     rungs = [Rung("baseline pipeline", pipeline.score, pipeline.ci, pipeline.n)]
-    climbs: tuple[tuple[str, Stage, _Climb], ...] = (
-        ("gold facts extracted", "extract", _extracted),
-        ("gold facts in the store", "update", _stored),
-        ("gold context", "retrieve", _context),
+    climbs: tuple[tuple[str, Stage, _RungFunction], ...] = (
+        ("gold facts extracted", "extract", _with_facts_extracted),
+        ("gold facts in the store", "update", _with_facts_stored),
+        ("gold context", "retrieve", _with_gold_context),
     )
     for name, stage, climb in climbs:
         scores = [
             _score(climb(system, evaluator, conversation, candidate), conversation, evaluator)
             for conversation in conversations
         ]
-        units, asked = [sum(each) / len(each) for each in scores], [len(each) for each in scores]
-        mean = sum(map(sum, scores)) / sum(asked)
-        rungs.append(Rung(name, mean, score_interval(units, asked), sum(asked), stage))
+        units = [sum(question_scores) / len(question_scores) for question_scores in scores]
+        counts = [len(question_scores) for question_scores in scores]
+        mean = sum(map(sum, scores)) / sum(counts)
+        rungs.append(Rung(name, mean, score_interval(units, counts), sum(counts), stage))
     return rungs
 
 
 @runtime_checkable
-class _Climbing(MemorySystem, BuildsFromFacts, HoldsEntries, AnswersFromContext, Protocol):
+class _LadderSystem(MemorySystem, BuildsFromFacts, HoldsEntries, AnswersFromContext, Protocol):
     """A system with everything that the rungs need."""
 
 
-_Ask = Callable[[Question], Answer]
-_Climb = Callable[[_Climbing, Evaluator, Conversation, "Candidate"], _Ask]
+_AnswerFunction = Callable[[Question], Answer]
+_RungFunction = Callable[[_LadderSystem, Evaluator, Conversation, "Candidate"], _AnswerFunction]
 
 
-def _climbing(system: MemorySystem) -> _Climbing:
-    if isinstance(system, _Climbing):
+def _ladder_system(system: MemorySystem) -> _LadderSystem:
+    if isinstance(system, _LadderSystem):
         return system
     needed: tuple[tuple[str, type], ...] = (
         ("build_from_facts", BuildsFromFacts),
@@ -132,12 +133,14 @@ def _climbing(system: MemorySystem) -> _Climbing:
     )
 
 
-def _score(ask: _Ask, conversation: Conversation, evaluator: Evaluator) -> list[float]:
+def _score(ask: _AnswerFunction, conversation: Conversation, evaluator: Evaluator) -> list[float]:
     with trace():
         return [evaluator.judged(question, ask(question).text).score for question in conversation.questions]
 
 
-def _extracted(system: _Climbing, evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+def _with_facts_extracted(
+    system: _LadderSystem, evaluator: Evaluator, conversation: Conversation, candidate: Candidate
+) -> _AnswerFunction:
     at = {turn.id: session.id for session in conversation.sessions for turn in session.turns}
     facts = [
         [fact.text for fact in conversation.facts if at[fact.turn] == session.id] for session in conversation.sessions
@@ -146,12 +149,16 @@ def _extracted(system: _Climbing, evaluator: Evaluator, conversation: Conversati
     return lambda question: answer_question(system, memory, question, candidate, evaluator.access)
 
 
-def _stored(system: _Climbing, evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+def _with_facts_stored(
+    system: _LadderSystem, evaluator: Evaluator, conversation: Conversation, candidate: Candidate
+) -> _AnswerFunction:
     memory = settled(system.with_entries([fact.text for fact in conversation.facts_at_end()], evaluator.access))
     return lambda question: answer_question(system, memory, question, candidate, evaluator.access)
 
 
-def _context(system: _Climbing, evaluator: Evaluator, conversation: Conversation, candidate: Candidate) -> _Ask:
+def _with_gold_context(
+    system: _LadderSystem, evaluator: Evaluator, conversation: Conversation, candidate: Candidate
+) -> _AnswerFunction:
     current = {fact.id: fact.text for fact in conversation.facts_at_end()}
 
     def ask(question: Question) -> Answer:

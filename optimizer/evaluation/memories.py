@@ -36,6 +36,11 @@ class Snapshot:
     records: list[dict[str, Any]]
     calls: int
 
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Snapshot:
+        """From what `dataclasses.asdict` makes of one."""
+        return cls(Memory(data["memory"]["state"]), data["records"], data["calls"])
+
 
 def snapshot_key(
     system: MemorySystem, conversation: Conversation, candidate: Candidate, identities: Mapping[str, str]
@@ -44,11 +49,16 @@ def snapshot_key(
 
     For a system that memtune does not ship, also its source: a user who changes it need not raise its version.
     """
-    said = describe(system)
+    description = describe(system)
     return digest(
         {
             "format": FORMAT,
-            "system": [said.name, said.version, said.settings, *([said.code] if said.code else [])],
+            "system": [
+                description.name,
+                description.version,
+                description.settings,
+                *([description.code] if description.code else []),
+            ],
             "prompts": {name: candidate[name] for name, spec in system.prompts.items() if spec.builds},
             "sessions": [session.model_dump(mode="json") for session in conversation.sessions],
             "models": [identities["task"], identities["embedding"]],
@@ -71,8 +81,7 @@ class SnapshotStore:
     def load(self, key: str) -> Snapshot | None:
         """The snapshot stored under `key`."""
         try:
-            data = json.loads(self._path(key).read_text(encoding="utf-8"))
-            return Snapshot(Memory(data["memory"]["state"]), data["records"], data["calls"])
+            return Snapshot.read(json.loads(self._path(key).read_text(encoding="utf-8")))
         except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return None
 

@@ -42,27 +42,20 @@ class NoiseFloor:
 
 
 def noise_floor(repetitions: Sequence[Sequence[Outcome]]) -> NoiseFloor:
-    """The noise floor from two or more evaluations of one candidate on the same conversations.
-
-    Raises:
-        ValueError: there are fewer than two.
-        ModelError: an outcome is tainted.
-    """
+    """The noise floor from two or more evaluations, without taint, of one candidate on the same conversations."""
     if len(repetitions) < 2:
         raise ValueError("a noise floor needs two repetitions or more")
-    for outcomes in repetitions:
-        for outcome in outcomes:
-            _ = outcome.score
-    judged = [[case.judgement.score for outcome in outcomes for case in outcome.cases] for outcomes in repetitions]
-    scores = tuple(statistics.fmean(each) for each in judged)
     # Over conversations, two repetitions tell more than the two scores do.
-    asked = [len(outcome.cases) for outcome in repetitions[0]]
-    spreads = [statistics.stdev(own) for own in zip(*([o.score for o in each] for each in repetitions), strict=True)]
-    deviation = math.hypot(*(count * own for count, own in zip(asked, spreads, strict=True))) / sum(asked)
+    scores_of_conversations = zip(*([outcome.score for outcome in outcomes] for outcomes in repetitions), strict=True)
+    spreads = list(map(statistics.stdev, scores_of_conversations))
+    judged = [[case.judgement.score for outcome in outcomes for case in outcome.cases] for outcomes in repetitions]
+    scores = tuple(map(statistics.fmean, judged))
+    counts = [len(outcome.cases) for outcome in repetitions[0]]
+    deviation = math.hypot(*(count * spread for count, spread in zip(counts, spreads, strict=True))) / sum(counts)
     return NoiseFloor(
         noise=DEVIATIONS * deviation,
         deviation=deviation,
-        changed=sum(len(set(each)) > 1 for each in zip(*judged, strict=True)),
+        changed=sum(len(set(question_scores)) > 1 for question_scores in zip(*judged, strict=True)),
         questions=len(judged[0]),
         scores=scores,
     )

@@ -41,7 +41,7 @@ class Score:
         f1: token F1.
         contains: an accepted answer is contained in the reply.
         n: number of questions.
-        ci: 95 % interval of `score` (`optimizer.evaluation.intervals`); None for a single conversation.
+        ci: 95 % interval of `score` (`optimizer.evaluation.statistics`); None for a single conversation.
     """
 
     score: float

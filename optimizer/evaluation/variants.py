@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.executor import Executor
     from tracing.systems.protocol import MemorySystem
 
-Opened = Callable[[Settings], "tuple[MemorySystem, Executor | None]"]
+SystemOpener = Callable[[Settings], "tuple[MemorySystem, Executor | None]"]
 """Opens the system with these settings beside its others; the executor is None for threads."""
 
 
@@ -31,14 +31,14 @@ class Variants:
         choices: name → all values to choose from, the run's own first.
     """
 
-    def __init__(self, base: Evaluator, allowed: Mapping[str, Sequence[Setting]], opened: Opened) -> None:
-        told = describe(base.system).settings
-        self.own: Settings = {name: told[name] for name in allowed}
+    def __init__(self, base: Evaluator, allowed: Mapping[str, Sequence[Setting]], open_system: SystemOpener) -> None:
+        settings = describe(base.system).settings
+        self.own: Settings = {name: settings[name] for name in allowed}
         self.choices: Mapping[str, Sequence[Setting]] = {
             name: tuple(dict.fromkeys((self.own[name], *values))) for name, values in allowed.items()
         }
-        self._opened = opened
-        self._made = {digest(self.own): base}
+        self._open_system = open_system
+        self._evaluators = {digest(self.own): base}
         self._base = base
 
     def under(self, settings: Settings) -> Evaluator:
@@ -47,7 +47,7 @@ class Variants:
         What one evaluator knows and spends, all do: settings are part of what an outcome is known by.
         """
         key = digest({**self.own, **settings})
-        if key not in self._made:
-            system, executor = self._opened({**self.own, **settings})
-            self._made[key] = self._base.of(system, executor)
-        return self._made[key]
+        if key not in self._evaluators:
+            system, executor = self._open_system({**self.own, **settings})
+            self._evaluators[key] = self._base.of(system, executor)
+        return self._evaluators[key]

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
-from optimizer.evaluation.intervals import difference_interval
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval
-from optimizer.evaluation.statistics import power, sign_flip_p
+from optimizer.evaluation.statistics import difference_interval, power, sign_flip_p
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -36,7 +35,7 @@ class Difference:
     Attributes:
         verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
         delta: champion minus baseline in the primary metric, mean over conversations.
-        delta_ci: 95 % interval of `delta` (`optimizer.evaluation.intervals`); None for a single conversation, and if
+        delta_ci: 95 % interval of `delta` (`optimizer.evaluation.statistics`); None for a single conversation, and if
             the champion is the baseline, so that there is no difference to estimate.
         p_value: of that test.
     """

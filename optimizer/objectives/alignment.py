@@ -58,20 +58,20 @@ class Alignment:
 
 def alignment_of(pairs: Sequence[Pair], *, seed: int = 0) -> Alignment:
     """The rank correlation of local with end-to-end gains, and its interval."""
-    found = _rank_correlation(pairs)
-    if found is None:
+    coefficient = _rank_correlation(pairs)
+    if coefficient is None:
         return Alignment(None, None, len(pairs))
     groups = defaultdict[str, list[Pair]](list)
     for pair in pairs:
         groups[pair.conversation].append(pair)
     if len(groups) < FEWEST_CONVERSATIONS:
-        return Alignment(found, None, len(pairs))
+        return Alignment(coefficient, None, len(pairs))
     drawn, units = random.Random(seed), list(groups.values())  # noqa: S311 (statistics, not secrets)
     resampled = (list(chain.from_iterable(drawn.choices(units, k=len(units)))) for _ in range(RESAMPLES))
-    values = sorted(value for each in resampled if (value := _rank_correlation(each)) is not None)
+    values = sorted(value for resample in resampled if (value := _rank_correlation(resample)) is not None)
     interval = middle(values) if values else None
     misleads = len(pairs) >= FEWEST_PAIRS and interval is not None and interval[1] < LEAST
-    return Alignment(found, interval, len(pairs), misleads)
+    return Alignment(coefficient, interval, len(pairs), misleads)
 
 
 def _rank_correlation(pairs: Sequence[Pair]) -> float | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from attribution.explanations import quote
 from attribution.judging.words import Judgement
-from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.conversations import Question
 from tracing.systems.layouts import Item
+
+if TYPE_CHECKING:
+    from optimizer.objectives.objectives import Golds, ObjectiveMeans
 
 
 class AnswerObjective:
@@ -23,28 +26,35 @@ class AnswerObjective:
     def __init__(self, judged: Callable[[Question, str], Judgement], golds: Golds) -> None:
         self._judged, self._golds = judged, golds
 
-    def weight(self, given: RecordedInput) -> float:
+    def weight(self, execution: RecordedInput) -> float:
         """1 for each question."""
-        return float(given.question is not None)
+        return float(execution.question is not None)
 
-    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+    def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
         """The reply's score; token F1 tells how near a reply comes, where the metric knows only right and wrong."""
-        if given.question is None or not outputs:
+        if execution.question is None or not outputs:
             return Credit(0.0, ("no reply",))
         reply = outputs[0].text
-        judgement = self._judged(given.question, reply)
+        judgement = self._judged(execution.question, reply)
         score, near = judgement.score, judgement.f1
         if score >= 1:
             return Credit(score, near=near)
-        return Credit(score, (f"replied {quote(reply)}, where {quote(given.question.answers[0])} is right",), near)
+        return Credit(score, (f"replied {quote(reply)}, where {quote(execution.question.answers[0])} is right",), near)
 
-    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+    def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         """The gold answer, if the context contains it."""
-        if given.question is None:
+        if execution.question is None:
             return None
-        context = [item.text for items in given.parts.values() for item in items if item.kind != "query"]
-        gold = next(each for each in self._golds.of(given.conversation) if each.question.id == given.question.id)
+        context = [item.text for items in execution.parts.values() for item in items if item.kind != "query"]
+        gold = next(
+            gold for gold in self._golds.of(execution.conversation) if gold.question.id == execution.question.id
+        )
         if not context or not gold.answered_by(context):
             return None
-        role = given.outputs[0].role if given.outputs else "prediction"
+        role = execution.outputs[0].role if execution.outputs else "prediction"
         return [Item(role, "prediction", "prediction", gold.answer)]
+
+
+def answer(means: ObjectiveMeans) -> AnswerObjective:
+    """The judged reply to a recorded question and context."""
+    return AnswerObjective(means.judged, means.golds)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attribution.constants import SAME_FACT
 from attribution.explanations import quote
 from attribution.survival.gold import Gold
 from attribution.text.content import Vocabulary
-from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import Credit, RecordedInput
 from tracing.systems.layouts import Item
+
+if TYPE_CHECKING:
+    from optimizer.objectives.objectives import Golds, ObjectiveMeans
 
 SUPPORTED = 0.5
 """Least share of a statement's content words, by weight, that the messages must contain."""
@@ -35,68 +37,79 @@ class ExtractionObjective:
     def __init__(self, golds: Golds) -> None:
         self._golds = golds
 
-    def weight(self, given: RecordedInput) -> float:
+    def weight(self, execution: RecordedInput) -> float:
         """The number of needs in the messages; 0 for an operation that makes no statements."""
-        if given.outputs and not _statements(given.outputs):
+        if execution.outputs and not _statements(execution.outputs):
             return 0.0
-        turns = _turns(given)
-        return float(len(self._asked(given, turns)) + len(self._unasked(given, turns)))
+        turns = _turns(execution)
+        return float(len(self._golds_in(execution, turns)) + len(self._facts_in(execution, turns)))
 
-    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+    def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
         """The share of needs kept, less the share of statements that are made up."""
-        turns = _turns(given)
+        turns = _turns(execution)
         statements = _statements(outputs)
         traced = len(turns) <= _FEW_MESSAGES
-        asked, unasked = self._asked(given, turns), self._unasked(given, turns)
+        golds, facts = self._golds_in(execution, turns), self._facts_in(execution, turns)
         lost = [
             quote(" ".join(gold.statements(turns)))
-            for gold in asked
+            for gold in golds
             if not gold.states(turns, [text for text in statements if gold.names_owner(text)], traced=traced)
         ]
-        vocabulary = self._golds.vocabulary(given.conversation)
-        people = frozenset().union(*map(vocabulary.content_of, given.conversation.speakers))
+        vocabulary = self._golds.vocabulary(execution.conversation)
+        people = frozenset().union(*map(vocabulary.content_of, execution.conversation.speakers))
         lost += [
-            quote(fact) for fact in unasked if not any(_tells(fact, each, people, vocabulary) for each in statements)
+            quote(fact)
+            for fact in facts
+            if not any(_states_fact(fact, statement, people, vocabulary) for statement in statements)
         ]
-        said = vocabulary.content_of("\n".join(_read(given)))
-        made_up = [text for text in statements if vocabulary.coverage(vocabulary.content_of(text), said) < SUPPORTED]
-        needs = len(asked) + len(unasked)
-        kept = (needs - len(lost)) / needs if needs else 1.0
-        value = max(0.0, kept - MADE_UP * len(made_up) / max(len(statements), 1))
-        lacks = [f"not told, or not of the right person: {each}" for each in lost]
+        messages_content = vocabulary.content_of("\n".join(_texts_read(execution)))
+        made_up = [
+            text
+            for text in statements
+            if vocabulary.coverage(vocabulary.content_of(text), messages_content) < SUPPORTED
+        ]
+        needs = len(golds) + len(facts)
+        recall = (needs - len(lost)) / needs if needs else 1.0
+        value = max(0.0, recall - MADE_UP * len(made_up) / max(len(statements), 1))
+        lacks = [f"not told, or not of the right person: {need}" for need in lost]
         lacks += [f"nobody said {quote(text)}" for text in made_up]
         return Credit(value, tuple(lacks))
 
-    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+    def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         """The annotated facts of the messages; None if there are none, or more than a reply may hold."""
-        turns = _turns(given)
-        told = [fact.text for fact in given.conversation.facts if fact.turn in turns]
-        if not told:
+        turns = _turns(execution)
+        facts = [fact.text for fact in execution.conversation.facts if fact.turn in turns]
+        if not facts:
             return None
-        role = given.outputs[0].role if given.outputs else _list_in(given.prompt.contract.reply_schema)
-        right = [Item(role, f"fact{number}", "fact", text) for number, text in enumerate(told, start=1)]
-        return right if _fits(right, given.prompt.contract.reply_schema) else None
+        role = execution.outputs[0].role if execution.outputs else _list_in(execution.prompt.contract.reply_schema)
+        right = [Item(role, f"fact{number}", "fact", text) for number, text in enumerate(facts, start=1)]
+        return right if _fits(right, execution.prompt.contract.reply_schema) else None
 
-    def _asked(self, given: RecordedInput, turns: Sequence[str]) -> list[Gold]:
-        told = {fact.turn for fact in given.conversation.facts}
-        asked = [
+    def _golds_in(self, execution: RecordedInput, turns: Sequence[str]) -> list[Gold]:
+        annotated_turns = {fact.turn for fact in execution.conversation.facts}
+        golds = [
             gold
-            for gold in self._golds.of(given.conversation)
-            if gold.statements(turns) and not _by_facts(gold, turns, told)
+            for gold in self._golds.of(execution.conversation)
+            if gold.statements(turns) and not _stated_by_facts(gold, turns, annotated_turns)
         ]
-        if given.items("message"):
-            return asked
-        read = _read(given)
-        return [gold for gold in asked if gold.states(turns, read, traced=True)]
+        if execution.items("message"):
+            return golds
+        read = _texts_read(execution)
+        return [gold for gold in golds if gold.states(turns, read, traced=True)]
 
-    def _unasked(self, given: RecordedInput, turns: Sequence[str]) -> list[str]:
+    def _facts_in(self, execution: RecordedInput, turns: Sequence[str]) -> list[str]:
         """The annotated facts of the messages on which no question depends."""
-        asked = {gold.question.fact for gold in self._golds.of(given.conversation)}
-        unasked = [fact.text for fact in given.conversation.facts if fact.turn in turns and fact.id not in asked]
-        if given.items("message"):
-            return unasked
-        vocabulary, read = self._golds.vocabulary(given.conversation), _read(given)
-        return [fact for fact in unasked if any(_tells(fact, each, frozenset(), vocabulary) for each in read)]
+        fact_ids = {gold.question.fact for gold in self._golds.of(execution.conversation)}
+        facts = [fact.text for fact in execution.conversation.facts if fact.turn in turns and fact.id not in fact_ids]
+        if execution.items("message"):
+            return facts
+        vocabulary, read = self._golds.vocabulary(execution.conversation), _texts_read(execution)
+        return [fact for fact in facts if any(_states_fact(fact, text, frozenset(), vocabulary) for text in read)]
+
+
+def extraction(means: ObjectiveMeans) -> ExtractionObjective:
+    """What the messages say that is needed survives, and nothing is made up."""
+    return ExtractionObjective(means.golds)
 
 
 def _statements(outputs: Sequence[Item]) -> list[str]:
@@ -105,31 +118,34 @@ def _statements(outputs: Sequence[Item]) -> list[str]:
     return [item.text for item in texts if item.kind in ("fact", "memory_entry")] or [item.text for item in texts]
 
 
-def _by_facts(gold: Gold, turns: Sequence[str], told: Collection[str]) -> bool:
+def _stated_by_facts(gold: Gold, turns: Sequence[str], annotated_turns: Collection[str]) -> bool:
     """Whether annotated facts say what of these turns a question depends on, better than its answer does.
 
     That is so where the question names no fact, but facts were annotated of all its evidence in these turns.
     """
     evidence = [turn for turn in gold.question.evidence if turn in turns]
     return (
-        gold.question.fact is None and not gold.unknowable and bool(evidence) and all(turn in told for turn in evidence)
+        gold.question.fact is None
+        and not gold.unknowable
+        and bool(evidence)
+        and all(turn in annotated_turns for turn in evidence)
     )
 
 
-def _turns(given: RecordedInput) -> list[str]:
-    return [item.name for item in given.items("message")] or list(given.turns)
+def _turns(execution: RecordedInput) -> list[str]:
+    return [item.name for item in execution.items("message")] or list(execution.turns)
 
 
-def _read(given: RecordedInput) -> list[str]:
+def _texts_read(execution: RecordedInput) -> list[str]:
     """The messages, or what an operation that reads none was given instead."""
-    items = given.items("message") or [*given.items("fact"), *given.items("memory_entry")]
+    items = execution.items("message") or [*execution.items("fact"), *execution.items("memory_entry")]
     return [item.text for item in items]
 
 
-def _tells(fact: str, statement: str, people: frozenset[str], vocabulary: Vocabulary) -> bool:
+def _states_fact(fact: str, statement: str, people: frozenset[str], vocabulary: Vocabulary) -> bool:
     """Whether a statement says what an annotated fact says, of the same people."""
-    needed, found = vocabulary.content_of(fact), vocabulary.content_of(statement)
-    return needed & people <= found and vocabulary.coverage(needed, found) >= SAME_FACT
+    needed, content = vocabulary.content_of(fact), vocabulary.content_of(statement)
+    return needed & people <= content and vocabulary.coverage(needed, content) >= SAME_FACT
 
 
 def _list_in(schema: Mapping[str, Any] | None) -> str:

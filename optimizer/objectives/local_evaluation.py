@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from attribution.survival.flow import turns_read
 from optimizer.evaluation.executor import Executor, LocalExecutor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import MemorySystem, RerunsOperations
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 Progress = Callable[[int, int], None]
 """Called with the number of inputs measured and their total."""
@@ -51,14 +53,19 @@ class LocalEvaluation:
         self.objectives = objectives
         self._prompts, self._access = prompts, access
         self._executor = executor or LocalExecutor(cast("MemorySystem", system))
-        self._known: dict[tuple[str, str, str], Credit] = {}
-        self._told = False
+        self._credits: dict[tuple[str, str, str], Credit] = {}
+        self._warned = False
         self._reruns: dict[str, bool] = {}
         """By prompt, whether the system's rerun does again what was recorded."""
 
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
         """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
-        return [given for given in recorded_inputs(self._prompts[prompt], outcomes) if self._at_stake(prompt, given)]
+        weight_of = self.objectives[prompt].weight
+        return [
+            execution
+            for execution in recorded_inputs(self._prompts[prompt], outcomes)
+            if (self._unless_failed(prompt, partial(weight_of, execution)) or 0) > 0
+        ]
 
     def measure(
         self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: Progress | None = None
@@ -71,24 +78,26 @@ class LocalEvaluation:
         Raises:
             BudgetExceededError: a hard budget does not allow the next call.
         """
-        candidate = {name: spec.text for name, spec in self._prompts.items()} | {prompt: text}
+        candidate = self._candidate(prompt, text)
 
-        def credit(given: RecordedInput) -> Credit | None:
-            key = prompt, text, given.key
-            known = self._known.get(key)
-            if known is None and (known := self._fresh(prompt, candidate, given)) is not None:
-                self._known[key] = known
-            return known
+        def credit(execution: RecordedInput) -> Credit | None:
+            key = prompt, text, execution.key
+            if key not in self._credits:
+                measured = self._unless_failed(prompt, partial(self._fresh, prompt, candidate, execution))
+                if measured is None:
+                    return None
+                self._credits[key] = measured
+            return self._credits[key]
 
         order = sorted(range(len(inputs)), key=lambda at: _data(inputs[at], text))
         credits: dict[int, Credit | None] = {}
-        for at, each in zip(order, self._access.threads.map(credit, [inputs[at] for at in order]), strict=True):
-            credits[at] = each
+        for at, result in zip(order, self._access.threads.map(credit, [inputs[at] for at in order]), strict=True):
+            credits[at] = result
             if progress is not None:
                 progress(len(credits), len(inputs))
         return [credits[at] for at in range(len(inputs))]
 
-    def reruns_as_recorded(self, prompt: str, text: str, given: RecordedInput) -> bool:
+    def reruns_as_recorded(self, prompt: str, text: str, execution: RecordedInput) -> bool:
         """Whether the system's rerun does again what was recorded with this text; a warning tells what it did instead.
 
         A prompt is tried once, and only where a cache answers the same request, so that it costs nothing. Where the
@@ -98,15 +107,14 @@ class LocalEvaluation:
             return True
         if prompt not in self._reruns:
             spec = self._prompts[prompt]
-            candidate = {name: other.text for name, other in self._prompts.items()} | {prompt: text}
-            difference = None
-            try:
-                graph = self._executor.rerun(self._access, prompt, given.parts, candidate, given.key[:12])
-                difference = rerun_difference(
-                    spec, given.parts, given.outputs, graph, repeatable=sees_calls(spec, graph)
-                )
-            except ModelError as error:
-                self._tell(prompt, error)
+
+            def rerun() -> str | None:
+                name = execution.key[:12]
+                graph = self._executor.rerun(self._access, prompt, execution.parts, self._candidate(prompt, text), name)
+                repeatable = sees_calls(spec, graph)
+                return rerun_difference(spec, execution.parts, execution.outputs, graph, repeatable=repeatable)
+
+            difference = self._unless_failed(prompt, rerun)
             if difference is not None:
                 _log.warning(
                     "%s; its rewrites are compared end to end; see what `memtune doctor --build` says", difference
@@ -114,41 +122,36 @@ class LocalEvaluation:
             self._reruns[prompt] = difference is None
         return self._reruns[prompt]
 
-    def known(self, prompt: str, text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
+    def known_credits(self, prompt: str, text: str, inputs: Sequence[RecordedInput]) -> list[Credit | None]:
         """The credit of a text for each input, in order, as far as it was measured; no call is made."""
-        return [self._known.get((prompt, text, given.key)) for given in inputs]
+        return [self._credits.get((prompt, text, execution.key)) for execution in inputs]
 
-    def _fresh(self, prompt: str, candidate: Candidate, given: RecordedInput) -> Credit | None:
-        spec = self._prompts[prompt]
-        name = given.question.id if given.question is not None else given.key[:12]
+    def _candidate(self, prompt: str, text: str) -> Candidate:
+        return {name: spec.text for name, spec in self._prompts.items()} | {prompt: text}
+
+    def _fresh(self, prompt: str, candidate: Candidate, execution: RecordedInput) -> Credit | None:
+        name = execution.question.id if execution.question is not None else execution.key[:12]
         try:
-            graph = self._executor.rerun(self._access, prompt, given.parts, candidate, name)
+            graph = self._executor.rerun(self._access, prompt, execution.parts, candidate, name)
         except ReplyCutShortError as error:
             return Credit(0.0, (f"the reply was cut short: {error}",))
-        except ModelError as error:
-            self._tell(prompt, error)
-            return None
-        made = graph.find_operations(name=spec.operation)
-        try:
-            return self.objectives[prompt].credit(given, recorded_outputs(made[-1], graph) if made else ())
-        except ModelError as error:
-            self._tell(prompt, error)
-            return None
+        executions = graph.find_operations(name=self._prompts[prompt].operation)
+        outputs = recorded_outputs(executions[-1], graph) if executions else ()
+        return self.objectives[prompt].credit(execution, outputs)
 
-    def _at_stake(self, prompt: str, given: RecordedInput) -> bool:
+    def _unless_failed(self, prompt: str, measure: Callable[[], _T]) -> _T | None:
+        """What is measured; None after a failed call. The first is warned of: many inputs fail alike."""
         try:
-            return self.objectives[prompt].weight(given) > 0
+            return measure()
         except ModelError as error:
-            self._tell(prompt, error)
-            return False
-
-    def _tell(self, prompt: str, error: ModelError) -> None:
-        """Warn of the first failure; many inputs fail alike."""
-        if not self._told:
-            self._told = True
-            _log.warning(
-                "a recorded input of %r could not be measured: %s; such inputs are left out", prompt, in_one_line(error)
-            )
+            if not self._warned:
+                self._warned = True
+                _log.warning(
+                    "a recorded input of %r could not be measured: %s; such inputs are left out",
+                    prompt,
+                    in_one_line(error),
+                )
+            return None
 
 
 def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
@@ -156,27 +159,27 @@ def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[Recor
 
     Inputs from which a credential was removed are left out: a model is only sent what the system was given.
     """
-    found: dict[str, RecordedInput] = {}
+    inputs: dict[str, RecordedInput] = {}
     for outcome in outcomes:
-        asked = {question.id: question for question in outcome.conversation.questions}
+        questions = {question.id: question for question in outcome.conversation.questions}
         for execution in outcome.graph.find_operations(name=spec.operation):
             parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, outcome.graph)
-            question = _question(execution, outcome.graph, asked) if not spec.builds else None
-            shown = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
-            key = digest({"prompt": spec.name, "conversation": outcome.conversation.id, "parts": shown})
-            if key not in found and not any(REDACTED in item.text for items in parts.values() for item in items):
+            question = _question(execution, outcome.graph, questions) if not spec.builds else None
+            texts = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
+            key = digest({"prompt": spec.name, "conversation": outcome.conversation.id, "parts": texts})
+            if key not in inputs and not any(REDACTED in item.text for items in parts.values() for item in items):
                 outputs = recorded_outputs(execution, outcome.graph)
                 turns = turns_read(outcome.graph, execution)
-                found[key] = RecordedInput(key, spec, outcome.conversation, parts, outputs, question, turns)
-    return list(found.values())
+                inputs[key] = RecordedInput(key, spec, outcome.conversation, parts, outputs, question, turns)
+    return list(inputs.values())
 
 
-def _question(execution: Operation, graph: ExecutionGraph, asked: Mapping[str, Question]) -> Question | None:
+def _question(execution: Operation, graph: ExecutionGraph, questions: Mapping[str, Question]) -> Question | None:
     where = graph.sessions.get(execution.session or "")
-    return asked.get(where.name) if where is not None else None
+    return questions.get(where.name) if where is not None else None
 
 
-def _data(given: RecordedInput, text: str) -> list[str]:
+def _data(execution: RecordedInput, text: str) -> list[str]:
     """What fills the placeholders of a text, in the order in which they stand in it."""
-    filled = given.prompt.layout.filled(given.parts)
+    filled = execution.prompt.layout.filled(execution.parts)
     return [filled[name] for name in sorted(filled, key=lambda name: text.rfind(f"{{{name}}}"))]

@@ -74,11 +74,11 @@ class Objective(Protocol):
         1.0
     """
 
-    def weight(self, given: RecordedInput) -> float:
+    def weight(self, execution: RecordedInput) -> float:
         """How much is at stake at an input, such as the number of facts in it; 0 leaves it out."""
         ...
 
-    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+    def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
         """How good the outputs are for the input."""
         ...
 
@@ -87,6 +87,6 @@ class Objective(Protocol):
 class KnowsRightOutputs(Protocol):
     """An `Objective` that can show what a correct operation makes of an input; demonstrations are made of that."""
 
-    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+    def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         """The outputs of a correct operation; None if they are not known, or the input is no good example."""
         ...

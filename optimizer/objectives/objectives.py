@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from attribution.survival.flow import rewrites
-from attribution.survival.matching.matcher import MatcherFactory
-from optimizer.objectives.golds import Golds
+from attribution.survival.gold import Gold
+from attribution.survival.matching.matcher import Matcher, MatcherFactory
+from attribution.text.content import Vocabulary
 from optimizer.objectives.objective import Credit, KnowsRightOutputs, Objective, RecordedInput
 from tracing.errors import ConfigError, MemtuneError, RunError, in_one_line
 from tracing.plugins import PluginRegistry
@@ -20,7 +21,7 @@ from tracing.suggestions import unknown_names
 if TYPE_CHECKING:
     from attribution.judging.words import Judgement
     from optimizer.evaluation.evaluator import Evaluator
-    from tracing.systems.conversations import Question
+    from tracing.systems.conversations import Conversation, Question
     from tracing.systems.layouts import Item
     from tracing.systems.prompts import PromptSpec
     from tracing.systems.protocol import OperationSpec, Stage
@@ -28,13 +29,49 @@ if TYPE_CHECKING:
 OBJECTIVES = PluginRegistry(
     "objectives",
     "search.objectives",
-    {name: f"optimizer.objectives.built_in:{name}" for name in ("extraction", "decision", "answer")},
+    {
+        "extraction": "optimizer.objectives.extraction:extraction",
+        "decision": "optimizer.objectives.decisions:decision",
+        "answer": "optimizer.objectives.answers:answer",
+    },
 )
 
 _T = TypeVar("_T")
 
 BY_STAGE: Mapping[Stage, str] = {"extract": "extraction", "update": "decision", "answer": "answer"}
 """The built-in objective of each stage that has one."""
+
+
+class Golds:
+    """Gold content by conversation.
+
+    Args:
+        verbatim: the system stores what was said word for word.
+        matching: sets up what decides what a text carries in a conversation; by default its words do.
+    """
+
+    def __init__(self, *, verbatim: bool, matching: Callable[[Conversation], Matcher] | None = None) -> None:
+        self._verbatim, self._matching = verbatim, matching
+        self._conversations: dict[str, tuple[Sequence[Gold], Vocabulary]] = {}
+
+    def of(self, conversation: Conversation) -> Sequence[Gold]:
+        """The gold content of each question."""
+        return self._both(conversation)[0]
+
+    def vocabulary(self, conversation: Conversation) -> Vocabulary:
+        """How informative each word is in the conversation."""
+        return self._both(conversation)[1]
+
+    def _both(self, conversation: Conversation) -> tuple[Sequence[Gold], Vocabulary]:
+        if conversation.id not in self._conversations:
+            vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+            matcher = None if self._matching is None else self._matching(conversation)
+            golds = [
+                Gold(question, conversation, vocabulary, verbatim=self._verbatim, matcher=matcher)
+                for question in conversation.questions
+            ]
+            self._conversations[conversation.id] = golds, vocabulary
+        return self._conversations[conversation.id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +98,7 @@ class ObjectiveFactory(Protocol):
 
 
 def open_objectives(chosen: Mapping[str, str], prompts: Mapping[str, PromptSpec]) -> dict[str, ObjectiveFactory]:
-    """The factories of the objectives that a user chose, by prompt.
-
-    Raises:
-        ConfigError: there is no such prompt, or the objective does not exist, cannot be imported, or takes other
-            arguments.
-    """
+    """The factories of the objectives that a user chose, by prompt; impossible choices are a `ConfigError`."""
     unknown = sorted(chosen.keys() - prompts.keys())
     if unknown:
         raise ConfigError(
@@ -83,45 +115,42 @@ def objectives_of(
     """Prompt name → the user's objective, or the built-in one for its operation's stage, if there is one.
 
     `matcher` sets up what decides what a text carries; by default its words do.
-
-    Raises:
-        RunError: a user's objective cannot be made.
     """
     matching = None if matcher is None else lambda conversation: matcher(conversation, evaluator.access)
     golds = Golds(verbatim=not rewrites(evaluator.system.operations), matching=matching)
-    found: dict[str, Objective] = {}
+    objectives: dict[str, Objective] = {}
     for operation in evaluator.system.operations:
         if operation.prompt is None:
             continue
         means = ObjectiveMeans(golds, evaluator.judged, operation)
         if operation.prompt in chosen:
-            found[operation.prompt] = _Checked(operation.prompt, chosen[operation.prompt], means)
+            objectives[operation.prompt] = _CheckedObjective(operation.prompt, chosen[operation.prompt], means)
         elif operation.stage in BY_STAGE:
-            found[operation.prompt] = OBJECTIVES.open(BY_STAGE[operation.stage])(means)
-    return found
+            objectives[operation.prompt] = OBJECTIVES.open(BY_STAGE[operation.stage])(means)
+    return objectives
 
 
-class _Checked:
+class _CheckedObjective:
     """A user's objective; what it raises names it."""
 
     def __init__(self, prompt: str, factory: ObjectiveFactory, means: ObjectiveMeans) -> None:
         self._prompt = prompt
-        self._inner = self._asked(lambda: factory(means))
+        self._inner = self._call(lambda: factory(means))
 
-    def weight(self, given: RecordedInput) -> float:
-        return self._asked(lambda: float(self._inner.weight(given)))
+    def weight(self, execution: RecordedInput) -> float:
+        return self._call(lambda: float(self._inner.weight(execution)))
 
-    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
-        found = self._asked(lambda: self._inner.credit(given, outputs))
-        if not isinstance(found, Credit) or not 0 <= found.value <= 1:
-            raise RunError(f"search.objectives: that of {self._prompt!r} gave {found!r}; return a Credit of 0 to 1")
-        return found
+    def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
+        credit = self._call(lambda: self._inner.credit(execution, outputs))
+        if not isinstance(credit, Credit) or not 0 <= credit.value <= 1:
+            raise RunError(f"search.objectives: that of {self._prompt!r} gave {credit!r}; return a Credit of 0 to 1")
+        return credit
 
-    def right(self, given: RecordedInput) -> Sequence[Item] | None:
+    def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         inner = self._inner
-        return self._asked(lambda: inner.right(given)) if isinstance(inner, KnowsRightOutputs) else None
+        return self._call(lambda: inner.right(execution)) if isinstance(inner, KnowsRightOutputs) else None
 
-    def _asked(self, question: Callable[[], _T]) -> _T:
+    def _call(self, question: Callable[[], _T]) -> _T:
         try:
             return question()
         except MemtuneError:

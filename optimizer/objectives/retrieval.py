@@ -18,7 +18,7 @@ from tracing.systems.prompts import tokens_of
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.memories import Snapshot
-    from optimizer.objectives.golds import Golds
+    from optimizer.objectives.objectives import Golds
     from tracing.llm.access import ModelAccess
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate
@@ -64,19 +64,19 @@ def retrieval_of(
         BudgetExceededError: a hard budget does not allow the next call.
     """
     silent = evaluator.access.without_chat()
-    needed = kept = asked = tokens = 0
+    needed = carried = questions = tokens = 0
     for conversation in conversations:
         snapshot = _memory(evaluator, recorded, silent, candidate, conversation)
-        given = dict(_retrieved(evaluator.system, silent, candidate, conversation, snapshot))
+        contexts = dict(_contexts(evaluator.system, silent, candidate, conversation, snapshot))
         for gold in golds.of(conversation):
-            context = given.get(gold.question.id)
+            context = contexts.get(gold.question.id)
             if context is None:
                 return None
-            asked += 1
+            questions += 1
             tokens += sum(map(tokens_of, context))
             needed += len(gold.needs)
-            kept += sum(any(gold.carries(text, need) for text in context) for need in gold.needs)
-    return Retrieval(kept / needed, tokens / asked, needed) if needed else None
+            carried += sum(any(gold.carries(text, need) for text in context) for need in gold.needs)
+    return Retrieval(carried / needed, tokens / questions, needed) if needed else None
 
 
 def _memory(
@@ -89,7 +89,7 @@ def _memory(
     return recorded.memory(candidate, conversation)
 
 
-def _retrieved(
+def _contexts(
     system: MemorySystem, silent: ModelAccess, candidate: Candidate, conversation: Conversation, snapshot: Snapshot
 ) -> Iterator[tuple[str, list[str]]]:
     """The id of each question with the texts that its answer is given; ends at the first that cannot be seen."""
@@ -103,6 +103,6 @@ def _retrieved(
                     return  # by a client of its own
     flow = ContentFlow(recorder.graph, system.operations)
     for question in conversation.questions:
-        found = flow.answering(question.id, None)
-        if found is not None:
-            yield question.id, [text_of(variable.value) for variable in found.context]
+        source = flow.answering(question.id, None)
+        if source is not None:
+            yield question.id, [text_of(variable.value) for variable in source.context]

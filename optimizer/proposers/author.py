@@ -46,46 +46,27 @@ class Author:
 
     def __init__(self, model: ChatModel, waits: Callable[[int], None] | None = None) -> None:
         self.model = model
-        self._waits, self._asked = waits, 0
+        self._waits, self._requests = waits, 0
         self._most = model.settings.context // 4 if model.settings.embedded else _ENDPOINT_TOKENS
-        self._told: set[str] = set()
+        self._reasons: set[str] = set()
 
     def chat(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int = REPLY_TOKENS,
-        schema: Mapping[str, Any] | None = None,
-        temperature: float | None = None,
-        sample: int = 0,
-        stop: Sequence[str] = (),
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int = REPLY_TOKENS, **options: Any
     ) -> ChatReply:
         """The model's reply without its reasoning; an empty text if it is unusable.
 
         Args:
-            messages, schema, temperature, sample, stop: as in `ChatModel.chat`.
             max_tokens: maximum length of the first reply.
-
-        Raises:
-            ModelError: the call failed.
-            BudgetExceededError: a budget does not allow the call.
+            options: further ones of `ChatModel.chat`, whose errors are raised.
         """
         if self._waits is not None:
-            self._waits(self._asked)
-        self._asked += 1
+            self._waits(self._requests)
+        self._requests += 1
         reply: ChatReply | None = None
         limit = max_tokens
         while True:
             try:
-                reply = self.model.chat(
-                    messages,
-                    max_tokens=limit,
-                    schema=schema,
-                    temperature=temperature,
-                    sample=sample,
-                    stop=stop,
-                    whole=False,
-                )
+                reply = self.model.chat(messages, max_tokens=limit, whole=False, **options)
             except ModelError as error:
                 if reply is None:
                     self.tell("failed", f"the call failed: {in_one_line(error)}")
@@ -105,21 +86,17 @@ class Author:
         return replace(reply, text=text)
 
     def text(self, request: str, *, temperature: float, sample: int) -> str:
-        """The reply to a request, without its reasoning; empty if it is unusable or the call failed.
-
-        Raises:
-            BudgetExceededError: a budget does not allow the call.
-        """
+        """The reply to a request, without its reasoning; empty if it is unusable or the call failed."""
         try:
-            said = self.chat([{"role": "user", "content": request}], temperature=temperature, sample=sample)
+            reply = self.chat([{"role": "user", "content": request}], temperature=temperature, sample=sample)
         except ModelError:
             return ""
-        return said.text
+        return reply.text
 
     def tell(self, kind: str, what: str) -> None:
         """Log why there is no text; once for each kind of reason."""
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._reasons:
+            self._reasons.add(kind)
             _log.warning(
                 "the proposer %s wrote no prompt: %s; if this goes on, give models.proposer another model",
                 self.model.settings.model,
@@ -129,5 +106,5 @@ class Author:
 
 def goes_in_circles(reply: str) -> bool:
     """Whether a reply, which was cut short, ends with what it has said several times, but for numbers."""
-    said = re.sub(r"\d+", "0", reply)
-    return len(said) > _TAIL and said.count(said[-_TAIL:]) >= _TIMES
+    words = re.sub(r"\d+", "0", reply)
+    return len(words) > _TAIL and words.count(words[-_TAIL:]) >= _TIMES

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
-from optimizer.proposers.rewrites import Demonstration, Rewrite, RewriteRequest, is_new
-from optimizer.proposers.template import take_apart
+from optimizer.proposers.rewrites import Demonstration, Means, Rewrite, RewriteRequest, new_rewrites
+from optimizer.proposers.template import Parts, take_apart
 from optimizer.proposers.turns import by_turns
 
 if TYPE_CHECKING:
@@ -41,8 +41,11 @@ def demonstrations_of(stage: Stage, passed: Sequence[Example], most: int = MOST_
     makers = {"answer": _of_answers, "extract": _of_extractions, "update": _of_decisions}
     if stage not in makers:
         return []
-    found = dict.fromkeys(made for made in makers[stage](passed) if made.tokens <= most)
-    return sorted(found, key=lambda each: (each.tokens, each.conversation, each.question))
+    usable = dict.fromkeys(demonstration for demonstration in makers[stage](passed) if demonstration.tokens <= most)
+    return sorted(
+        usable,
+        key=lambda demonstration: (demonstration.tokens, demonstration.conversation, demonstration.question),
+    )
 
 
 class DemonstrationProposer:
@@ -65,20 +68,13 @@ class DemonstrationProposer:
         if not parts.data:
             # The system adds the data in its own layout, which a demonstration would have to share.
             return []
-        found: dict[str, Rewrite] = {}
-        for chosen in _sets(pool, request):
-            if len(found) == request.count:
-                break
-            names = request.prompt.contract.placeholders
-            if not all(names <= each.values.keys() for each in chosen):
-                continue
-            text = parts.with_filled((each.values, each.reply) for each in chosen).text
-            if text not in found and is_new(text, request):
-                shown = ", ".join(f"{each.kind} ({each.question})" for each in chosen)
-                found[text] = Rewrite(
-                    request.prompt.name, text, self.name, f"demonstrations from passing cases: {shown}"
-                )
-        return list(found.values())
+        names = request.prompt.contract.placeholders
+        usable = (
+            chosen
+            for chosen in _candidate_sets(pool, request)
+            if all(names <= demonstration.values.keys() for demonstration in chosen)
+        )
+        return new_rewrites(request, self.name, (_text_and_reason(parts, chosen) for chosen in usable))
 
     def _ranked(self, demonstrations: list[Demonstration], request: RewriteRequest) -> list[Demonstration]:
         """The kinds of case that fail most come first; the best of each kind before the second of any."""
@@ -86,25 +82,37 @@ class DemonstrationProposer:
         shuffled = list(demonstrations)
         random.Random(request.seed).shuffle(shuffled)  # noqa: S311 (order among equals)
         # Lengths in steps of twenty tokens: among about equally short ones the seed decides.
-        ordered = sorted(shuffled, key=lambda each: each.tokens // 20)
+        ordered = sorted(shuffled, key=lambda demonstration: demonstration.tokens // 20)
         turn: Counter[str] = Counter()
         places: list[tuple[int, int, Demonstration]] = []
-        for each in ordered:
-            places.append((turn[each.kind], -failing[each.kind], each))
-            turn[each.kind] += 1
-        return [each for _, _, each in sorted(places, key=lambda place: place[:2])]
+        for demonstration in ordered:
+            places.append((turn[demonstration.kind], -failing[demonstration.kind], demonstration))
+            turn[demonstration.kind] += 1
+        return [demonstration for _, _, demonstration in sorted(places, key=lambda place: place[:2])]
 
 
-def _sets(pool: Sequence[Demonstration], request: RewriteRequest) -> Iterator[tuple[Demonstration, ...]]:
+def demonstrations(means: Means) -> DemonstrationProposer:
+    """Demonstrations from passing train cases."""
+    return DemonstrationProposer([conversation.id for conversation in means.train])
+
+
+def _text_and_reason(parts: Parts, chosen: Sequence[Demonstration]) -> tuple[str, str]:
+    """The text with these demonstrations, and the reason for it."""
+    sources = ", ".join(f"{demonstration.kind} ({demonstration.question})" for demonstration in chosen)
+    text = parts.with_filled((demonstration.values, demonstration.reply) for demonstration in chosen).text
+    return text, f"demonstrations from passing cases: {sources}"
+
+
+def _candidate_sets(pool: Sequence[Demonstration], request: RewriteRequest) -> Iterator[tuple[Demonstration, ...]]:
     """Sets to try: sizes in turn, best first; two demonstrations differ in kind and conversation where they can."""
-    best = [each for each in pool if each.kind != "unknown"][:_POOL]
-    unknown = [each for each in pool if each.kind == "unknown"][:2]
+    best = [demonstration for demonstration in pool if demonstration.kind != "unknown"][:_POOL]
+    unknown = [demonstration for demonstration in pool if demonstration.kind == "unknown"][:2]
     # "Unknown" goes last and never alone: a small model would say nothing else.
     pairs = [(first, second) for first in best for second in unknown]
     mixed = list(combinations(best, 2))
     mixed.sort(key=lambda pair: (pair[0].kind == pair[1].kind, pair[0].conversation == pair[1].conversation))
     by_size: dict[int, list[tuple[Demonstration, ...]]] = {
-        1: [(each,) for each in best],
+        1: [(demonstration,) for demonstration in best],
         2: [*pairs[:2], *mixed, *pairs[2:]],
     }
     return by_turns(by_size[size] for size in _SIZES.get(request.stage, ()))
@@ -117,32 +125,34 @@ def _kind(stage: Stage, example: Example) -> str:
     return "unknown" if example.wants_unknown else example.case.question.kind
 
 
-def _demonstration(example: Example, shown: Mapping[str, Sequence[str]], reply: str, kind: str) -> Demonstration:
-    """An example with `shown` in the placeholders named there, and its own inputs in the others."""
+def _demonstration(example: Example, replaced: Mapping[str, Sequence[str]], reply: str, kind: str) -> Demonstration:
+    """An example with `replaced` in the placeholders named there, and its own inputs in the others."""
     own = {name: [item.text for item in items] for name, items in example.parts.items()}
-    texts = {**dict.fromkeys(sorted(example.prompt.contract.placeholders), ()), **own, **shown}
-    inputs = tuple((name, example.prompt.layout.fill(name, each)) for name, each in texts.items())
+    texts = {**dict.fromkeys(sorted(example.prompt.contract.placeholders), ()), **own, **replaced}
+    inputs = tuple((name, example.prompt.layout.fill(name, texts_of_input)) for name, texts_of_input in texts.items())
     return Demonstration(inputs, reply, example.case.conversation, kind, example.case.question.id)
 
 
 def _of_answers(passed: Sequence[Example]) -> Iterator[Demonstration]:
     for example in passed:
         question = example.case.question
-        asked, recalled = example.placeholder("query"), example.placeholder("context", "memory_entry")
-        hits = [item.text for item in example.parts.get(recalled or "", ())]
+        query, context = example.placeholder("query"), example.placeholder("context", "memory_entry")
+        hits = [item.text for item in example.parts.get(context or "", ())]
         near = question.near_miss.value if question.near_miss else ""
         if example.wants_unknown:
-            kept = hits[:2]
+            memories = hits[:2]
         else:
             telling = [text for text in hits if any(contains(text, answer) for answer in question.answers)][:1]
             if not telling:
                 continue
             others = sorted((text for text in hits if text not in telling), key=lambda text: not contains(text, near))
-            kept = [text for text in hits if text in (*telling, *others[:1])]
+            memories = [text for text in hits if text in (*telling, *others[:1])]
         # The case proves the value right, not the sentence around it: a long reply is shown as the value alone.
         reply = example.output if word_count(example.output) <= 4 else question.answers[0]
-        shown = {name: texts for name, texts in ((recalled, kept), (asked, [question.question])) if name is not None}
-        yield _demonstration(example, shown, reply.strip().rstrip("."), _kind("answer", example))
+        replaced = {
+            name: texts for name, texts in ((context, memories), (query, [question.question])) if name is not None
+        }
+        yield _demonstration(example, replaced, reply.strip().rstrip("."), _kind("answer", example))
 
 
 def _of_decisions(passed: Sequence[Example]) -> Iterator[Demonstration]:
@@ -163,41 +173,41 @@ def _of_extractions(passed: Sequence[Example]) -> Iterator[Demonstration]:
     for group in executions.values():
         # A recording is shown as correct only if it holds the answer of every question that depends on it.
         proven = [example for example in group if not example.wants_unknown]
-        if not proven or not all(_holds(example) for example in proven):
+        if not proven or not all(_holds_answer(example) for example in proven):
             continue
         first = proven[0]
         read = first.placeholder("message") or ""
         for size in (3, 2, 1):
-            kept = _evidence(first.parts[read], proven, size)
-            facts = _facts_of(proven, kept)
-            if kept and facts:
+            turns = _evidence(first.parts[read], proven, size)
+            facts = _facts_of(proven, turns)
+            if turns and facts:
                 reply = first.prompt.reply(first.parts, facts)
-                yield _demonstration(first, {read: [item.text for item in kept]}, reply, _kind("extract", first))
+                yield _demonstration(first, {read: [item.text for item in turns]}, reply, _kind("extract", first))
 
 
-def _holds(example: Example) -> bool:
+def _holds_answer(example: Example) -> bool:
     return any(contains(example.output, answer) for answer in example.case.question.answers)
 
 
 def _evidence(turns: Sequence[Item], proven: Sequence[Example], size: int) -> list[Item]:
-    wanted = [turn for example in proven for turn in example.case.question.evidence]
-    named = dict.fromkeys(turn for turn in wanted if any(item.name == turn for item in turns))
+    evidence = [turn for example in proven for turn in example.case.question.evidence]
+    named = dict.fromkeys(turn for turn in evidence if any(item.name == turn for item in turns))
     chosen = list(named)[:size]
     return [item for item in turns if item.name in chosen] if len(chosen) == size else []
 
 
-def _facts_of(proven: Sequence[Example], kept: Sequence[Item]) -> list[Item]:
+def _facts_of(proven: Sequence[Example], turns: Sequence[Item]) -> list[Item]:
     """The recorded facts that name a speaker and come from the kept turns; none where an answer would be missing."""
-    names = {item.name for item in kept}
-    speakers = [item.text.partition(":")[0] for item in kept]
+    names = {item.name for item in turns}
+    speakers = [item.text.partition(":")[0] for item in turns]
     answers = [
         example.case.question.answers for example in proven if names.intersection(example.case.question.evidence)
     ]
-    said = set(words(" ".join(item.text for item in kept)))
+    turn_words = set(words(" ".join(item.text for item in turns)))
     facts: list[Item] = []
     for fact in proven[0].statements:
         own = words(fact.text)
-        close = bool(own) and sum(word in said for word in own) >= 0.7 * len(own)
+        close = bool(own) and sum(word in turn_words for word in own) >= 0.7 * len(own)
         telling = any(contains(fact.text, answer) for group in answers for answer in group)
         if (telling or close) and any(contains(fact.text, speaker) for speaker in speakers):
             facts.append(fact)

@@ -37,11 +37,11 @@ class EarlierText:
 
 def best_and_worst(earlier: Iterable[EarlierText]) -> list[EarlierText]:
     """The texts with the greatest and the least gains, best first, of at most `MOST_TOKENS` together."""
-    ranked = sorted(earlier, key=lambda each: -each.gain)
+    ranked = sorted(earlier, key=lambda earlier_text: -earlier_text.gain)
     best, worst = ranked[:EACH_WAY], ranked[EACH_WAY:][::-1][:EACH_WAY]
-    room, shown = MOST_TOKENS, set[str]()
-    for each in filter(None, chain.from_iterable(zip_longest(best, worst))):
-        if tokens_of(each.text) <= room:
-            room -= tokens_of(each.text)
-            shown.add(each.text)
-    return [each for each in ranked if each.text in shown]
+    room, texts = MOST_TOKENS, set[str]()
+    for earlier_text in filter(None, chain.from_iterable(zip_longest(best, worst))):
+        if tokens_of(earlier_text.text) <= room:
+            room -= tokens_of(earlier_text.text)
+            texts.add(earlier_text.text)
+    return [earlier_text for earlier_text in ranked if earlier_text.text in texts]

@@ -98,15 +98,15 @@ def examples_of(
             if blame.operation != prompt.operation:
                 continue
             named = graph.operations.get(blame.operation_id or "")
-            executions = [named] if named else list(_behind(prompt.operation, attribution.case, graph))[:1]
-            failed += [_example(prompt, each, attribution.case, attribution, graph) for each in executions]
+            executions = [named] if named else list(_executions_behind(prompt.operation, attribution.case, graph))[:1]
+            failed += [_example(prompt, execution, attribution.case, attribution, graph) for execution in executions]
     passed = [
         _example(prompt, execution, case, None, graphs[case.conversation])
         for outcome in outcomes
         if outcome.tainted is None
         for case in outcome.cases
         if case.passed
-        for execution in _behind(prompt.operation, case, graphs[case.conversation])
+        for execution in _executions_behind(prompt.operation, case, graphs[case.conversation])
     ]
     return tuple(failed), tuple(passed)
 
@@ -114,39 +114,39 @@ def examples_of(
 def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
     """What is visibly wrong in a failed execution."""
     question = example.case.question
-    found: set[Symptom] = set()
+    symptoms: set[Symptom] = set()
     if stage == "answer":
         # By a metric of form, as `f1`, a short sentence around the right answer is too long as well.
         if word_count(example.output) > SHORT_REPLY_WORDS or example.case.judgement.contains:
-            found.add("long reply")
+            symptoms.add("long reply")
         says_unknown = contains(example.output, "unknown")
         if example.wants_unknown and not says_unknown:
-            found.add("missed unknown")
+            symptoms.add("missed unknown")
         elif says_unknown and not example.wants_unknown:
-            found.add("false unknown")
+            symptoms.add("false unknown")
         elif question.near_miss and contains(example.output, question.near_miss.value):
-            found.add("near miss")
-        elif not found:
-            found.add("wrong value")
+            symptoms.add("near miss")
+        elif not symptoms:
+            symptoms.add("wrong value")
     elif stage == "extract":
         read = [item for items in example.parts.values() for item in items if item.kind == "message"]
         speakers = {item.text.partition(":")[0] for item in read}
         facts = [item.text for item in example.statements]
         if facts and sum(any(contains(fact, name) for name in speakers) for fact in facts) < len(facts):
-            found.add("nameless facts")
+            symptoms.add("nameless facts")
         if example.wants_unknown:
-            found.add("lost retraction")
+            symptoms.add("lost retraction")
         elif not any(contains(example.output, answer) for answer in question.answers):
-            found.add("lost change" if question.supersedes else "lost value")
+            symptoms.add("lost change" if question.supersedes else "lost value")
     elif stage == "update":
         event = event_in(example.output)
         if example.wants_unknown and event != "DELETE":
-            found.add("missed delete")
+            symptoms.add("missed delete")
         elif question.supersedes and event != "UPDATE":
-            found.add("missed update")
+            symptoms.add("missed update")
         elif event not in ("ADD", None):
-            found.add("wrong overwrite")
-    return found
+            symptoms.add("wrong overwrite")
+    return symptoms
 
 
 def event_in(output: str) -> str | None:
@@ -158,21 +158,21 @@ def event_in(output: str) -> str | None:
     return str(value["event"]) if isinstance(value, dict) and "event" in value else None
 
 
-def _behind(name: str, case: Case, graph: ExecutionGraph) -> Iterator[Operation]:
+def _executions_behind(name: str, case: Case, graph: ExecutionGraph) -> Iterator[Operation]:
     executions = graph.find_operations(name=name)
-    direct = [each for each in executions if case.prediction in each.output_ids()]
+    direct = [execution for execution in executions if case.prediction in execution.output_ids()]
     if direct:
         yield from direct
         return
-    asked = [each for each in executions if _session(each, graph) == case.question.id]
-    if asked:
-        yield from asked
+    in_session = [execution for execution in executions if _session(execution, graph) == case.question.id]
+    if in_session:
+        yield from in_session
         return
     evidence = set(case.question.evidence)
     for execution in executions:
         inputs = [graph.variables[vid] for vid in execution.input_ids()]
-        if _turns(inputs) & evidence or any(
-            _carries(variable, case, graph) for variable in inputs if variable.kind == "fact"
+        if _turn_ids(inputs) & evidence or any(
+            _carries_answer(variable, case, graph) for variable in inputs if variable.kind == "fact"
         ):
             yield execution
 
@@ -182,15 +182,15 @@ def _session(execution: Operation, graph: ExecutionGraph) -> str:
     return where.name if where is not None else ""
 
 
-def _carries(fact: Variable, case: Case, graph: ExecutionGraph) -> bool:
+def _carries_answer(fact: Variable, case: Case, graph: ExecutionGraph) -> bool:
     """Whether a fact was taken from the evidence of a case and holds its answer (or what a retraction needs)."""
     sources = [graph.variables[vid] for operation in graph.producers(fact.id) for vid in operation.input_ids()]
-    if not _turns(sources) & set(case.question.evidence):
+    if not _turn_ids(sources) & set(case.question.evidence):
         return False
-    return is_unknowable(case.question) or any(contains(str(fact.value), one) for one in case.question.answers)
+    return is_unknowable(case.question) or any(contains(str(fact.value), answer) for answer in case.question.answers)
 
 
-def _turns(variables: Sequence[Variable]) -> set[str]:
+def _turn_ids(variables: Sequence[Variable]) -> set[str]:
     return {variable.name for variable in variables if variable.kind == "message"}
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from attribution.text.tokens import contains
 from optimizer.proposers.author import REPLY_TOKENS, Author
 from optimizer.proposers.earlier import EarlierText, best_and_worst
 from optimizer.proposers.examples import Example
-from optimizer.proposers.rewrites import Rewrite, RewriteRequest, is_new
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
@@ -37,22 +38,7 @@ TEMPERATURE = 0.7
 
 _log = logging.getLogger(__name__)
 
-_REQUEST = """A program fills this prompt template and sends it to a small language model:
-```
-<curr_param>
-```
-Its purpose: {purpose}
-
-Here it led to wrong answers:
-```
-<side_info>
-```
-{earlier}Write a better template that avoids such mistakes. Rules:
-- Keep each of these placeholders, and use no others: {placeholders}
-{markers}- Write any other brace doubled: {{{{ and }}}}
-- Stay short: at most {max_chars} characters. Plain instructions work best.
-- General instructions only: no name or value from the cases above.
-Reply with the whole new template between two lines of ```, and nothing else."""
+_REQUEST = (files("optimizer.proposers") / "reflection.txt").read_text(encoding="utf-8").removesuffix("\n")
 
 
 class ReflectionProposer:
@@ -88,8 +74,8 @@ class ReflectionProposer:
         if reflector.stopped is not None:
             raise reflector.stopped
         before = adapter.total(request.text)
-        texts = {text: adapter.total(text) for text in adapter.measured if text != request.text}
-        kept = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
+        texts = {text: adapter.total(text) for text in adapter.scores if text != request.text}
+        unharmed = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
         size = len(batch)
         return [
             Rewrite(
@@ -99,8 +85,13 @@ class ReflectionProposer:
                 f"rewritten from {len(request.failed)} failed executions; "
                 f"{before / size:.2f} to {texts[text] / size:.2f} on {size} train conversations",
             )
-            for text in kept[: request.count]
+            for text in unharmed[: request.count]
         ]
+
+
+def reflection(means: Means) -> ReflectionProposer:
+    """Rewrites by the author."""
+    return ReflectionProposer(means.evaluator, means.author)
 
 
 def _one_generation(
@@ -117,9 +108,10 @@ def _one_generation(
         reflection_lm=reflector,
         reflection_minibatch_size=len(batch),
         reflection_prompt_template=request_for(
-            request.prompt, [each for each in request.earlier if each.text != request.text]
+            request.prompt, [earlier_text for earlier_text in request.earlier if earlier_text.text != request.text]
         ),
-        module_selector=_BlamedPrompt(request.prompt.name),
+        # The signals blamed it before the generation began.
+        module_selector=lambda *_: [request.prompt.name],
         candidate_selection_strategy="current_best",
         sampling_strategy=SameParentSampling(request.count),
         # One generation: gepa counts iterations from -1 before the first.
@@ -143,33 +135,21 @@ def request_for(spec: PromptSpec, earlier: Iterable[EarlierText] = ()) -> str:
     return _REQUEST.format(
         purpose=spec.purpose,
         placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",
-        earlier=_told(best_and_worst(earlier)),
+        earlier=_earlier_note(best_and_worst(earlier)),
         markers=f"- Keep these words exactly: {listed}\n" if listed else "",
         max_chars=min(contract.max_chars, 3 * REPLY_TOKENS),
     )
 
 
-def _told(earlier: Sequence[EarlierText]) -> str:
+def _earlier_note(earlier: Sequence[EarlierText]) -> str:
     """Earlier texts with their scores; empty if there are none."""
     if not earlier:
         return ""
     lines = [
-        f"Scored {each.score:.2f}, where the template of the time scored {each.champion:.2f}:\n```\n{each.text}\n```\n"
-        for each in earlier
+        f"Scored {text.score:.2f}, where the template of the time scored {text.champion:.2f}:\n```\n{text.text}\n```\n"
+        for text in earlier
     ]
     return f"Templates tried before, each on its own step (0 is worst, 1 is best):\n{''.join(lines)}\n"
-
-
-class _BlamedPrompt:
-    """gepa's module selector: the prompt that the signals blame, chosen before the generation began."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(
-        self, state: Any, trajectories: Any, subsample_scores: Any, candidate_idx: int, candidate: Mapping[str, str]
-    ) -> list[str]:
-        return [self._name]
 
 
 class Reflector:
@@ -181,16 +161,18 @@ class Reflector:
 
     def __init__(self, author: Author, seed: int) -> None:
         self._author, self._seed = author, seed
-        self._asked = 0
+        self._requests = 0
         self.stopped: BudgetExceededError | None = None
 
     def __call__(self, prompt: Any) -> str:
         if self.stopped is not None:
             return ""
-        self._asked += 1
+        self._requests += 1
         try:
             with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
-                return self._author.text(str(prompt), temperature=TEMPERATURE, sample=self._seed * 1000 + self._asked)
+                return self._author.text(
+                    str(prompt), temperature=TEMPERATURE, sample=self._seed * 1000 + self._requests
+                )
         except BudgetExceededError as error:
             # Raised here, gepa would catch it and ask again.
             self.stopped = error
@@ -201,20 +183,19 @@ class _Adapter:
     """gepa's view of the memory system: conversations in, mean scores out, failed executions as feedback.
 
     Attributes:
-        measured: texts of the prompt that were measured, in order.
+        scores: text of the prompt that was measured, in order → id of a conversation → score.
     """
 
     propose_new_texts = None  # gepa asks for the attribute
 
     def __init__(self, evaluator: Evaluator, request: RewriteRequest) -> None:
         self._evaluator, self._request = evaluator, request
-        self._scores: dict[tuple[str, str], float] = {}
-        self._shown = 0
-        self.measured: dict[str, None] = {}
+        self._datasets = 0
+        self.scores: dict[str, dict[str, float]] = {}
 
     def total(self, text: str) -> float:
         """Sum of the scores of a measured text over the conversations."""
-        return sum(score for (scored, _), score in self._scores.items() if scored == text)
+        return sum(self.scores.get(text, {}).values())
 
     def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
@@ -223,7 +204,6 @@ class _Adapter:
         if text != self._request.text and not self._worth_measuring(text):
             scores = [0.0] * len(batch)
         else:
-            self.measured[text] = None
             scores = self._measure(batch, candidate, text)
         trajectories = [conversation.id for conversation in batch]
         return EvaluationBatch(
@@ -236,10 +216,10 @@ class _Adapter:
         """Each rewrite of a generation is shown other failed executions, as far as there are."""
         failed = list(self._request.failed)
         random.Random(self._request.seed).shuffle(failed)  # noqa: S311 (which examples are shown)
-        start = self._shown * EXAMPLES_SHOWN % len(failed)
-        self._shown += 1
-        shown = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
-        return {self._request.prompt.name: [record_of(example) for example in shown]}
+        start = self._datasets * EXAMPLES_SHOWN % len(failed)
+        self._datasets += 1
+        examples = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
+        return {self._request.prompt.name: [record_of(example) for example in examples]}
 
     def _worth_measuring(self, text: str) -> bool:
         problems = self._request.prompt.contract.violations(text)
@@ -253,11 +233,12 @@ class _Adapter:
         return not problems
 
     def _measure(self, batch: list[Conversation], candidate: dict[str, str], text: str) -> list[float]:
-        missing = [conversation for conversation in batch if (text, conversation.id) not in self._scores]
+        scores = self.scores.setdefault(text, {})
+        missing = [conversation for conversation in batch if conversation.id not in scores]
         if missing:
-            for outcome in self._evaluator.evaluate(candidate, missing):
-                self._scores[text, outcome.conversation.id] = outcome.score_or_zero
-        return [self._scores[text, conversation.id] for conversation in batch]
+            outcomes = self._evaluator.evaluate(candidate, missing)
+            scores |= {outcome.conversation.id: outcome.score_or_zero for outcome in outcomes}
+        return [scores[conversation.id] for conversation in batch]
 
 
 class DebugLog:
@@ -288,5 +269,10 @@ def cut(text: str) -> str:
 
 def _copied_answers(text: str, request: RewriteRequest) -> list[str]:
     """Answers of the failed cases that are in `text` but not in the text it replaces."""
-    answers = {answer for each in request.failed if not each.wants_unknown for answer in each.case.question.answers[:1]}
+    answers = {
+        answer
+        for example in request.failed
+        if not example.wants_unknown
+        for answer in example.case.question.answers[:1]
+    }
     return sorted(answer for answer in answers if contains(text, answer) and not contains(request.text, answer))

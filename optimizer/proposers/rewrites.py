@@ -35,6 +35,7 @@ __all__ = [
     "conversations_of",
     "examples_of",
     "is_new",
+    "new_rewrites",
     "offers_of",
     "open_proposers",
 ]
@@ -45,12 +46,7 @@ HAND = "hand"
 PROPOSERS = PluginRegistry(
     "proposers",
     "proposers",
-    {
-        "bank": "optimizer.proposers.built_in:bank",
-        "demonstrations": "optimizer.proposers.built_in:demonstrations",
-        "structure": "optimizer.proposers.built_in:structure",
-        "reflection": "optimizer.proposers.built_in:reflection",
-    },
+    {name: f"optimizer.proposers.{name}:{name}" for name in ("bank", "demonstrations", "structure", "reflection")},
 )
 
 
@@ -223,11 +219,11 @@ def open_proposers(names: Sequence[str] = tuple(PROPOSERS.built_in)) -> list[Pro
     Raises:
         ConfigError: one does not exist, cannot be imported, or does not take the means.
     """
-    return [_checked(name, cast("ProposerFactory", PROPOSERS.open_callable(name, "means"))) for name in names]
+    return [_checked_factory(name, cast("ProposerFactory", PROPOSERS.open_callable(name, "means"))) for name in names]
 
 
-def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
-    def made(means: Means, /) -> Proposer:
+def _checked_factory(name: str, factory: ProposerFactory) -> ProposerFactory:
+    def create(means: Means, /) -> Proposer:
         try:
             proposer = factory(means)
         except MemtuneError:
@@ -238,7 +234,7 @@ def _checked(name: str, factory: ProposerFactory) -> ProposerFactory:
             raise RunError(f"proposers: {name!r} makes a {type(proposer).__name__}, which has no `name` and `propose`")
         return proposer
 
-    return made
+    return create
 
 
 def offers_of(proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
@@ -258,10 +254,11 @@ def offers_of(proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
             "are cached)"
         ) from error
     if not isinstance(offered, list) or not all(
-        isinstance(each, Rewrite) and isinstance(each.text, str) and isinstance(each.reason, str) for each in offered
+        isinstance(offer, Rewrite) and isinstance(offer.text, str) and isinstance(offer.reason, str)
+        for offer in offered
     ):
         raise RunError(f"proposers: {proposer.name!r} returned {excerpt(repr(offered), 80)}, not a list of `Rewrite`s")
-    named = [replace(each, source=proposer.name) for each in offered]
+    named = [replace(rewrite, source=proposer.name) for rewrite in offered]
     return admit(named, request.prompt, request.tried)[0]
 
 
@@ -276,19 +273,30 @@ def admit(
     """
     admitted: list[Rewrite] = []
     rejected: list[tuple[Rewrite, list[str]]] = []
-    seen = set(tried)
+    texts = set(tried)
     for rewrite in rewrites:
         problems = spec.contract.violations(rewrite.text)
         if rewrite.prompt != spec.name:
             problems.append(f"it is for the prompt {rewrite.prompt!r}, not {spec.name!r}")
-        if rewrite.text in seen:
+        if rewrite.text in texts:
             problems.append("the text was tried or proposed already")
         if problems:
             rejected.append((rewrite, problems))
         else:
             admitted.append(rewrite)
-            seen.add(rewrite.text)
+            texts.add(rewrite.text)
     return admitted, rejected
+
+
+def new_rewrites(request: RewriteRequest, source: str, texts: Iterable[tuple[str, str]]) -> list[Rewrite]:
+    """Rewrites of the first texts, each with its reason, that are new: each once, at most as many as are asked for."""
+    rewrites: dict[str, Rewrite] = {}
+    for text, reason in texts:
+        if len(rewrites) == request.count:
+            break
+        if text not in rewrites and is_new(text, request):
+            rewrites[text] = Rewrite(request.prompt.name, text, source, reason)
+    return list(rewrites.values())
 
 
 def is_new(text: str, request: RewriteRequest) -> bool:

@@ -35,63 +35,53 @@ class RewriteSources:
         progress: Callable[[str, int, int], None],
     ) -> None:
         self._hand, self.own_author, self._progress = hand, own_author, progress
-        self.demonstrates = any(each.name == DEMONSTRATIONS for each in proposers)
-        self._rules = [each for each in proposers if not isinstance(each, Authored)]
-        self._authored = [each for each in proposers if isinstance(each, Authored)]
+        self.demonstrates = any(proposer.name == DEMONSTRATIONS for proposer in proposers)
+        self._rules = [proposer for proposer in proposers if not isinstance(proposer, Authored)]
+        self._authored = [proposer for proposer in proposers if isinstance(proposer, Authored)]
 
-    def propose(self, n: int, request: RewriteRequest, wanted: int, *, besides: Collection[str] = ()) -> list[Rewrite]:
-        """At most `wanted` rewrites for round `n`: each source's best first, then each one's second best, and so on.
+    def propose(self, n: int, request: RewriteRequest, count: int, *, besides: Collection[str] = ()) -> list[Rewrite]:
+        """At most `count` rewrites for round `n`: each source's best first, then each one's second best, and so on.
 
-        All rewrites by hand that were not tried come before them, even if they exceed `wanted`. Proposers named in
-        `besides` are not asked.
-
-        Raises:
-            BudgetExceededError: a hard budget does not allow the next model call.
-            RunError: a proposer fails.
+        All rewrites by hand that were not tried come before them, even if they exceed `count`. Proposers named in
+        `besides` are not asked. A `RunError` names a proposer that fails.
         """
-        chosen = self._by_hand(request)
-        wanted = max(wanted, len(chosen))
+        chosen = self._rewrites_by_hand(request)
+        count = max(count, len(chosen))
         offers: list[list[Rewrite]] = []
         for proposer in self._in_order(n):
             if proposer.name in besides:
                 continue
-            if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= wanted:
+            if len(chosen.keys() | {offer[0].text for offer in offers if offer}) >= count:
                 # Only these sources' first offers will be tried; paying for more would be waste.
                 break
             offers.append(self._offers(proposer, request))
         for offer in by_turns(offers):
             chosen.setdefault(offer.text, offer)
-        return list(chosen.values())[:wanted]
+        return list(chosen.values())[:count]
 
-    def draw(self, request: RewriteRequest, wanted: int) -> list[Rewrite]:
-        """At most `wanted` rewrites drawn from all that every source offers, by the request's seed.
-
-        All rewrites by hand that were not tried come before them, even if they exceed `wanted`.
-
-        Raises:
-            BudgetExceededError, RunError: as `propose`.
-        """
-        chosen = self._by_hand(request)
-        wanted = max(wanted, len(chosen))
+    def draw(self, request: RewriteRequest, count: int) -> list[Rewrite]:
+        """As `propose`, but drawn from all that every source offers, by the request's seed."""
+        chosen = self._rewrites_by_hand(request)
+        count = max(count, len(chosen))
         every = [offer for proposer in (*self._rules, *self._authored) for offer in self._offers(proposer, request)]
         random.Random(request.seed).shuffle(every)  # noqa: S311 (a draw, not a secret)
         for offer in every:
             chosen.setdefault(offer.text, offer)
-        return list(chosen.values())[:wanted]
+        return list(chosen.values())[:count]
 
-    def _by_hand(self, request: RewriteRequest) -> dict[str, Rewrite]:
-        written = [each for each in self._hand if each.prompt == request.prompt.name]
-        return {each.text: each for each in admit(written, request.prompt, request.tried)[0]}
+    def _rewrites_by_hand(self, request: RewriteRequest) -> dict[str, Rewrite]:
+        written = [rewrite for rewrite in self._hand if rewrite.prompt == request.prompt.name]
+        return {rewrite.text: rewrite for rewrite in admit(written, request.prompt, request.tried)[0]}
 
     def _offers(self, proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
         if not isinstance(proposer, Authored):
             return offers_of(proposer, request)
         # A model's texts are measured before they are offered; a weak author rarely has two worth that.
-        asked = request if self.own_author else replace(request, count=1)
+        authored = request if self.own_author else replace(request, count=1)
         phase = f"{proposer.name}: rewriting {request.prompt.name}"
-        self._progress(phase, 0, asked.count)
-        offered = offers_of(proposer, asked)
-        self._progress(phase, asked.count, asked.count)
+        self._progress(phase, 0, authored.count)
+        offered = offers_of(proposer, authored)
+        self._progress(phase, authored.count, authored.count)
         return offered
 
     def _in_order(self, n: int) -> list[Proposer]:

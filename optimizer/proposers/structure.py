@@ -6,35 +6,25 @@ They need no author, keep placeholders and literal braces unchanged, and return 
 from __future__ import annotations
 
 import random
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from importlib.resources import files
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING
 
 from attribution.text.tokens import words
 from optimizer.proposers.examples import Symptom, symptoms_of
-from optimizer.proposers.rewrites import Rewrite, RewriteRequest, is_new
-from optimizer.proposers.template import is_fixed, sentences, take_apart, trimmed
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new, new_rewrites
+from optimizer.proposers.template import is_fixed, sentences, take_apart, without_blank_ends
+from optimizer.proposers.turns import by_turns
 
 if TYPE_CHECKING:
     from tracing.systems.protocol import Stage
 
-FORMAT_LINES: dict[Stage, tuple[str, ...]] = {
-    "answer": (
-        "Answer in at most four words:",
-        "Answer (only the value, or unknown):",
-        "Short answer:",
-    ),
-    "extract": (
-        "Facts as JSON, each a short sentence that starts with the person's name:",
-        "All facts as JSON:",
-    ),
-    "update": (
-        "Event and id as JSON:",
-        "Decision as JSON:",
-    ),
-}
+TEXTS = tomllib.loads((files("optimizer.proposers") / "texts.toml").read_text(encoding="utf-8"))
+FORMAT_LINES: dict[Stage, list[str]] = TEXTS["format_lines"]
 """Lines that close a request and ask for the form of the reply, by stage."""
 
 
@@ -45,13 +35,13 @@ def question_twice(template: str, question: str = "question", context: str = "co
         question, context: names of their placeholders.
     """
     parts = take_apart(template)
-    asked, recalled = f"{{{question}}}", f"{{{context}}}"
-    if template.count(asked) != 1 or recalled not in template:
+    query, recalled_context = f"{{{question}}}", f"{{{context}}}"
+    if template.count(query) != 1 or recalled_context not in template:
         return None
-    line = next(line for line in parts.data if asked in line)
-    if line.strip() == asked or recalled in line:
-        line = f"Question: {asked}"
-    first = template.index(asked) < template.index(recalled)
+    line = next(line for line in parts.data if query in line)
+    if line.strip() == query or recalled_context in line:
+        line = f"Question: {query}"
+    first = template.index(query) < template.index(recalled_context)
     data = (*parts.data, "", line) if first else (line, "", *parts.data)
     return replace(parts, data=data).text
 
@@ -59,11 +49,11 @@ def question_twice(template: str, question: str = "question", context: str = "co
 def instructions_last(template: str) -> str | None:
     """The instructions after the data, where a long context does not push them out of sight."""
     parts = take_apart(template)
-    head = trimmed(parts.head)
+    head = without_blank_ends(parts.head)
     if not head or not parts.data:
         return None
-    tail = trimmed(parts.tail)
-    return replace(parts, head=(), data=trimmed(parts.data), tail=("", *tail, *head)).text
+    tail = without_blank_ends(parts.tail)
+    return replace(parts, head=(), data=without_blank_ends(parts.data), tail=("", *tail, *head)).text
 
 
 def numbered_rules(template: str, markers: Sequence[str] = ()) -> str | None:
@@ -87,22 +77,22 @@ def with_format_line(template: str, line: str) -> str | None:
     return replace(parts, cue=(*gap, line)).text
 
 
-def shortened(template: str, purpose: str, markers: Sequence[str] = ()) -> Iterator[str]:
+def without_one_sentence(template: str, purpose: str, markers: Sequence[str] = ()) -> Iterator[str]:
     """The template with one sentence removed, for each sentence; those least related to the purpose first."""
     parts = take_apart(template)
-    wanted = set(words(purpose))
+    purpose_words = set(words(purpose))
 
     def use(sentence: str) -> float:
         own = set(words(sentence))
-        return len(own & wanted) / max(len(own), 1)
+        return len(own & purpose_words) / max(len(own), 1)
 
     rules = sentences(parts.head, markers)
     free = [number for number, rule in enumerate(rules) if not is_fixed(rule, markers)]
     if len(free) < 2:
         return
-    for number in sorted(free, key=lambda each: use(rules[each])):
-        left = (*rules[:number], *rules[number + 1 :])
-        yield replace(parts, head=(*left, "")).text
+    for number in sorted(free, key=lambda place: use(rules[place])):
+        rest = (*rules[:number], *rules[number + 1 :])
+        yield replace(parts, head=(*rest, "")).text
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +102,7 @@ class Operator:
     name: str
     treats: frozenset[Symptom]
     stages: frozenset[Stage]
-    apply: Callable[[str, RewriteRequest], Iterator[str | None]]
+    apply: Callable[[str, RewriteRequest], Iterable[str | None]]
 
 
 def format_lines(request: RewriteRequest) -> list[str]:
@@ -121,27 +111,11 @@ def format_lines(request: RewriteRequest) -> list[str]:
     return [line for line in FORMAT_LINES.get(request.stage, ()) if is_json or "JSON" not in line]
 
 
-def _closed(text: str, request: RewriteRequest) -> Iterator[str | None]:
-    return (with_format_line(text, line) for line in format_lines(request))
-
-
-def _asked_twice(text: str, request: RewriteRequest) -> Iterator[str | None]:
+def _question_twice(text: str, request: RewriteRequest) -> list[str | None]:
     recorded = next(iter((*request.failed, *request.passed)), None)
     question = recorded.placeholder("query") if recorded else None
     context = recorded.placeholder("context", "memory_entry") if recorded else None
-    yield question_twice(text, question or "question", context or "context")
-
-
-def _numbered(text: str, request: RewriteRequest) -> Iterator[str | None]:
-    yield numbered_rules(text, request.prompt.contract.markers)
-
-
-def _last(text: str, request: RewriteRequest) -> Iterator[str | None]:
-    yield instructions_last(text)
-
-
-def _shortened(text: str, request: RewriteRequest) -> Iterator[str | None]:
-    return shortened(text, request.prompt.purpose, request.prompt.contract.markers)
+    return [question_twice(text, question or "question", context or "context")]
 
 
 _ALL: frozenset[Stage] = frozenset({"extract", "update", "retrieve", "answer"})
@@ -151,31 +125,31 @@ OPERATORS: tuple[Operator, ...] = (
         "a closing line asks for the form of the reply",
         frozenset({"long reply", "nameless facts", "wrong value", "lost value"}),
         _ALL,
-        _closed,
+        lambda text, request: [with_format_line(text, line) for line in format_lines(request)],
     ),
     Operator(
         "the question stands before and after the context",
         frozenset({"near miss", "false unknown", "wrong value"}),
         frozenset({"answer"}),
-        _asked_twice,
+        _question_twice,
     ),
     Operator(
         "the instructions stand after the data",
         frozenset({"missed unknown", "long reply", "lost value", "lost retraction", "missed delete", "missed update"}),
         _ALL,
-        _last,
+        lambda text, _: [instructions_last(text)],
     ),
     Operator(
         "the instructions are numbered rules",
         frozenset({"missed unknown", "lost change", "nameless facts"}),
         _ALL,
-        _numbered,
+        lambda text, request: [numbered_rules(text, request.prompt.contract.markers)],
     ),
     Operator(
         "one sentence fewer",
         frozenset({"false unknown", "wrong overwrite"}),
         _ALL,
-        _shortened,
+        lambda text, request: without_one_sentence(text, request.prompt.purpose, request.prompt.contract.markers),
     ),
 )
 
@@ -188,29 +162,29 @@ class StructureProposer:
     def propose(self, request: RewriteRequest) -> list[Rewrite]:
         """At most `request.count` edits of the current text."""
         ranked = self._ranked(request)
-        spec = request.prompt
-        queue: list[tuple[str, Iterator[str | None]]] = [
-            (each.name, each.apply(request.text, request)) for each in ranked
-        ]
+        rows = [(operator.name, operator.apply(request.text, request)) for operator in ranked]
         for first, second in pairwise(ranked):
             base = next((text for text in first.apply(request.text, request) if text), None)
             if base:
-                queue.append((f"{first.name}; {second.name}", second.apply(base, request)))
-        found: dict[str, Rewrite] = {}
+                rows.append((f"{first.name}; {second.name}", second.apply(base, request)))
+        offered: set[str] = set()
+
+        def new_texts(name: str, texts: Iterable[str | None]) -> Iterator[tuple[str, str]]:
+            for text in texts:
+                if text and text not in offered and is_new(text, request):
+                    offered.add(text)
+                    yield text, name
+
         # One text per operator and turn, so that an operator with many variants leaves room for the others.
-        while queue and len(found) < request.count:
-            later = []
-            for name, texts in queue:
-                for text in texts:
-                    if text and text not in found and is_new(text, request):
-                        found[text] = Rewrite(spec.name, text, self.name, name)
-                        later.append((name, texts))
-                        break
-            queue = later
-        return list(found.values())[: request.count]
+        return new_rewrites(request, self.name, by_turns(starmap(new_texts, rows)))
 
     def _ranked(self, request: RewriteRequest) -> list[Operator]:
-        seen = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
+        frequency = Counter(symptom for example in request.failed for symptom in symptoms_of(example, request.stage))
         usable = [operator for operator in OPERATORS if request.stage in operator.stages]
         random.Random(request.seed).shuffle(usable)  # noqa: S311 (order among equals)
-        return sorted(usable, key=lambda operator: -sum(seen[symptom] for symptom in operator.treats))
+        return sorted(usable, key=lambda operator: -sum(frequency[symptom] for symptom in operator.treats))
+
+
+def structure(means: Means) -> StructureProposer:
+    """Edits of the template's structure."""
+    return StructureProposer()

@@ -43,17 +43,17 @@ class Parts:
     def with_instructions(self, lines: Sequence[str]) -> Parts:
         """The same demonstrations, data and cue under other instructions."""
         head = (*lines, "") if lines else ()
-        return replace(self, head=head, data=trimmed(self.data), tail=())
+        return replace(self, head=head, data=without_blank_ends(self.data), tail=())
 
     def with_demonstrations(self, texts: Sequence[str]) -> Parts:
         """The same instructions and data with these demonstrations (template texts) in place of others."""
         block = [line for text in texts for line in (EXAMPLE, *text.split("\n"), "")]
-        gap = ("",) if trimmed(self.head) and self.head[-1].strip() else ()
-        return replace(self, head=(*self.head, *gap), demonstrations=(*block, NOW), data=trimmed(self.data))
+        gap = ("",) if without_blank_ends(self.head) and self.head[-1].strip() else ()
+        return replace(self, head=(*self.head, *gap), demonstrations=(*block, NOW), data=without_blank_ends(self.data))
 
-    def with_filled(self, shown: Iterable[tuple[Mapping[str, str], str]]) -> Parts:
+    def with_filled(self, examples: Iterable[tuple[Mapping[str, str], str]]) -> Parts:
         """The same with demonstrations in the layout of the data, each of some values and the right reply to them."""
-        return self.with_demonstrations([filled(self, values, reply) for values, reply in shown])
+        return self.with_demonstrations([demonstration_text(self, values, reply) for values, reply in examples])
 
 
 def take_apart(template: str) -> Parts:
@@ -70,27 +70,23 @@ def take_apart(template: str) -> Parts:
     if first and _is_label(lines[first - 1]) and lines[first - 1] != NOW:
         first -= 1
     before = lines[:first]
-    opened = before.index(EXAMPLE) if EXAMPLE in before and NOW in before else first
-    closed = first - before[::-1].index(NOW) if opened < first else first
+    start = before.index(EXAMPLE) if EXAMPLE in before and NOW in before else first
+    stop = first - before[::-1].index(NOW) if start < first else first
     end = max(number for number, line in enumerate(lines) if line.strip())
     cue = end if end > last and _is_label(lines[end]) else len(lines)
     return Parts(
-        tuple(lines[:opened]),
-        tuple(lines[opened:closed]),
-        tuple(lines[closed : last + 1]),
+        tuple(lines[:start]),
+        tuple(lines[start:stop]),
+        tuple(lines[stop : last + 1]),
         tuple(lines[last + 1 : cue]),
         tuple(lines[cue:]),
     )
 
 
-def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
+def without_blank_ends(lines: Sequence[str]) -> tuple[str, ...]:
     """The lines without leading and trailing blank ones."""
-    said = [number for number, line in enumerate(lines) if line.strip()]
-    return tuple(lines[said[0] : said[-1] + 1]) if said else ()
-
-
-def _closed(lines: Sequence[str]) -> tuple[str, ...]:
-    return (*lines, "") if lines else ()
+    text_lines = [number for number, line in enumerate(lines) if line.strip()]
+    return tuple(lines[text_lines[0] : text_lines[-1] + 1]) if text_lines else ()
 
 
 def _is_label(line: str) -> bool:
@@ -104,20 +100,20 @@ def is_fixed(line: str, markers: Sequence[str] = ()) -> bool:
 
 def sentences(lines: Sequence[str], markers: Sequence[str] = ()) -> list[str]:
     """Instruction lines as sentences, bullets and numbers stripped; a fixed line stays whole and unchanged."""
-    found: list[str] = []
+    parts: list[str] = []
     for line in lines:
         if is_fixed(line, markers):
-            found.append(line)
+            parts.append(line)
         else:
             plain = re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", line)
-            found += [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z\d'\"])", plain) if part.strip()]
-    return found
+            parts += [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z\d'\"])", plain) if part.strip()]
+    return parts
 
 
 def add_instruction(template: str, instruction: str) -> str:
     """The template with one more instruction: after the others, before closing lines that show the reply's form."""
     parts = take_apart(template)
-    in_tail = not trimmed(parts.head) and bool(trimmed(parts.tail))
+    in_tail = not without_blank_ends(parts.head) and bool(without_blank_ends(parts.tail))
     lines = list(parts.tail if in_tail else parts.head)
     place = len(lines)
     while place and not lines[place - 1].strip():
@@ -140,9 +136,9 @@ def _in_style(instruction: str, before: Sequence[str]) -> str:
     return instruction
 
 
-def filled(parts: Parts, values: Mapping[str, str], reply: str) -> str:
+def demonstration_text(parts: Parts, values: Mapping[str, str], reply: str) -> str:
     """The data with `values` in it and `reply` after the cue, as template text: every brace in it is literal."""
-    text = "\n".join(trimmed(parts.data)).format_map(values)
-    cue = "\n".join(trimmed(parts.cue)).format_map({})
+    text = "\n".join(without_blank_ends(parts.data)).format_map(values)
+    cue = "\n".join(without_blank_ends(parts.cue)).format_map({})
     ending = f"{cue} {reply}" if cue else reply
     return f"{text}\n{ending}".replace("{", "{{").replace("}", "}}")

@@ -44,11 +44,7 @@ class TextLimits:
     pinned: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def check(self, specs: Mapping[str, PromptSpec]) -> None:
-        """Refuse limits that the baseline prompts do not keep.
-
-        Raises:
-            ConfigError: names the key and the prompt.
-        """
+        """Refuse, in a `ConfigError`, limits that the baseline prompts do not keep."""
         if unknown := self.pinned.keys() - specs.keys():
             raise ConfigError(
                 f"prompts.pinned: there is no prompt {unknown_names(sorted(unknown), specs)}; known: {', '.join(specs)}"
@@ -72,10 +68,7 @@ class TextLimits:
     ) -> dict[str, PromptSpec]:
         """The prompts with these limits in their contracts; what is in the baseline's texts may stand in any other too.
 
-        Args:
-            specs: of the memory system.
-            train: the conversations that proposers learn from.
-            keys: of the run's models, which those who write texts know.
+        Proposers learn from `train`. Those who write texts know the `keys`, which are of the run's models.
         """
         baseline = "\n".join(spec.text for spec in specs.values())
         rules = (
@@ -84,14 +77,14 @@ class TextLimits:
             CredentialsStayOut(frozenset(baseline.splitlines()), tuple(keys)),
         )
 
-        def limited(spec: PromptSpec) -> PromptSpec:
+        def with_limits(spec: PromptSpec) -> PromptSpec:
             most = self.max_tokens or max(LEAST_TOKENS, TIMES_BASELINE * tokens_of(spec.text))
             pinned = tuple(self.pinned.get(spec.name, ()))
             own = spec.contract
             contract = replace(own, max_tokens=most, pinned=pinned, rules=(*own.rules, *rules))
             return replace(spec, contract=contract)
 
-        return {name: limited(spec) for name, spec in specs.items()}
+        return {name: with_limits(spec) for name, spec in specs.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +103,8 @@ class TrainValuesStayOut:
     speakers: frozenset[str]
 
     def __call__(self, text: str) -> list[str]:
-        told = _outside_demonstrations(text)
-        tells = [value for value in self.values if _tells(told, value, self.word_names, self.speakers)]
+        own_text = _outside_demonstrations(text)
+        tells = [value for value in self.values if _contains_value(own_text, value, self.word_names, self.speakers)]
         return [f"{value!r} is a value of the train conversations" for value in tells]
 
 
@@ -122,9 +115,9 @@ class TrainSpeechStaysOut:
     pieces: frozenset[tuple[str, ...]]
 
     def __call__(self, text: str) -> list[str]:
-        told = words(_outside_demonstrations(text))
-        for start in range(len(told) - QUOTED_WORDS + 1):
-            piece = tuple(told[start : start + QUOTED_WORDS])
+        own_words = words(_outside_demonstrations(text))
+        for start in range(len(own_words) - QUOTED_WORDS + 1):
+            piece = tuple(own_words[start : start + QUOTED_WORDS])
             if piece in self.pieces:
                 return [f"{' '.join(piece)!r} is said in a train conversation"]
         return []
@@ -143,11 +136,11 @@ class CredentialsStayOut:
     keys: tuple[str | None, ...] = field(repr=False)
 
     def __call__(self, text: str) -> list[str]:
-        told = "\n".join(line for line in text.splitlines() if line not in self.baseline)
-        return ["a credential stands in the text"] if without(redact(told), *self.keys) != told else []
+        own_lines = "\n".join(line for line in text.splitlines() if line not in self.baseline)
+        return ["a credential stands in the text"] if without(redact(own_lines), *self.keys) != own_lines else []
 
 
-def _tells(text: str, value: str, word_names: frozenset[str], speakers: frozenset[str]) -> bool:
+def _contains_value(text: str, value: str, word_names: frozenset[str], speakers: frozenset[str]) -> bool:
     if value in word_names:
         return written_as_name(text, value)
     return contains(text, value) and (value not in speakers or has_capital(text, value))
@@ -164,14 +157,14 @@ def _outside_demonstrations(text: str) -> str:
 def train_pieces(train: Sequence[Conversation], baseline: str) -> frozenset[tuple[str, ...]]:
     """What turns say, in pieces of `QUOTED_WORDS` words; those of common words, and of the baseline, are left out."""
     rare = _rare_words(train)
-    found: set[tuple[str, ...]] = set()
+    pieces: set[tuple[str, ...]] = set()
     for conversation in train:
         for turn in conversation.turns():
-            said = words(turn.text)
-            pieces = zip(*[iter(said)] * QUOTED_WORDS, strict=False)
-            found.update(piece for piece in pieces if any(_means(word) and rare(word) for word in piece))
-    known = words(baseline)
-    return frozenset(found - set(zip(*(known[start:] for start in range(QUOTED_WORDS)), strict=False)))
+            turn_words = words(turn.text)
+            turn_pieces = zip(*[iter(turn_words)] * QUOTED_WORDS, strict=False)
+            pieces.update(piece for piece in turn_pieces if any(_has_meaning(word) and rare(word) for word in piece))
+    baseline_words = words(baseline)
+    return frozenset(pieces - set(zip(*(baseline_words[start:] for start in range(QUOTED_WORDS)), strict=False)))
 
 
 def train_values(train: Sequence[Conversation], baseline: str) -> tuple[str, ...]:
@@ -184,17 +177,17 @@ def train_values(train: Sequence[Conversation], baseline: str) -> tuple[str, ...
 
     def telling(value: str) -> bool:
         own = set(words(value)) - set(words(" ".join(time_words(value))))
-        return any(_means(word) and rare(word) for word in own)
+        return any(_has_meaning(word) and rare(word) for word in own)
 
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     for conversation in train:
         for question in conversation.questions:
             near = [question.near_miss.value] if question.near_miss is not None else []
             accepted = () if is_unknowable(question) else question.answers
-            found |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
-        found |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
+            values |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
+        values |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
     names, speakers = word_names(train), speakers_of(train)
-    return tuple(value for value in found if not _tells(baseline, value, names, speakers))
+    return tuple(value for value in values if not _contains_value(baseline, value, names, speakers))
 
 
 def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:
@@ -205,20 +198,24 @@ def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:
 
 def word_names(train: Sequence[Conversation]) -> frozenset[str]:
     """Names of speakers, and of people and places that were asked for, that are common words: Will, Mark, Rose."""
-    asked = [question for conversation in train for question in conversation.questions if asks_a_name(question)]
-    near = (question.near_miss.value for question in asked if question.near_miss is not None)
+    questions = [question for conversation in train for question in conversation.questions if asks_a_name(question)]
+    near = (question.near_miss.value for question in questions if question.near_miss is not None)
     speakers = (name for conversation in train for name in conversation.speakers)
-    accepted = (answer for question in asked for answer in question.answers)
+    accepted = (answer for question in questions for answer in question.answers)
     return frozenset(name for name in (*speakers, *accepted, *near) if name[:1].isupper() and is_word(name))
 
 
 def _rare_words(train: Sequence[Conversation]) -> Callable[[str], bool]:
     """Tells whether a word is said in few train conversations; speakers' names count as said."""
-    said = Counter(word for each in train for word in {word for turn in each.turns() for word in words(turn.spoken)})
+    counts = Counter(
+        word
+        for conversation in train
+        for word in {word for turn in conversation.turns() for word in words(turn.spoken)}
+    )
     few = max(COMMON_IN, len(train) // 5)
-    return lambda word: said[word] <= few
+    return lambda word: counts[word] <= few
 
 
-def _means(word: str) -> bool:
+def _has_meaning(word: str) -> bool:
     """Whether a word is long enough to mean something outside its conversation; "2" and "is" are not."""
     return len(word) > 2 or not word.isascii()

@@ -13,4 +13,4 @@ def by_turns(rows: Iterable[Iterable[T]]) -> Iterator[T]:
     """The first of each row, then the second of each, and so on; rows may end early."""
     ended = object()
     for turn in zip_longest(*rows, fillvalue=ended):
-        yield from (each for each in turn if each is not ended)  # type: ignore[misc]
+        yield from (item for item in turn if item is not ended)  # type: ignore[misc]

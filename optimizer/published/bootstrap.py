@@ -29,11 +29,7 @@ MOST_TOKENS = 400
 
 
 def bootstrap(tuning: Tuning) -> Stopped:
-    """An `Optimizer` that tries as many sets as the loop would try rewrites; it asks no author.
-
-    Raises:
-        ConfigError: rewrites by hand are given.
-    """
+    """An `Optimizer` that tries as many sets as the loop would try rewrites; it asks no author."""
     refuse_rewrites_by_hand(tuning, "bootstrap")
     pools, drawn = demonstration_pools(tuning), random.Random(tuning.settings.seed)  # noqa: S311 (a draw, not a secret)
     if not pools:

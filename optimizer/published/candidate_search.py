@@ -12,11 +12,8 @@ from optimizer.proposers.author import Author
 from optimizer.search.rounds import crown_winner
 from optimizer.tuning.round import RewriteRecord
 from tracing.errors import ConfigError
-from tracing.llm.dspy_lm import require_dspy
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
@@ -25,25 +22,9 @@ if TYPE_CHECKING:
 
 
 def refuse_rewrites_by_hand(tuning: Tuning, name: str) -> None:
-    """Refuse rewrites that people wrote, of which an optimizer from elsewhere knows nothing.
-
-    Raises:
-        ConfigError: there are some.
-    """
+    """Refuse, in a `ConfigError`, rewrites that people wrote: an optimizer from elsewhere knows nothing of them."""
     if tuning.settings.hand:
         raise ConfigError(f"--rewrites: the optimizer {name} takes no rewrites by hand; use --optimizer closed-loop")
-
-
-def has_rounds(tuning: Tuning, name: str) -> bool:
-    """Whether one of DSPy's optimizers, which must be installed, has anything to do.
-
-    Raises:
-        ConfigError: rewrites by hand are given, or dspy is not installed.
-    """
-    refuse_rewrites_by_hand(tuning, name)
-    if tuning.settings.rounds:
-        require_dspy()
-    return tuning.settings.rounds > 0
 
 
 def author_of(tuning: Tuning, name: str) -> Author:
@@ -67,7 +48,7 @@ class CandidateSearch:
 
     def __init__(self, tuning: Tuning, source: str) -> None:
         self._tuning, self._source = tuning, source
-        self._held = ExitStack()
+        self._open_round = ExitStack()
         self._round: Round | None = None
         self._n = 0
         self._outcomes: dict[tuple[tuple[str, str], ...], dict[str, Outcome | None]] = {}
@@ -82,10 +63,8 @@ class CandidateSearch:
     def __enter__(self) -> CandidateSearch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._held.close()
+    def __exit__(self, *error: object) -> None:
+        self._open_round.close()
 
     def measure(
         self,
@@ -102,9 +81,6 @@ class CandidateSearch:
             conversations: to measure it on, if that was not done before.
             reason: what was changed, in one line.
             problems: prompt name → what makes its text unusable, besides what its contract says.
-
-        Raises:
-            BudgetExceededError: a hard budget does not allow it.
         """
         known_outcomes = self._outcomes_of(candidate)
         if not known_outcomes:
@@ -113,7 +89,7 @@ class CandidateSearch:
         missing = [conversation for conversation in conversations if conversation.id not in known_outcomes]
         if missing and broken:
             known_outcomes.update({conversation.id: None for conversation in missing})
-            self._note(candidate, reason, {name: _not_tried(what) for name, what in broken.items()})
+            self._note(candidate, reason, {name: not_tried(what) for name, what in broken.items()})
         elif missing:
             judged = self._has(candidate, self._tuning.validation)
             self._tuning.allow(len(missing))
@@ -142,8 +118,7 @@ class CandidateSearch:
             return
         size, total = len(tuning.validation), self._total(candidate, tuning.validation)
         best = self._is_best(candidate, "validation", tuning.validation)
-        outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
-        decision = GateDecision(outcome, f"{total / size:.3f} on {size} validation conversations")
+        decision = decision_on_validation(total / size, size, best=best)
         keys = self._note(candidate, reason, dict.fromkeys(candidate, decision), gain)
         if best and self._round is not None and crown_winner(tuning, self._round, keys, candidate):
             self._best["validation"] = total
@@ -156,9 +131,9 @@ class CandidateSearch:
         return sound and self._total(candidate, conversations) > self._best[split]
 
     def _begin(self, candidate: Candidate, reason: str) -> None:
-        self._held.close()
+        self._open_round.close()
         self._n += 1
-        self._round = self._held.enter_context(self._tuning.round(self._n))
+        self._round = self._open_round.enter_context(self._tuning.round(self._n))
         self._note(candidate, reason, {})
 
     def _note(
@@ -189,15 +164,13 @@ class CandidateSearch:
 
     def _gain(self, candidate: Candidate) -> float | None:
         """The mean gain over the champion on the train conversations that both have met; None if a call failed."""
-        measured = [
-            conversation for conversation in self._tuning.train if conversation.id in self._outcomes_of(candidate)
-        ]
         pairs = [
             (self.outcome(candidate, conversation), self.outcome(self._tuning.champion, conversation))
-            for conversation in measured
+            for conversation in self._tuning.train
+            if conversation.id in self._outcomes_of(candidate)
         ]
         gains = [ours.score - theirs.score for ours, theirs in pairs if ours is not None and theirs is not None]
-        return round(sum(gains) / len(gains), 9) if gains and len(gains) == len(measured) else None
+        return round(sum(gains) / len(gains), 9) if gains and len(gains) == len(pairs) else None
 
     def _has(self, candidate: Candidate, conversations: Sequence[Conversation]) -> bool:
         return all(conversation.id in self._outcomes_of(candidate) for conversation in conversations)
@@ -209,8 +182,15 @@ class CandidateSearch:
         return self._outcomes.setdefault(tuple(sorted(candidate.items())), {})
 
 
-def _not_tried(problems: Sequence[str]) -> GateDecision:
+def not_tried(problems: Sequence[str]) -> GateDecision:
+    """The decision on a text that breaks its contract."""
     return GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems))
+
+
+def decision_on_validation(mean: float, size: int, *, best: bool) -> GateDecision:
+    """The decision on a candidate that scored `mean` on all `size` validation conversations."""
+    outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
+    return GateDecision(outcome, f"{mean:.3f} on {size} validation conversations")
 
 
 def _score(outcome: Outcome | None) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
-from optimizer.proposers.template import is_fixed, take_apart, trimmed
+from optimizer.proposers.template import is_fixed, take_apart, without_blank_ends
 
 if TYPE_CHECKING:
     from optimizer.proposers.rewrites import Demonstration
@@ -33,12 +33,12 @@ class CarriedPrompt:
 
     def __init__(self, spec: PromptSpec, text: str) -> None:
         self._spec, self._text, self._parts = spec, text, take_apart(text)
-        *before, last = [part for part in map(trimmed, (self._parts.head, self._parts.tail)) if part] or [()]
+        *before, last = [part for part in map(without_blank_ends, (self._parts.head, self._parts.tail)) if part] or [()]
         form = _form_of(last, spec.contract.markers)
         # What is nothing but form is rewritten whole.
         self._form = form if before or form != last else ()
         wording = [*before, last[: len(last) - len(self._form)]]
-        self.instruction = "\n\n".join(_plain(lines) for lines in wording if lines)
+        self.instruction = "\n\n".join(_plain_text(lines) for lines in wording if lines)
 
     @property
     def rules(self) -> str:
@@ -46,7 +46,7 @@ class CarriedPrompt:
         contract = self._spec.contract
         markers = [marker for marker in contract.markers if marker in self.instruction]
         words = f" Keep exactly: {' '.join(markers)}" if markers else ""
-        form = f" These lines follow it and stay:\n{_plain(self._form)}" if self._form else ""
+        form = f" These lines follow it and stay:\n{_plain_text(self._form)}" if self._form else ""
         return f"{self._spec.purpose} At most {contract.max_chars - len(self._text)} characters longer.{words}{form}"
 
     @property
@@ -78,10 +78,6 @@ class CarriedPrompt:
             parts = parts.with_filled((demonstration.values, demonstration.reply) for demonstration in demonstrations)
         return parts.text
 
-    def inputs_text(self, demonstration: Demonstration) -> str:
-        """The inputs of a demonstration as one text, for the author."""
-        return "\n".join(f"{name}: {text}" for name, text in demonstration.inputs)
-
 
 def _form_of(lines: tuple[str, ...], markers: Sequence[str]) -> tuple[str, ...]:
     """The last lines, as far as they are fixed; without the end of an example that begins before them."""
@@ -97,7 +93,7 @@ def _is_whole(example: str) -> bool:
     return all(example.count(opening) == example.count(closing) for opening, closing in (("{", "}"), ("[", "]")))
 
 
-def _plain(lines: Sequence[str]) -> str:
+def _plain_text(lines: Sequence[str]) -> str:
     """Lines of a template, without placeholders, as plain text."""
     return _cleaned("\n".join(lines).format_map({}))
 

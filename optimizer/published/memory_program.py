@@ -59,7 +59,7 @@ class MemoryProgram(dspy.Module):  # type: ignore[misc]
         super().__init__()
         self.system = system
         for name, prompt in system.prompts.items():
-            setattr(self, f"{name}_prompt", Carrier(_FIELDS.with_instructions(prompt.instruction)))
+            setattr(self, f"{name}_prompt", PromptPredictor(_FIELDS.with_instructions(prompt.instruction)))
 
     def forward(self, conversation: str) -> dspy.Prediction:
         """The score and the replies on the conversation with this id."""
@@ -70,7 +70,7 @@ class MemoryProgram(dspy.Module):  # type: ignore[misc]
 _FIELDS = dspy.Signature("data -> reply")
 
 
-class Carrier(dspy.Predict):  # type: ignore[misc]
+class PromptPredictor(dspy.Predict):  # type: ignore[misc]
     """Holds the instructions and demonstrations of one prompt.
 
     Of a new signature only the instructions count: fields are not sent, and each change of them makes those of DSPy
@@ -92,7 +92,7 @@ class Carrier(dspy.Predict):  # type: ignore[misc]
         self._signature = _FIELDS.with_instructions(value.instructions)
 
 
-class Ended(BaseException):
+class SearchEnded(BaseException):
     """Ends a search of DSPy's, which would catch an `Exception` and go on; `error` is why."""
 
     def __init__(self, error: Exception) -> None:
@@ -114,8 +114,8 @@ class MeasuredSystem:
         self.prompts = {name: CarriedPrompt(spec, tuning.baseline[name]) for name, spec in tuning.prompts.items()}
         self.pools = demonstration_pools(tuning)
         self._tuning, self._candidates, self._stdout, self._at_once = tuning, candidates, stdout, at_once
-        self._shown = {
-            (name, *demo_of(self.prompts[name], demonstration).values()): demonstration
+        self._demonstrations = {
+            (name, *demo_of(demonstration).values()): demonstration
             for name, pool in self.pools.items()
             for demonstration in pool
         }
@@ -134,15 +134,17 @@ class MeasuredSystem:
         """The prediction for one conversation; what was executed goes into DSPy's trace."""
         try:
             with redirect_stdout(self._stdout):
-                return self._measured(predictors, self._conversation(conversation))
+                return self._prediction(predictors, self._conversation(conversation))
         except Exception as error:
-            raise Ended(error) from error
+            raise SearchEnded(error) from error
 
-    def _measured(self, predictors: Mapping[str, Any], conversation: Conversation) -> dspy.Prediction:
+    def _prediction(self, predictors: Mapping[str, Any], conversation: Conversation) -> dspy.Prediction:
         candidate, problems, demonstration_count, rewritten = dict(self._tuning.baseline), {}, 0, False
         for name, carried in self.prompts.items():
             instruction = predictors[name].instruction
-            demos = [self._shown.get((name, demo.get("data"), demo.get("reply"))) for demo in predictors[name].demos]
+            demos = [
+                self._demonstrations.get((name, demo.get("data"), demo.get("reply"))) for demo in predictors[name].demos
+            ]
             chosen = [demonstration for demonstration in demos if demonstration is not None]
             candidate[name] = carried.text(instruction, chosen)
             problems[name] = carried.problems(instruction)
@@ -150,12 +152,14 @@ class MeasuredSystem:
             rewritten |= instruction != carried.instruction
         changes = ["rewritten by the author"] if rewritten else []
         changes += [f"{demonstration_count} demonstrations of passing train cases"] if demonstration_count else []
-        together = self._together(conversation)
+        together = self._batch_of(conversation)
         scores = self._candidates.measure(candidate, together, ", ".join(changes), problems=problems)
-        replies = self._recorded(candidate, predictors, conversation)
+        replies = self._record_executions(candidate, predictors, conversation)
         return dspy.Prediction(score=scores[list(together).index(conversation)], replies=replies)
 
-    def _recorded(self, candidate: Candidate, predictors: Mapping[str, Any], conversation: Conversation) -> list[str]:
+    def _record_executions(
+        self, candidate: Candidate, predictors: Mapping[str, Any], conversation: Conversation
+    ) -> list[str]:
         """Puts executions of each operation into DSPy's trace, a demonstration last; returns the judged replies."""
         outcome, record = self._candidates.outcome(candidate, conversation), dspy.settings.trace
         if outcome is None:
@@ -164,16 +168,13 @@ class MeasuredSystem:
             failed, passed = unattributed_examples(spec, self._tuning.operations, [outcome])
             for example in (*failed, *passed)[:1]:
                 execution = record_of(example)
-                inputs = "\n".join(f"{key}: {text}" for key, text in execution["Inputs"].items())
-                record.append((predictors[name], {"data": inputs}, {"reply": execution["Generated Outputs"]}))
-            of_this = [
-                demonstration
-                for demonstration in self.pools.get(name, ())
-                if demonstration.conversation == conversation.id
-            ]
-            for demonstration in of_this[:1]:
-                demo = demo_of(self.prompts[name], demonstration)
-                record.append((predictors[name], {"data": demo["data"]}, {"reply": demo["reply"]}))
+                inputs, reply = _lines_of(execution["Inputs"]), execution["Generated Outputs"]
+                record.append((predictors[name], {"data": inputs}, {"reply": reply}))
+            for demonstration in self.pools.get(name, ()):
+                if demonstration.conversation == conversation.id:
+                    inputs = _lines_of(demonstration.values)
+                    record.append((predictors[name], {"data": inputs}, {"reply": demonstration.reply}))
+                    break
         return [
             f"{case.question.question} → {cut(case.reply)} ({'right' if case.passed else 'wrong'})"
             for case in outcome.cases
@@ -184,16 +185,20 @@ class MeasuredSystem:
             conversation for conversation in (*self._tuning.train, *self._tuning.validation) if conversation.id == name
         )
 
-    def _together(self, conversation: Conversation) -> Sequence[Conversation]:
+    def _batch_of(self, conversation: Conversation) -> Sequence[Conversation]:
         """The conversations that DSPy will ask for next anyway: measured together, they keep an endpoint busy."""
         if not self._at_once:
             return [conversation]
         return next(split for split in (self._tuning.train, self._tuning.validation) if conversation in split)
 
 
-def demo_of(prompt: CarriedPrompt, demonstration: Demonstration) -> dict[str, str]:
+def demo_of(demonstration: Demonstration) -> dict[str, str]:
     """A demonstration in the fields of a predictor."""
-    return {"data": prompt.inputs_text(demonstration), "reply": demonstration.reply}
+    return {"data": _lines_of(demonstration.values), "reply": demonstration.reply}
+
+
+def _lines_of(inputs: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}: {text}" for name, text in inputs.items())
 
 
 def search(
@@ -208,13 +213,9 @@ def search(
     DSPy's settings are those of this search only, and its output goes nowhere.
 
     Args:
-        tuning: the search.
         source: name of the optimizer.
         compile_with: runs it on a program with an author.
         at_once: whether it asks for all conversations of a split in turn.
-
-    Raises:
-        BudgetExceededError: a hard budget ended it.
     """
     author, stdout = author_of(tuning, source), sys.stdout
     model = lm_of(_AuthorEngine(author, tuning.settings.seed))
@@ -230,7 +231,7 @@ def search(
                 disable_history=True,
             ):
                 compile_with(MemoryProgram(system), model)
-    except Ended as ended:
+    except SearchEnded as ended:
         raise ended.error from ended
 
 
@@ -276,7 +277,7 @@ class _AuthorEngine(AccessEngine):
                 id=None, model="author", message=Message.assistant(_NOTHING), finish_reason="stop", usage=nothing
             )
         except MemtuneError as error:
-            raise Ended(error) from error
+            raise SearchEnded(error) from error
 
 
 class _AuthorAdapter(dspy.ChatAdapter):  # type: ignore[misc]

@@ -15,9 +15,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
-from optimizer.published.candidate_search import author_of, refuse_rewrites_by_hand
+from optimizer.published.candidate_search import (
+    author_of,
+    decision_on_validation,
+    not_tried,
+    refuse_rewrites_by_hand,
+)
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.rounds import SCREENED, crown_winner
@@ -48,11 +52,7 @@ def metric_calls(tuning: Tuning) -> int:
 
 
 def plain_gepa(tuning: Tuning) -> Stopped:
-    """An `Optimizer` that leaves the search to gepa; the author model reflects.
-
-    Raises:
-        ConfigError: rewrites by hand are given, which gepa does not support.
-    """
+    """An `Optimizer` that leaves the search to gepa; the author model reflects."""
     refuse_rewrites_by_hand(tuning, "gepa")
     if not tuning.settings.rounds:
         return Stopped("rounds")
@@ -114,7 +114,7 @@ class _Name(str):
         return zlib.crc32(self.encode())
 
 
-def _plain(named: Mapping[str, str]) -> dict[str, str]:
+def _by_plain_names(named: Mapping[str, str]) -> dict[str, str]:
     """The texts under ordinary names, which other dictionaries find."""
     return {str(name): text for name, text in named.items()}
 
@@ -126,7 +126,7 @@ class _Adapter:
 
     def __init__(self, tuning: Tuning, prompts: Mapping[str, CarriedPrompt]) -> None:
         self._tuning, self._prompts = tuning, prompts
-        self._held = ExitStack()
+        self._open_round = ExitStack()
         self._round: Round | None = None
         self._parent: Candidate | None = None
         self._before: dict[str, float] = {}
@@ -136,20 +136,20 @@ class _Adapter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._held.close()
+        self._open_round.close()
 
     def on_iteration_start(self, event: Mapping[str, Any]) -> None:
-        self._held.close()
+        self._open_round.close()
         self._parent, self._before = None, {}
-        self._round = self._held.enter_context(self._tuning.round(int(event["iteration"])))
+        self._round = self._open_round.enter_context(self._tuning.round(int(event["iteration"])))
 
     def on_iteration_end(self, event: Mapping[str, Any]) -> None:
-        self._held.close()
+        self._open_round.close()
 
     def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
 
-        instructions = _plain(candidate)
+        instructions = _by_plain_names(candidate)
         texts = self._texts(instructions)
         violations = {name: self._prompts[name].violations(instruction) for name, instruction in instructions.items()}
         problems = {name: what for name, what in violations.items() if what}
@@ -169,7 +169,7 @@ class _Adapter:
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> dict[str, list[dict[str, Any]]]:
         """Executions behind wrong answers, then behind right ones, as many as fit a small context."""
-        self._parent = self._texts(_plain(candidate))
+        self._parent = self._texts(_by_plain_names(candidate))
         outcomes = [outcome for outcome in eval_batch.trajectories if outcome is not None and outcome.tainted is None]
         self._before = {
             outcome.conversation.id: score
@@ -223,12 +223,10 @@ class _Adapter:
         for name in changed:
             rewrite = this_round.rewrites.get(name) or RewriteRecord(name, "gepa", reason, candidate[name])
             if validated:
-                mean = sum(scores) / len(scores)
-                outcome = GateOutcome.BEST if best else GateOutcome.NOT_BEST
-                detail = f"{mean:.3f} on {len(scores)} validation conversations"
-                rewrite = replace(rewrite, gate=GateDecision(outcome, detail))
+                decision = decision_on_validation(sum(scores) / len(scores), len(scores), best=best)
+                rewrite = replace(rewrite, gate=decision)
             elif name in problems:
-                rewrite = replace(rewrite, gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems[name])))
+                rewrite = replace(rewrite, gate=not_tried(problems[name]))
             elif sound:
                 gain = sum(scores) - sum(self._before.get(conversation.id, 0.0) for conversation in batch)
                 rewrite = replace(rewrite, screening=round(gain / len(scores), 9))

@@ -9,15 +9,18 @@ the system would refuse, or one under which it fails. The author rewrites the in
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
-from optimizer.published.candidate_search import refuse_rewrites_by_hand
+from optimizer.published.candidate_search import not_tried, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.rounds import overrule
 from optimizer.tuning.round import RewriteRecord, blame_shares
@@ -34,40 +37,12 @@ if TYPE_CHECKING:
 BATCH = 4
 """Comments that are merged by one request."""
 
-_COMMENT = """An operation of a memory system has this purpose: {purpose}
-Its prompt was:
-{text}
-
-In this case it led to a wrong answer:
-{case}
-
-In two sentences: what did the prompt fail to ask for, and what should it say in general? Name nobody from the case."""
-
-_MERGE = """Comments on a prompt, each from one case where it led to a wrong answer:
-{comments}
-
-Merge them into a short list of general advice for a rewrite of the prompt. Leave out what holds for one case only."""
-
-_REWRITE = """This instruction is sent to a language model:
-```
-{instruction}
-```
-Advice from cases where it led to wrong answers:
-{feedback}
-
-Write a better instruction that follows the advice. {rules}
-Reply with the whole new instruction between two lines of ```, and nothing else."""
-
+_REQUESTS = tomllib.loads((files("optimizer.published") / "reference.toml").read_text(encoding="utf-8"))
 _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
 def reference(tuning: Tuning) -> Stopped:
-    """An `Optimizer` without a gate; the author model comments, merges and rewrites.
-
-    Raises:
-        ConfigError: rewrites by hand are given.
-        BudgetExceededError: a hard budget ended it.
-    """
+    """An `Optimizer` without a gate; the author model comments, merges and rewrites."""
     refuse_rewrites_by_hand(tuning, "reference")
     writer = _Writer(tuning)
     for n in range(1, tuning.settings.rounds + 1):
@@ -108,7 +83,7 @@ class _Writer:
     """The author's three jobs."""
 
     def __init__(self, tuning: Tuning) -> None:
-        self._tuning, self._author, self._asked = tuning, Author(tuning.author), 0
+        self._tuning, self._author, self._requests = tuning, Author(tuning.author), 0
 
     def rewrite(self, n: int, spec: PromptSpec, failed: Sequence[Example]) -> RewriteRecord | None:
         """The champion's prompt rewritten in round `n` from the feedback on its failed cases, with its gate set if it
@@ -116,16 +91,18 @@ class _Writer:
         """
         text = self._tuning.champion[spec.name]
         phase = f"round {n}: feedback on cases that {spec.name} failed"
-        feedback = self._asked_together(
-            [_COMMENT.format(purpose=spec.purpose, text=text, case=_case_text(example)) for example in failed], phase
-        )
+        comment = partial(_REQUESTS["comment"].format, purpose=spec.purpose, text=text)
+        feedback = self._replies([comment(case=_case_text(example)) for example in failed], phase)
         while len(feedback) > 1:
             batches = [feedback[start : start + BATCH] for start in range(0, len(feedback), BATCH)]
             merging = f"round {n}: comments of {spec.name} merged"
-            feedback = self._asked_together([_MERGE.format(comments="\n\n".join(batch)) for batch in batches], merging)
+            requests = [_REQUESTS["merge"].format(comments="\n\n".join(batch)) for batch in batches]
+            feedback = self._replies(requests, merging)
         prompt = CarriedPrompt(spec, text)
-        request = _REWRITE.format(instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request)
-        reply = self._ask(request, self._numbers(1)[0]) if feedback else ""
+        request = _REQUESTS["rewrite"].format(
+            instruction=prompt.instruction, feedback="\n".join(feedback), rules=prompt.request
+        )
+        reply = self._reply(request, self._numbers(1)[0]) if feedback else ""
         fenced = _FENCED.search(reply)
         instruction = (fenced[1] if fenced else reply).strip("\n")
         rewritten = prompt.text(instruction)
@@ -137,13 +114,13 @@ class _Writer:
             "reference",
             f"rewritten from the feedback on {len(failed)} failed cases",
             rewritten,
-            gate=GateDecision(GateOutcome.NOT_TRIED, "; ".join(problems)) if problems else None,
+            gate=not_tried(problems) if problems else None,
         )
 
-    def _asked_together(self, requests: Sequence[str], phase: str) -> list[str]:
+    def _replies(self, requests: Sequence[str], phase: str) -> list[str]:
         """The author's replies, in the order of the requests; empty ones are left out."""
         replies = self._tuning.threads.map(
-            lambda numbered: self._ask(*numbered), list(zip(requests, self._numbers(len(requests)), strict=True))
+            lambda numbered: self._reply(*numbered), list(zip(requests, self._numbers(len(requests)), strict=True))
         )
         written = list[str]()
         self._tuning.step(phase, 0, len(requests))
@@ -154,11 +131,11 @@ class _Writer:
 
     def _numbers(self, count: int) -> range:
         """The numbers of the next requests: each samples a reply of its own, the same one in a resumed run."""
-        first = self._asked + 1
-        self._asked += count
+        first = self._requests + 1
+        self._requests += count
         return range(first, first + count)
 
-    def _ask(self, request: str, number: int) -> str:
+    def _reply(self, request: str, number: int) -> str:
         sample = self._tuning.settings.seed * 1000 + number
         with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
             return self._author.text(request, temperature=TEMPERATURE, sample=sample)

@@ -230,7 +230,7 @@ class PromptSearch:
             count: rewrites of parents to ask for.
         """
         rewrites = list(filter(self._is_new, _together(scored)))
-        known_credits = partial(self._local.known, self._spec.name)
+        known_credits = partial(self._local.known_credits, self._spec.name)
         parents = parents_of(self._pool.beside(request.text, measured, known_credits, self._objective.weight))
         for parent in parents if count else ():
             per_parent = -(-count // len(parents))

@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from attribution.survival.flow import rewrites
-from optimizer.objectives.golds import Golds
+from optimizer.objectives.objectives import Golds
 from optimizer.objectives.retrieval import retrieval_of
 from tracing.errors import ConfigError
 

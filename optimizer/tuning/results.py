@@ -110,10 +110,12 @@ class CallCounts:
     @classmethod
     def so_far(cls, access: ModelAccess, evaluator: Evaluator) -> CallCounts:
         """The calls that were made until now."""
-        totals, spent = access.meter.totals(), evaluator.spent
+        totals, evaluation = access.meter.totals(), evaluator.calls
         made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
-        outside = made + cached - spent.made - spent.cached
-        return cls(made, cached, spent.plain + outside, counted_money(totals["cost"]), int(totals["empty"]))
+        outside = made + cached - evaluation.sent - evaluation.cached
+        return cls(
+            made, cached, evaluation.without_reuse + outside, counted_money(totals["cost"]), int(totals["empty"])
+        )
 
 
 def counted_money(spent: float) -> float | None:

@@ -295,7 +295,7 @@ class Tuning:
         """
         self._check(candidate)
         evaluator, crowned = self._under(settings), {**self.champion_settings, **(settings or {})}
-        outcomes = evaluator.known(candidate, self.validation)
+        outcomes = evaluator.known_outcomes(candidate, self.validation)
         if len(outcomes) < len(self.validation):
             outcomes = self.measure(candidate, self.validation, "champion validation", settings=settings)
         tainted = next((outcome for outcome in outcomes if outcome.tainted is not None), None)
@@ -349,8 +349,8 @@ class Tuning:
 
     def _edit_since(self, champion: Candidate, settings: Settings) -> AcceptedEdit:
         learned = (*self.train, *self.validation)
-        before = self._under(settings).known(champion, learned)
-        after = self._under().known(self.champion, learned)
+        before = self._under(settings).known_outcomes(champion, learned)
+        after = self._under().known_outcomes(self.champion, learned)
         return accepted_edit(champion, self.champion, before, after)
 
     def _under(self, settings: Settings | None = None) -> Evaluator:

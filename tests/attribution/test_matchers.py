@@ -26,7 +26,7 @@ from attribution.survival.matching.word_matcher import WordMatcher, by_words
 from attribution.survival.needs import Need
 from attribution.survival.survival_method import Survival
 from attribution.text.content import Vocabulary, content_of
-from optimizer.objectives.golds import Golds
+from optimizer.objectives.objectives import Golds
 from tracing.errors import BudgetExceededError, ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

@@ -11,8 +11,8 @@ from data_files import SOUND
 from experiments.data.datasets import conversations_of
 from experiments.systems.fact_memory import FactMemory
 from optimizer.objectives.extraction import ExtractionObjective
-from optimizer.objectives.golds import Golds
 from optimizer.objectives.objective import RecordedInput
+from optimizer.objectives.objectives import Golds
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item
 

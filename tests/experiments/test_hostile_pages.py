@@ -225,6 +225,7 @@ def test_a_diagnosis_in_markdown_reads_as_its_data_does(facts: Diagnosis) -> Non
 
 @given(st.text(st.sampled_from("\\`*_[]()<>&|~$^#+-=.:/!1a \n\t\x1b\u202ew") | st.characters(), max_size=40))
 @example("\r\n")
+@example("0\n#")
 def test_any_text_reads_as_itself_in_markdown(text: str) -> None:
     for before in ("", "- ", "1. ", "# ", "a "):
         page = Page(MARKDOWN.render(before + literal(text)))

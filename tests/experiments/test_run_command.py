@@ -132,8 +132,8 @@ def test_an_objective_of_ones_own_is_named_by_prompt_and_a_wrong_name_is_refused
         "from optimizer.objectives.objective import Credit\n\n"
         "class Short:\n"
         "    def __init__(self, means):\n        assert means.operation.prompt == 'answer'\n"
-        "    def weight(self, given):\n        return 1.0\n"
-        "    def credit(self, given, outputs):\n"
+        "    def weight(self, execution):\n        return 1.0\n"
+        "    def credit(self, execution, outputs):\n"
         "        return Credit(1 / (1 + len(outputs[0].text.split())) if outputs else 0.0)\n"
     )
     config = Path("rag.yaml").read_text()

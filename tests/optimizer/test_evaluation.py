@@ -17,8 +17,8 @@ from scripted_world import LENGTHY, WeakModel, kind_of, memory, world
 
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import ATTEMPTS, Evaluator, score_of
-from optimizer.evaluation.intervals import score_interval
 from optimizer.evaluation.memories import snapshot_key
+from optimizer.evaluation.statistics import score_interval
 from tracing.errors import BudgetExceededError, ContractError, ModelError
 from tracing.files.loading import load_trace
 from tracing.files.trace_file import records_of
@@ -97,7 +97,7 @@ def test_results_and_traces_do_not_depend_on_what_is_done_first(
         ]
         tables = [(outcome.cases, outcome.calls, outcome.tokens, outcome.tainted) for outcome in outcomes]
         named = [file.relative_to(folder) for file in files]
-        return [tables, named, plain, judging.spent, score_of(outcomes), access.meter.totals()["calls_made"]]
+        return [tables, named, plain, judging.calls, score_of(outcomes), access.meter.totals()["calls_made"]]
 
     one = seen(tmp_path / "one", 1)
     assert scripted_server.most_at_once == 1
@@ -133,7 +133,7 @@ def test_a_re_run_on_the_same_cache_makes_no_call(
     judging = evaluator(open_access(), folder)
     again = judging.evaluate(BASELINE, CONVERSATIONS)
     assert all_calls(scripted_server) == before
-    assert (judging.spent.made, judging.spent.cached > 0) == (0, True)
+    assert (judging.calls.sent, judging.calls.cached > 0) == (0, True)
     assert [outcome.cases for outcome in again] == [outcome.cases for outcome in first]
     assert [outcome.calls for outcome in again] == [outcome.calls for outcome in first]
 
@@ -178,7 +178,7 @@ def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
     assert kept == (1 if failing == "extract" else 2)
     tries = [body for body in scripted_server.requests if kind_of(body) == failing and "Anketrain0" in prompt_of(body)]
     assert len(tries) == ATTEMPTS
-    assert judging.spent.plain >= judging.spent.made
+    assert judging.calls.without_reuse >= judging.calls.sent
 
     scripted_server.script = model
     assert [each.score for each in judging.evaluate(BASELINE, CONVERSATIONS)] == [1.0, 1.0]
@@ -219,8 +219,8 @@ def test_a_spent_budget_stops_and_what_was_computed_is_not_computed_again(
     stopped = evaluator(open_access(Limits(calls=limit)), tmp_path)
     with pytest.raises(BudgetExceededError, match=f"budget of {limit} calls"):
         stopped.evaluate(BASELINE, CONVERSATIONS)
-    assert all_calls(scripted_server) == limit == stopped.spent.made
-    assert stopped.spent.plain >= limit
+    assert all_calls(scripted_server) == limit == stopped.calls.sent
+    assert stopped.calls.without_reuse >= limit
     resumed = evaluator(open_access(), tmp_path)
     assert score_of(resumed.evaluate(BASELINE, CONVERSATIONS)).score == 1.0
     whole = all_calls(scripted_server)
@@ -250,12 +250,12 @@ def test_a_plain_run_is_counted_as_if_nothing_were_reused(
     for candidate in (BASELINE, OTHER_ANSWER, BASELINE):
         reusing.evaluate(candidate, CONVERSATIONS)
     before = all_calls(scripted_server)
-    assert reusing.spent.made == before
+    assert reusing.calls.sent == before
     for number, candidate in enumerate((BASELINE, OTHER_ANSWER, BASELINE)):
         plain = evaluator(open_access(cache=False), tmp_path / f"plain{number}")
         plain.evaluate(candidate, CONVERSATIONS)
-        assert (plain.spent.plain, plain.spent.cached) == (plain.spent.made, 0)
-    assert reusing.spent.plain == all_calls(scripted_server) - before > before
+        assert (plain.calls.without_reuse, plain.calls.cached) == (plain.calls.sent, 0)
+    assert reusing.calls.without_reuse == all_calls(scripted_server) - before > before
 
 
 def test_equal_dialogues_under_two_names_are_two_outcomes(open_access: Open, tmp_path: Path) -> None:

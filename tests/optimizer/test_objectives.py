@@ -244,15 +244,15 @@ class AsksTheJudge:
     def __init__(self, means: ObjectiveMeans) -> None:
         self._means = means
 
-    def weight(self, given: RecordedInput) -> float:
-        assert given.question is not None
-        return 1 - self._means.judged(given.question, given.outputs[0].text).score
+    def weight(self, execution: RecordedInput) -> float:
+        assert execution.question is not None
+        return 1 - self._means.judged(execution.question, execution.outputs[0].text).score
 
-    def credit(self, given: RecordedInput, outputs: Sequence[Item]) -> Credit:
+    def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
         raise AssertionError("no input has a weight")
 
-    def right(self, given: RecordedInput) -> Sequence[Item]:
-        return given.outputs
+    def right(self, execution: RecordedInput) -> Sequence[Item]:
+        return execution.outputs
 
 
 def test_an_input_that_the_judge_could_not_be_asked_about_is_not_measured(

@@ -15,7 +15,7 @@ from attribution.methods import survival
 from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, open_proposers
-from optimizer.proposers.template import EXAMPLE, take_apart, trimmed
+from optimizer.proposers.template import EXAMPLE, take_apart, without_blank_ends
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
 from optimizer.tuning.failures import Failures
@@ -260,8 +260,8 @@ def test_the_author_rewrites_an_instruction_and_the_data_stays(run: Run, name: s
     assert 'These lines follow it and stay:\nReply as JSON: {"facts": ["...", "..."]}' in request
     assert "{conversation}" not in request
     baseline, champion = take_apart(extract.text), take_apart(result.champion_candidate["extract"])
-    assert trimmed(champion.head) == (Author("extract").cures[0], *trimmed(baseline.head))
-    assert (champion.data, champion.cue) == (trimmed(baseline.data), baseline.cue)
+    assert without_blank_ends(champion.head) == (Author("extract").cures[0], *without_blank_ends(baseline.head))
+    assert (champion.data, champion.cue) == (without_blank_ends(baseline.data), baseline.cue)
 
 
 def test_gepa_meets_prompts_that_break_their_contract_with_no_call(run: Run, scripted_server: ScriptedServer) -> None:

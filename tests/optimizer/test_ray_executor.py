@@ -19,7 +19,7 @@ from test_steps_elsewhere import seen
 from experiments.systems.fact_memory import FactMemory
 from optimizer.cluster import ray_executor
 from optimizer.cluster.ray_executor import RayExecutor, require_ray
-from optimizer.cluster.worker_setup import WorkerSetup
+from optimizer.cluster.worker import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
@@ -138,7 +138,7 @@ def test_what_dies_in_the_middle_changes_no_result_and_no_reply_is_paid_again(
         ray_cluster.replace_node()
     assert "a worker died, and the step begins again" in caplog.text
     assert seen(there) == seen(here)
-    assert judging.spent == alone.spent
+    assert judging.calls == alone.calls
     assert calls(scripted_server) == 2 * undisturbed
 
 
@@ -175,7 +175,7 @@ def test_a_run_that_is_given_up_ends_its_tasks_and_leaves_the_cluster(
 
     with pytest.raises(KeyboardInterrupt):
         judging.evaluate(BASELINE, TALKS, progress=interrupt)
-    assert len(judging.known(BASELINE, TALKS)) < len(TALKS)
+    assert len(judging.known_outcomes(BASELINE, TALKS)) < len(TALKS)
     until = time.monotonic() + 20
     while ray_cluster.workers() and time.monotonic() < until:
         time.sleep(0.1)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from attribution.confidence_intervals import wilson_interval
-from optimizer.evaluation.intervals import _t_quantile, difference_interval, score_interval
-from optimizer.evaluation.statistics import sign_flip_p
+from optimizer.evaluation.statistics import _t_quantile, difference_interval, score_interval, sign_flip_p
 
 
 @pytest.mark.parametrize("score", [0.0, 0.25, 0.5, 1.0])

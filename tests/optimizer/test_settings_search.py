@@ -21,7 +21,7 @@ from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Settings
 from optimizer.evaluation.variants import Variants
 from optimizer.gating.verdict import NO_CHANGE
-from optimizer.objectives.golds import Golds
+from optimizer.objectives.objectives import Golds
 from optimizer.objectives.retrieval import Retrieval, retrieval_of
 from optimizer.racing.studies import StudyJournal
 from optimizer.search.optimize import optimize

@@ -23,13 +23,10 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.judging.llm_judge import LlmJudge
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.mem0 import Mem0
-from optimizer.cluster.desk import Desk
-from optimizer.cluster.mailbox import Mailbox
-from optimizer.cluster.steps import answer_step, answered, build_step, built, perform, rerun, rerun_step, result_of
-from optimizer.cluster.worker_setup import WorkerSetup
+from optimizer.cluster.mailbox import Desk, Mailbox
+from optimizer.cluster.steps import StepExecutor, perform, result_of
+from optimizer.cluster.worker import WorkerSetup
 from optimizer.evaluation.evaluator import Evaluator, Outcome
-from optimizer.evaluation.executor import Answered
-from optimizer.evaluation.memories import Snapshot
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from tracing.errors import BudgetExceededError, ConfigError, ShareSpentError
@@ -42,9 +39,6 @@ from tracing.llm.forwarding import forwarded_calls
 from tracing.llm.forwarding.forwarded_calls import RepeatableStep
 from tracing.llm.settings import Limits
 from tracing.systems.conformance import SMALL_TALK
-from tracing.systems.conversations import Conversation
-from tracing.systems.layouts import Parts
-from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
 
 Open = Callable[..., ModelAccess]
@@ -53,7 +47,7 @@ TALKS = [talk for group in world(3, 2, 1).named().values() for talk in group]
 KEY = "sk-key-that-no-worker-needs-1234"
 
 
-class Elsewhere:
+class Elsewhere(StepExecutor):
     """An executor whose workers are threads that share nothing with the run but texts.
 
     Attributes:
@@ -76,23 +70,7 @@ class Elsewhere:
         self._desk.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
-        return built(self._done(access, build_step(access, conversation, candidate)))
-
-    def answer(
-        self,
-        access: ModelAccess,
-        conversation: Conversation,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        path: Path | None = None,
-    ) -> Answered:
-        return answered(self._done(access, answer_step(access, conversation, candidate, snapshot)), snapshot, path)
-
-    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
-        return rerun(self._done(access, rerun_step(access, prompt, parts, candidate, name)))
-
-    def _done(self, access: ModelAccess, step: str) -> dict[str, Any]:
+    def result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
         result: list[str] = []
         with self._desk.attempt(RepeatableStep(partial(forwarded_calls.answered, access))) as name:
 
@@ -167,7 +145,7 @@ def test_outcomes_traces_and_every_count_are_those_of_threads(
         paid = sorted(str({**json.loads(line), "seconds": 0, "took": 0}) for line in lines)
         spent = access.budget.spent
         budget = [spent.calls, spent.tokens, round(spent.money, 9)]
-        return [seen(outcomes), seen(again), kept, meter, budget, judging.spent, paid]
+        return [seen(outcomes), seen(again), kept, meter, budget, judging.calls, paid]
 
     here, there = evaluated("here", None), evaluated("there", elsewhere(memory()))
     for of_here, of_there in zip(here, there, strict=True):
@@ -277,9 +255,9 @@ def test_a_worker_refuses_a_system_with_other_code_and_is_sent_no_secret_setting
 
     setup = WorkerSetup.of("my_system_of_old:Mine", {}, (tmp_path,), my_system_of_old.Mine())
     sent = WorkerSetup.model_validate_json(setup.model_dump_json())
-    assert sent.opened().prompts.keys() == {"answer"}
+    assert sent.open().prompts.keys() == {"answer"}
     with pytest.raises(ConfigError, match=r"on the worker .*other code"):
-        sent.model_copy(update={"digest": "another"}).opened()
+        sent.model_copy(update={"digest": "another"}).open()
     with pytest.raises(ConfigError, match=r"system_settings\.client\.api_key: .*environment of each worker"):
         WorkerSetup.of("rag", {"client": {"api_key": "x"}}, (), memory())
 

@@ -4,16 +4,16 @@ from hypothesis import strategies as st
 
 from experiments.systems.fact_memory import PROMPTS
 from experiments.systems.mem0.prompts import PROMPTS as MEM0
-from optimizer.proposers.bank import INSTRUCTIONS, recomposed
+from optimizer.proposers.bank import INSTRUCTIONS, with_rules_replaced
 from optimizer.proposers.structure import (
     FORMAT_LINES,
     instructions_last,
     numbered_rules,
     question_twice,
-    shortened,
     with_format_line,
+    without_one_sentence,
 )
-from optimizer.proposers.template import add_instruction, filled, take_apart
+from optimizer.proposers.template import add_instruction, demonstration_text, take_apart
 from tracing.systems.prompts import Contract, placeholders_of, render
 
 VALUES = {"context": "CONTEXT {x}", "question": "QUESTION"}
@@ -58,12 +58,12 @@ TASKS = [each for each in INSTRUCTIONS if each.task]
 
 def test_an_instruction_that_says_the_task_takes_the_place_of_the_first_sentence() -> None:
     template = "List the facts. Be brief.\nReply as JSON: {{}}\n\n{conversation}"
-    (rules, *data) = recomposed(template, [*PLAIN, *TASKS[:1]], ("JSON",)).partition("\n\n")
+    (rules, *data) = with_rules_replaced(template, [*PLAIN, *TASKS[:1]], ("JSON",)).partition("\n\n")
     assert rules.startswith(TASKS[0].text)
     assert "List the facts" not in rules
     assert "Be brief" not in rules
     assert all(each.text in rules for each in PLAIN)
-    assert "List the facts" in recomposed(template, PLAIN, ("JSON",))
+    assert "List the facts" in with_rules_replaced(template, PLAIN, ("JSON",))
     assert data[1] == "{conversation}"
 
 
@@ -74,11 +74,13 @@ def edits(template: str) -> list[str]:
         instructions_last(template),
         numbered_rules(template, markers),
         *(with_format_line(template, line) for line in FORMAT_LINES["answer"]),
-        *shortened(template, "List facts with names", markers),
+        *without_one_sentence(template, "List facts with names", markers),
         add_instruction(template, "Do it well."),
-        recomposed(template, PLAIN, markers),
-        recomposed(template, TASKS[:1], markers),
-        take_apart(template).with_demonstrations([filled(take_apart(template), VALUES, '{"facts": []}')]).text,
+        with_rules_replaced(template, PLAIN, markers),
+        with_rules_replaced(template, TASKS[:1], markers),
+        take_apart(template)
+        .with_demonstrations([demonstration_text(take_apart(template), VALUES, '{"facts": []}')])
+        .text,
     ]
     return [text for text in made if text is not None]
 
@@ -110,7 +112,7 @@ def test_edits_of_edits_still_hold(template: str) -> None:
 @given(templates())
 def test_a_demonstration_stays_one_through_other_edits(template: str) -> None:
     parts = take_apart(template)
-    with_one = parts.with_demonstrations([filled(parts, {"context": "A", "question": "B"}, "C")])
+    with_one = parts.with_demonstrations([demonstration_text(parts, {"context": "A", "question": "B"}, "C")])
     assert take_apart(with_one.text).demonstrations == with_one.demonstrations
     longer = add_instruction(with_one.text, "Do it well.")
     assert take_apart(longer).demonstrations == with_one.demonstrations
@@ -170,8 +172,8 @@ def test_a_prompt_to_which_the_system_adds_the_data_is_all_instructions(name: st
     assert with_format_line(text, "All facts as JSON:") is None
     edited = [
         add_instruction(text, "Be kind."),
-        recomposed(text, PLAIN[:1], contract.markers),
-        *shortened(text, MEM0[name].purpose, contract.markers),
+        with_rules_replaced(text, PLAIN[:1], contract.markers),
+        *without_one_sentence(text, MEM0[name].purpose, contract.markers),
     ]
     assert all(not contract.violations(each) for each in edited)
     assert "Be kind." in edited[0]

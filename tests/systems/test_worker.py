@@ -274,8 +274,8 @@ def test_a_build_that_another_worker_begins_again_pays_and_counts_no_call_twice(
     assert outcome.tainted is None
     assert (tmp_path / "died").exists()
     assert scripted_server.asked == 1
-    spent = evaluator.spent
-    assert (spent.plain, spent.made, spent.cached) == (1, 1, 0)
+    calls = evaluator.calls
+    assert (calls.without_reuse, calls.sent, calls.cached) == (1, 1, 0)
 
 
 def test_a_worker_that_is_killed_while_it_starts_is_replaced(

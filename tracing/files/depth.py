@@ -34,11 +34,11 @@ def loads(text: str, deepest: int = DEEPEST) -> Any:
     return json.loads(text)
 
 
-def structured(value: Any) -> Any:
+def structured(value: Any, deepest: int = DEEPEST) -> Any:
     """The value of a text that is JSON, as tools write arguments, results and messages; anything else as it is."""
     if isinstance(value, str) and value[:1] in ("{", "[", '"'):
         try:
-            return loads(value)
-        except ValueError:
+            return loads(value, deepest)
+        except (ValueError, RecursionError):
             return value
     return value

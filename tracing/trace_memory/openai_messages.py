@@ -16,6 +16,9 @@ from tracing.files.depth import structured
 from tracing.interchange.spans import digest
 from tracing.trace_memory.events import Event
 
+_ANY_DEPTH = 1_000_000
+"""Who stores events refuses what is too deep, rather than take it for a text."""
+
 _SILENT = ("system", "developer")
 """Roles of instructions, which are no part of what happened."""
 
@@ -38,15 +41,15 @@ def events_of_messages(messages: Iterable[Any], time: float, session: str) -> li
     results: dict[str, Any] = {}
     for row in rows:
         if row.get("role") == "tool":
-            results[str(row.get("tool_call_id"))] = structured(_text_of(row.get("content")))
+            results[str(row.get("tool_call_id"))] = structured(_text_of(row.get("content")), _ANY_DEPTH)
         elif row.get("type") == "function_call_output":
-            results[str(row.get("call_id"))] = structured(_text_of(row.get("output")))
+            results[str(row.get("call_id"))] = structured(_text_of(row.get("output")), _ANY_DEPTH)
     occurrences: Counter[tuple[str, str]] = Counter()
     events = []
     for row in rows:
         for call, name, arguments in _calls(row):
             if call in results:
-                parsed = structured(arguments)
+                parsed = structured(arguments, _ANY_DEPTH)
                 result, failed = _failure_in(results[call])
                 facts = {
                     "arguments": parsed if isinstance(parsed, Mapping) else {"input": parsed or ""},

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, cast, runtime_checkable
 
-from attribution.survival.needs import Need
 from tracing.plugins import PluginRegistry
 
 if TYPE_CHECKING:
+    from attribution.survival.needs import Need
     from tracing.llm.access import ModelAccess
     from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation, Question

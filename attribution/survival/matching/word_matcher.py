@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, PLAIN_WORDS, STATED
-from attribution.survival.matching.matcher import Claim, Grade, Passage, Person
-from attribution.survival.needs import Need, clause_with, fact_of, listed
+from attribution.survival.matching.matcher import Grade
+from attribution.survival.needs import clause_with, fact_of, listed
 from attribution.text.content import Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
 from attribution.text.languages.reading_language import in_its_language
 from attribution.text.names import names_in, short_for
 from attribution.text.phrases import denies, without_courtesies
-from attribution.text.utterances import Repeated, passages_of, repeated
-from tracing.systems.conversations import Conversation, Question
+from attribution.text.utterances import passages_of, repeated
 
 if TYPE_CHECKING:
+    from attribution.survival.matching.matcher import Claim, Passage, Person
+    from attribution.survival.needs import Need
+    from attribution.text.utterances import Repeated
     from tracing.llm.access import ModelAccess
+    from tracing.systems.conversations import Conversation, Question
 
 
 class Grader:

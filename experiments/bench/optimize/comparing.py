@@ -15,7 +15,7 @@ from experiments.bench.optimize.figures import (
     SystemFigures,
 )
 from experiments.runs.folder import BASELINE
-from optimizer.evaluation.intervals import score_interval
+from optimizer.evaluation.statistics import score_interval
 from optimizer.gating.verdict import VerdictName, verdict_over
 
 _CONCLUSIONS: Mapping[VerdictName, Conclusion] = {
