@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from attribution.judging.words import SHORT_REPLY_WORDS
 from attribution.survival.needs import is_unknowable
 from attribution.text.tokens import contains, word_count
-from tracing.errors import MalformedReplyError
-from tracing.llm.http.strict_json import strict_json
+from tracing.llm.reply_json import object_in
 from tracing.systems.layouts import RECORDED_REPLY, Item, Parts, recorded_outputs, recorded_parts
 
 if TYPE_CHECKING:
@@ -151,11 +150,8 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
 
 def event_in(output: str) -> str | None:
     """The event of a decision's reply."""
-    try:
-        value = strict_json(output)
-    except MalformedReplyError:
-        return None
-    return str(value["event"]) if isinstance(value, dict) and "event" in value else None
+    value = object_in(output)
+    return str(value["event"]) if value is not None and "event" in value else None
 
 
 def _executions_behind(name: str, case: Case, graph: ExecutionGraph) -> Iterator[Operation]:

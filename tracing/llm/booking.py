@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.accounting.budget import Budget, Spending
@@ -22,6 +22,10 @@ Reply = TypeVar("Reply", ChatCompletion, Embeddings)
 NO_OPERATION = "(no operation)"
 """The meter's name for calls that no operation made."""
 
+Unusable = Literal["empty", "cut", "refused", "malformed"]
+"""Why a reply could not be used."""
+
+_latest: ContextVar[Booking | None] = ContextVar("memtune_latest_booking", default=None)
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("memtune_watches", default=())
 
 
@@ -58,6 +62,7 @@ class Booking:
     def require_room(self) -> None:
         """Check that another reply can be stored (`Ledger.require_room`), and that its result is still wanted."""
         end_if_given_up()
+        _latest.set(self)
         if self.ledger is not None:
             self.ledger.require_room()
 
@@ -130,9 +135,12 @@ class Booking:
                 model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cached=True
             )
 
-    def note_empty(self) -> None:
-        """Count a reply without a text for the running operation."""
-        self._meter.count(_operation_name(), Usage(empty=1))
+    def note_unusable(self, reason: Unusable) -> None:
+        """Count a reply that could not be used for the running operation."""
+        usage = Usage(**{reason: 1})
+        self._meter.count(_operation_name(), usage)
+        for watch in _watches.get():
+            watch.count(usage)
 
     def _count(self, model: str, usage: Usage) -> None:
         self._meter.count(_operation_name(), usage)
@@ -165,6 +173,13 @@ def book_elsewhere(watched: Usage, recorded: Mapping[str, Any] | None) -> None:
     for number in range(watched.calls_made + watched.calls_cached):
         cached = number >= watched.calls_made
         running.record_call(model=model, cached=cached, **(tokens if number == 0 else {}))
+
+
+def note_malformed() -> None:
+    """Count the latest reply that was asked for here as one that could not be read."""
+    booking = _latest.get()
+    if booking is not None:
+        booking.note_unusable("malformed")
 
 
 def running_operation() -> str | None:

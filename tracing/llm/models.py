@@ -153,9 +153,14 @@ class ChatModel(_Model):
         )
         with failures_noted(settings.model):
             completion, cached = self._completion(key(), call)
-            if not completion.text and not completion.tool_calls:
-                self._replies.booking.note_empty()
-            if (whole or completion.tool_calls) and completion.finish_reason == "length":
+            cut = completion.finish_reason == "length" and bool(whole or completion.tool_calls)
+            if completion.finish_reason == "refused":
+                self._replies.booking.note_unusable("refused")
+            elif cut:
+                self._replies.booking.note_unusable("cut")
+            elif not completion.text and not completion.tool_calls:
+                self._replies.booking.note_unusable("empty")
+            if cut:
                 raise ReplyCutShortError(
                     f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
                 )

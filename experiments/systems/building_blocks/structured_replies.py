@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tracing.errors import MalformedReplyError
+from tracing.llm.booking import note_malformed
 from tracing.llm.models import ChatModel
 from tracing.llm.reply_json import read_json
 from tracing.recording.operations import ActiveOperation, operation
@@ -83,6 +84,7 @@ def read_reply(read: Callable[[str], R], reply: str, op: ActiveOperation) -> R |
     try:
         return read(reply)
     except MalformedReplyError as error:
+        note_malformed()
         op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
         return None
 

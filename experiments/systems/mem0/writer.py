@@ -32,6 +32,7 @@ from experiments.systems.mem0.reply_schemas import update_schema
 from tracing.errors import MalformedReplyError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
+from tracing.llm.booking import note_malformed
 from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.redaction import excerpt
 from tracing.recording.trace_context import variable
@@ -188,6 +189,7 @@ class Mem0Writer(ConnectedMemory):
                 model_decisions = decisions_of(reply, texts, len(entries), finds_json=self.generation.finds_json)
                 answered = reply
             except MalformedReplyError as error:
+                note_malformed()
                 model_decisions, answered = left_alone(texts, str(error)), reply_of(())
             decisions: list[Decision] = []
             for decision in model_decisions:

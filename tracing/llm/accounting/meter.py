@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 class Usage:
     """Calls made and served from the cache; tokens, cost and seconds of the calls made.
 
-    `empty` counts the replies without a text, of both kinds of call.
+    Of both kinds of call, the replies that could not be used: `empty`, `cut` at their limit of tokens, `refused` by the
+    model or a filter, and `malformed`. `estimated` counts the calls made whose tokens the endpoint did not tell.
     """
 
     calls_made: int = 0
@@ -20,6 +21,10 @@ class Usage:
     cost: float = 0.0
     seconds: float = 0.0
     empty: int = 0
+    cut: int = 0
+    refused: int = 0
+    malformed: int = 0
+    estimated: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         # `astuple` would take ten times as long, for each call.
