@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import (
     case_timeout_option,
     home_option,
@@ -24,16 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_LABELS = "labels.sqlite"
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune annotate latest
-  memtune annotate conv-26.json --annotator mara
-  memtune annotate traces/ --data conversations.jsonl --labels team.sqlite --port 5100
-  memtune annotate latest --agreement
-  memtune annotate latest --export annotated/ && memtune bench attribution --suite annotated/ --method survival
-""",
-)
+@click.command(epilog=examples("annotate"))
 @click.argument("sources", nargs=-1, required=True, metavar="TRACE|FOLDER|RUN...")
 @click.option(
     "--labels",

@@ -6,17 +6,12 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option, model_options
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune ask trace.jsonl "why did it not know where Mara lives?"
-  memtune ask conv-26.json "which update lost the date?" --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
-""",
-)
+@click.command(epilog=examples("ask"))
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("question")
 @click.option("--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Tool calls it may make.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import (
     case_timeout_option,
     home_option,
@@ -26,20 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune attribute latest
-  memtune attribute conv-26.json --out conv-26.attributions.jsonl
-  memtune attribute traces/ --data conversations.jsonl --threads 4
-  memtune attribute production/     (with feedback.csv: what users said of the answers)
-  memtune attribute latest --method triage --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
-  memtune attribute latest --replay
-  memtune attribute latest --matcher meaning
-  memtune attribute trace.jsonl --question "Where does Mara live?" --reply Bergen
-  memtune attribute traces/ --complaints log.csv
-""",
-)
+@click.command(epilog=examples("attribute"))
 @click.argument("sources", nargs=-1, required=True, metavar="TRACE|FOLDER|RUN...")
 @click.option(
     "--out",

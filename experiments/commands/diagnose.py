@@ -6,20 +6,13 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option, model_options, whose_traces_option
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune diagnose latest
-  memtune diagnose latest --traces-of baseline --out before.html
-  memtune diagnose attributions.jsonl --out report.md
-  memtune diagnose latest --prose --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
-""",
-)
+@click.command(epilog=examples("diagnose"))
 @click.argument("source", metavar="RUN|ATTRIBUTIONS")
 @click.option(
     "--out",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, home_option
 
 if TYPE_CHECKING:
@@ -15,15 +16,7 @@ if TYPE_CHECKING:
 _STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune doctor
-  memtune doctor experiment.yaml
-  memtune doctor experiment.yaml --build
-  memtune doctor --system mem0@2 --model gpt-5-mini --base-url https://host/v1
-"""
-)
+@click.command(epilog=examples("doctor"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @click.option("--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object.")
 @click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")

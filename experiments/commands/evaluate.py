@@ -12,6 +12,7 @@ import click
 
 from experiments.commands.choice import SuggestingChoice
 from experiments.commands.earlier_names import current_side
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
@@ -31,19 +32,7 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     return value
 
 
-@click.command(
-    "eval",
-    epilog="""\b
-Examples:
-  memtune eval --prompts baseline
-  memtune eval --prompts .memtune/runs/RUN/prompts/champion --min-score 0.5
-  memtune eval experiment.yaml --prompts exported/ --split validation
-  memtune eval experiment.yaml --prompts baseline --repeat 5
-  memtune eval --prompts latest --against baseline --model OTHER --base-url URL
-  memtune eval --prompts tuned/ --against baseline --fail-on regressed --json result.json
-  memtune eval --prompts copies/ --against baseline --split train --answers mine.json
-""",
-)
+@click.command("eval", epilog=examples("eval"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @click.option(
     "--prompts",

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from experiments.commands.earlier_names import RenamedOption
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
@@ -36,17 +37,7 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
         raise click.BadParameter(f"no value as in a configuration ({message})", context, option) from None
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune export latest --to text --out tuned/
-  memtune export 20261121-225700-rag --to rag --out tuned-rag/
-  memtune export latest --to mem0@1.0 --out tuned-mem0/ --verify
-  memtune export latest --to langmem --map extract=instructions --out tuned-langmem/
-
-docs/exporting.md has a table of the targets.
-"""
-)
+@click.command(epilog=examples("export"))
 @click.argument("run", metavar="RUN")
 @click.option(
     "--to",
@@ -131,18 +122,7 @@ def export(
     )
 
 
-@click.command(
-    "import-prompts",
-    epilog="""\b
-Examples:
-  memtune import-prompts mem0 --out prompts/
-  memtune import-prompts mem0 --from mem0.yaml --out prompts/
-  memtune import-prompts mem0@2 --from mem0.yaml --setting tuned=instructions --out prompts/
-  memtune import-prompts rag --from prompts.py --map answer=QA_TEMPLATE --out prompts/
-  memtune import-prompts rag --from sqlite:///mlflow.db --out prompts/
-  memtune run experiment.yaml --start prompts/
-""",
-)
+@click.command("import-prompts", epilog=examples("import-prompts"))
 @click.argument("system", metavar="SYSTEM")
 @click.option(
     "--from",

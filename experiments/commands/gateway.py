@@ -7,18 +7,12 @@ from typing import Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, home_option
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune gateway
-  memtune gateway experiment.yaml --port 8090 --budget-calls 500
-  memtune gateway --model my-model --base-url http://127.0.0.1:8000/v1 --trace calls.jsonl
-"""
-)
+@click.command(epilog=examples("gateway"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
 @click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
@@ -17,13 +18,7 @@ def mlflow() -> None:
     """Bring MLflow up to date after an outage."""
 
 
-@mlflow.command(
-    epilog="""\b
-Examples:
-  memtune mlflow send latest
-  memtune mlflow send 20261121-225700-rag --uri https://user:password@host
-"""
-)
+@mlflow.command(epilog=examples("mlflow send"))
 @click.argument("run", metavar="RUN")
 @click.option("--uri", metavar="URI", help="URI of the store, if it needs a password: a run's folder keeps none.")
 @home_option

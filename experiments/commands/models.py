@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 from tracing.llm import DEFAULT_CONTEXT
@@ -21,13 +22,7 @@ def model() -> None:
     """Fetch, list and serve the embedded models."""
 
 
-@model.command(
-    "list",
-    epilog="""\b
-Examples:
-  memtune model list
-""",
-)
+@model.command("list", epilog=examples("model list"))
 def list_() -> None:
     """List the available models, and which of them are on this machine."""
     from rich.table import Table
@@ -52,14 +47,7 @@ def list_() -> None:
         say(path)
 
 
-@model.command(
-    epilog="""\b
-Examples:
-  memtune model pull
-  memtune model pull qwen2.5-coder-1.5b
-  memtune model pull qwen2.5-coder-0.5b --from ~/Downloads/model.gguf
-"""
-)
+@model.command(epilog=examples("model pull"))
 @click.argument("name", default="qwen2.5-coder-0.5b")
 @click.option("--from", "source", type=click.Path(path_type=Path), help="Existing file with the weights.")
 def pull(name: str, source: Path | None) -> None:
@@ -87,13 +75,7 @@ def pull(name: str, source: Path | None) -> None:
     say(f"Serving it takes about {memory} of memory at the default context of {DEFAULT_CONTEXT} tokens.")
 
 
-@model.command(
-    epilog="""\b
-Examples:
-  memtune model serve
-  memtune model serve smollm2-135m --port 8123
-"""
-)
+@model.command(epilog=examples("model serve"))
 @click.argument("name", default="qwen2.5-coder-0.5b")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option("--context", type=click.IntRange(min=256), default=DEFAULT_CONTEXT, show_default=True, help="Tokens.")

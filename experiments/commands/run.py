@@ -11,6 +11,7 @@ import click
 
 from experiments.commands.choice import SuggestingChoice
 from experiments.commands.earlier_names import RenamedOption
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.display.terminal import say
 
@@ -27,19 +28,7 @@ _WHY_THE_DEMO = (
 )
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune run demo
-  memtune run --smoke
-  memtune run experiment.yaml --seed 1 --budget-minutes 30
-  memtune run --resume latest
-  memtune run experiment.yaml --rewrites mine/ --approve
-  memtune run experiment.yaml --tune extract,decide
-  memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
-  memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
-"""
-)
+@click.command(epilog=examples("run"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml|demo]")
 @setup_options
 @executor_options

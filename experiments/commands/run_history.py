@@ -6,17 +6,12 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune runs
-  memtune runs --home ~/experiments/.memtune
-"""
-)
+@click.command(epilog=examples("runs"))
 @home_option
 def runs(home: Path | None) -> None:
     """List the runs of a home, latest first."""
@@ -33,14 +28,7 @@ def runs(home: Path | None) -> None:
         say(f"no runs under {where}; start one with `memtune run demo`")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune compare 20261121-2257 20261121-2341
-  memtune compare latest other/folder/of/a/run
-  memtune compare 20261121-2257 20261121-2341 latest --html comparison.html
-"""
-)
+@click.command(epilog=examples("compare"))
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
 @click.option(
     "--html",
@@ -83,13 +71,7 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
         )
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune ui
-  memtune ui --port 8080
-"""
-)
+@click.command(epilog=examples("ui"))
 @click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 [default: 5000, or a free one].")
 @home_option
 def ui(port: int | None, home: Path | None) -> None:

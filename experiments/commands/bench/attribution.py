@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from experiments.commands.bench.moved import moved
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, helper_options, home_option
 from experiments.commands.output import write_output
 
@@ -26,14 +27,7 @@ complaints_option = click.option(
 )
 
 
-@click.command(
-    epilog="""
-Examples:
-  memtune bench attribution --suite annotated/ --method survival --json report.json
-  memtune bench attribution --suite annotated/ --method survival --complaints
-  memtune bench attribution --suite annotated/ --method assisted --helper-model gpt-4.1-mini --base-url URL
-"""
-)
+@click.command(epilog=examples("bench attribution"))
 @click.option(
     "--suite",
     required=True,

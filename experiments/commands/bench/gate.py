@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import Command, with_options
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
@@ -40,13 +41,7 @@ def gate_options(command: Command) -> Command:
     )
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune bench gate --recorded mine.json
-  memtune bench gate --recorded mine.json --trials 2000 --json gate.json
-"""
-)
+@click.command(epilog=examples("bench gate"))
 @click.option(
     "--recorded",
     type=click.Path(path_type=Path),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.earlier_names import current_contenders
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output, write_output_whole
 from experiments.display.terminal import say
@@ -25,14 +26,7 @@ ROUNDS = 50
 """More than a search makes before its calls end it, and few enough that one with nothing left to try soon ends."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune bench optimize --json optimize.json --table optimize.md --picture optimize.svg
-  memtune bench optimize --system rag --optimizer random --optimizer local-search --seeds 5 --calls 400
-  memtune bench optimize experiment.yaml --limit-conversations 24 --limit-questions 5 --folder compared
-"""
-)
+@click.command(epilog=examples("bench optimize"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
 @executor_options

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.choice import SuggestingChoice
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output
 
@@ -19,16 +20,7 @@ _MOST_TURNS, _LONGEST_TURN = 4, 200
 """How much is shown of what speaks against a gold answer: turns, and characters of each."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data audit
-  memtune data audit --split all
-  memtune data audit --system rag --limit-conversations 6
-  memtune data audit --json ladder.json
-  memtune data audit --gold --dataset locomo --data locomo10.json
-"""
-)
+@click.command(epilog=examples("data audit"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
 @executor_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, data_options
 from experiments.display.terminal import brief, say, shortened
 
@@ -20,15 +21,7 @@ _TURNS, _IDS, _LONGEST, _LONGEST_ANSWER = 3, 20, 160, 400
 """How much is shown: turns of the outer sessions, conversations by id, characters of a turn and of answers."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data show
-  memtune data show mine.jsonl
-  memtune data show realmem --data Lin_Wanyu_dialogues_256k.json --conversation Lin_Wanyu/Fitness_1
-  memtune data show --dataset locomo --data locomo10.json --limit-sessions 4
-"""
-)
+@click.command(epilog=examples("data show"))
 @click.argument("source", required=False, metavar="[NAME|PATH|CONFIG.yaml]")
 @click.option(
     "--conversation",
@@ -138,16 +131,7 @@ def _print_conversation(console: LiteralConsole, conversation: Conversation, *, 
         console.print(f"{conversation.id}: {first.question} → {answers}")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data validate mine.jsonl
-  memtune data validate tables/
-  memtune data validate longmemeval_s_cleaned.json --dataset longmemeval
-
-Exit code 0 without a problem, 1 with one, 2 if the path cannot be checked at all.
-"""
-)
+@click.command(epilog=examples("data validate"))
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--dataset", metavar="NAME", help="What it is, where that is not recognised [default: by its content].")
 @click.pass_context

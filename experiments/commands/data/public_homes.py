@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
@@ -16,14 +17,7 @@ if TYPE_CHECKING:
 _MOST = 12
 
 
-@click.command(
-    "list",
-    epilog="""\b
-Examples:
-  memtune data list
-  memtune data list --home shared-home
-""",
-)
+@click.command("list", epilog=examples("data list"))
 @home_option
 def list_(home: Path | None) -> None:
     """List the data sets: what they are, their licence, size and public home, and which are in the home's folder.
@@ -75,14 +69,7 @@ def _here(name: str, card: Card, folder: Path) -> str:
     return f"no: memtune data fetch {name}"
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data fetch locomo
-  memtune data fetch longmemeval longmemeval_oracle.json
-  memtune data fetch realmem --home shared-home
-"""
-)
+@click.command(epilog=examples("data fetch"))
 @click.argument("name")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @home_option

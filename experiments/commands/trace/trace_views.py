@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
@@ -51,13 +52,7 @@ _since = click.option(
 _until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="Only what ran at or before this time.")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace stats run.jsonl
-  memtune trace stats run.jsonl --json | jq .by_operation
-"""
-)
+@click.command(epilog=examples("trace stats"))
 @_trace_argument
 @_as_json
 def stats(file: Path, as_json: bool) -> None:
@@ -99,15 +94,7 @@ def stats(file: Path, as_json: bool) -> None:
         console.print(f"… and {len(figures.errors) - 10} more errors")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace show run.jsonl
-  memtune trace show run.jsonl --session D1 --depth 2
-  memtune trace show run.jsonl --operation o17
-  memtune trace show run.jsonl --html run.html
-"""
-)
+@click.command(epilog=examples("trace show"))
 @_trace_argument
 @click.option(
     "--operation",
@@ -163,14 +150,7 @@ def show(
         say("collapsed; expand it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace search run.jsonl Oslo
-  memtune trace search run.jsonl 'moved to \\w+' --regex --kind fact
-  memtune trace search run.jsonl "" --session Q7 --from 2026-11-21T22:57
-"""
-)
+@click.command(epilog=examples("trace search"))
 @_trace_argument
 @click.argument("pattern")
 @click.option("--regex", is_flag=True, help="PATTERN is a regular expression, matched line by line.")
@@ -219,15 +199,7 @@ def search(
     return 0 if count else DIFFERENT
 
 
-@click.command(
-    "slice",
-    epilog="""\b
-Examples:
-  memtune trace slice run.jsonl v42
-  memtune trace slice run.jsonl v42 --kind llm --depth 3
-  memtune trace slice run.jsonl v7 --forward --out after-v7.jsonl
-""",
-)
+@click.command("slice", epilog=examples("trace slice"))
 @_trace_argument
 @click.argument("start", metavar="ID")
 @click.option("--forward", is_flag=True, help="Show what was made from it instead.")
@@ -283,13 +255,7 @@ def slice_(
             say(f"no operation that was asked for {'read' if forward else 'made'} {', '.join(starts)}", err=True)
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace diff passing.jsonl failing.jsonl
-  memtune trace diff passing.jsonl failing.jsonl --json | jq .cause.name
-"""
-)
+@click.command(epilog=examples("trace diff"))
 @click.argument("first", metavar="TRACE_A", type=TRACE)
 @click.argument("second", metavar="TRACE_B", type=TRACE)
 @_as_json
