@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires, version
 from pathlib import Path
@@ -98,6 +98,31 @@ class HealthCheck:
     remedy: str = ""
 
 
+def health(config: RunConfig, home: Path, *, build: bool) -> list[HealthCheck]:
+    """Every check of what a run of a configuration needs; `build` adds that of its memory system's work."""
+    checks = [
+        check_python(),
+        *check_packages(),
+        *check_extras(),
+        *check_home(home),
+        *check_stores(home),
+        _checked(f"system {config.system}", "can be opened", lambda: ready_system(config)),
+        *check_models(config),
+        check_tracking(config, home),
+    ]
+    if not any_broken(checks):  # it would repeat what is broken above
+        starts = f"would start, on the data set {config.dataset}"
+        checks.append(_checked("run", starts, lambda: check_run(config, load_dataset(config), home)))
+    if build and not any_broken(checks):
+        checks += check_build(config)
+    return checks
+
+
+def any_broken(checks: list[HealthCheck]) -> bool:
+    """Whether a run would fail on something."""
+    return any(check.state == "broken" for check in checks)
+
+
 def check_python() -> HealthCheck:
     """Whether this Python is new enough."""
     says = f"{platform.python_version()} in {sys.prefix}"
@@ -183,12 +208,7 @@ def check_stores(home: Path) -> Iterator[HealthCheck]:
     """Whether the response cache of a home can be used, and MLflow has what the runs there wrote; makes nothing."""
     cache = home / "cache"
     if cache.is_dir():
-        try:
-            ResponseCache(cache).close()
-        except MemtuneError as error:
-            yield HealthCheck("cache", "broken", *fault_and_remedy(error))
-        else:
-            yield HealthCheck("cache", "ok", str(cache))
+        yield _checked("cache", str(cache), lambda: ResponseCache(cache).close())
     waiting = [run.id for run in RunFolder.all(home) if (run.path / OUTBOX).exists()]
     if waiting:
         says = f"MLflow misses a part of {len(waiting)} run{'' if len(waiting) == 1 else 's'}: {', '.join(waiting[:3])}"
@@ -205,20 +225,21 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
             runtime_library()
             yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
         except MemtuneError as error:
-            yield HealthCheck(f"{role} model", "broken", *fault_and_remedy(error))
+            yield _broken(f"{role} model", error)
     yield from _check_memory(config)
     served = {role: settings for role, settings in roles.items() if not settings.embedded}
     if not served:
         return
     names = ", ".join(f"{settings.model} at {settings.base_url} ({role})" for role, settings in served.items())
-    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
-        try:
-            with open_access(config, Path(folder), surely=False) as access:
-                access.check()
-        except MemtuneError as error:
-            yield HealthCheck("endpoint", "broken", *fault_and_remedy(error))
-        else:
-            yield HealthCheck("endpoint", "ok", f"{names} answers")
+    yield _checked("endpoint", f"{names} answers", lambda: _ask_endpoints(config))
+
+
+def _ask_endpoints(config: RunConfig) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder,
+        open_access(config, Path(folder), surely=False) as access,
+    ):
+        access.check()
 
 
 def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:
@@ -247,36 +268,23 @@ def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:
 
 def check_tracking(config: RunConfig, home: Path) -> HealthCheck:
     """Whether the MLflow store of a configuration can be used."""
+    place = "a server" if config.tracking.uri else "the store of the home"
+    return _checked("MLflow", place, lambda: check_store(config.tracking.uri, config.tracking.experiment, home))
+
+
+def _checked(subject: str, says: str, check: Callable[[], object]) -> HealthCheck:
+    """What a check that raises nothing says, or else its error."""
     try:
-        check_store(config.tracking.uri, config.tracking.experiment, home)
+        check()
     except MemtuneError as error:
-        return HealthCheck("MLflow", "broken", *fault_and_remedy(error))
-    return HealthCheck("MLflow", "ok", "a server" if config.tracking.uri else "the store of the home")
+        return _broken(subject, error)
+    return HealthCheck(subject, "ok", says)
 
 
-def check_system(config: RunConfig) -> HealthCheck:
-    """Whether the memory system of a configuration can be opened, with its library or environment."""
-    subject = f"system {config.system}"
-    try:
-        ready_system(config)
-    except MemtuneError as error:
-        return HealthCheck(subject, "broken", *fault_and_remedy(error))
-    return HealthCheck(subject, "ok", "can be opened")
-
-
-def check_start(config: RunConfig, home: Path) -> HealthCheck:
-    """Whether a run of a configuration would start: with its data set, and all that it names for the search."""
-    try:
-        check_run(config, load_dataset(config), home)
-    except MemtuneError as error:
-        return HealthCheck("run", "broken", *fault_and_remedy(error))
-    return HealthCheck("run", "ok", f"would start, on the data set {config.dataset}")
-
-
-def fault_and_remedy(error: MemtuneError) -> tuple[str, str]:
-    """An error's message in what is wrong and what to do, which stands behind its last semicolon."""
+def _broken(subject: str, error: MemtuneError) -> HealthCheck:
+    """An error as what is wrong and what to do, which stands behind its last semicolon."""
     says, _, remedy = str(error).rpartition("; ")
-    return (says, remedy) if says else (remedy, "")
+    return HealthCheck(subject, "broken", *((says, remedy) if says else (remedy, "")))
 
 
 def check_build(config: RunConfig) -> Iterator[HealthCheck]:
@@ -300,7 +308,7 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
                 yield from _check_recording(evaluator.system, outcome)
                 yield from _check_reruns(evaluator, baseline, outcome)
         except MemtuneError as error:
-            yield HealthCheck(subject, "broken", *fault_and_remedy(error))
+            yield _broken(subject, error)
 
 
 def _check_recording(system: MemorySystem, outcome: Outcome) -> Iterator[HealthCheck]:

@@ -32,37 +32,12 @@ def doctor(config: str | None, build: bool, home: Path | None, **options: Any) -
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
     anything is broken. What is reported as missing is not needed by this run.
     """
-    from experiments.doctor import (
-        check_build,
-        check_extras,
-        check_home,
-        check_models,
-        check_packages,
-        check_python,
-        check_start,
-        check_stores,
-        check_system,
-        check_tracking,
-    )
+    from experiments.doctor import any_broken, health
     from experiments.running.parts import home_path
 
-    run, place = config_from(config, options), home_path(home)
-    findings = [
-        check_python(),
-        *check_packages(),
-        *check_extras(),
-        *check_home(place),
-        *check_stores(place),
-        check_system(run),
-        *check_models(run),
-        check_tracking(run, place),
-    ]
-    if not any(finding.state == "broken" for finding in findings):
-        findings.append(check_start(run, place))  # it would repeat what is broken above
-    if build and not any(finding.state == "broken" for finding in findings):
-        findings += check_build(run)
-    _show(findings)
-    return 1 if any(finding.state == "broken" for finding in findings) else 0
+    checks = health(config_from(config, options), home_path(home), build=build)
+    _show(checks)
+    return 1 if any_broken(checks) else 0
 
 
 def _show(findings: list[HealthCheck]) -> None:
