@@ -33,7 +33,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "mlflow": "mlflow:mlflow",
     "trace": "trace:trace",
     "data": "data:data",
-    "bench": "bench.group:bench",
+    "bench": "bench:bench",
     "model": "models:model",
     "system": "systems:system",
     "gateway": "gateway:gateway",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.examples import examples
-from experiments.commands.options import config_from, home_option
+from experiments.commands.options import config_from, home_option, system_option, task_model_options
 
 if TYPE_CHECKING:
     from experiments.doctor import HealthCheck
@@ -18,9 +18,8 @@ _STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
 
 @click.command(epilog=examples("doctor"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
-@click.option("--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object.")
-@click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
-@click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
+@system_option
+@task_model_options
 @click.option(
     "--build", is_flag=True, help="Also build a memory of two turns, ask a question, and check recording and rerun."
 )

@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from experiments.commands.examples import examples
-from experiments.commands.options import config_from, home_option
+from experiments.commands.options import config_from, home_option, task_model_options
 from experiments.display.terminal import say
 
 
 @click.command(epilog=examples("gateway"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
-@click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
-@click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
+@task_model_options
 @click.option("--budget-calls", type=int, metavar="N", help="Refuse model calls beyond this number.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Refuse model calls after this time.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 [default: a free one].")

@@ -8,37 +8,34 @@ from typing import Any
 import click
 
 from experiments.commands.examples import examples
-from experiments.commands.options import Command, with_options
+from experiments.commands.options import several
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
-
-def gate_options(command: Command) -> Command:
-    """How much is simulated, and where the figures go."""
-    return with_options(
-        command,
-        click.option(
-            "--conversations",
-            type=click.IntRange(min=4),
-            default=24,
-            show_default=True,
-            metavar="N",
-            help="Conversations to search with (train and validation).",
-        ),
-        click.option(
-            "--test", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Held-out ones."
-        ),
-        click.option(
-            "--trials",
-            type=click.IntRange(min=1),
-            default=1000,
-            show_default=True,
-            metavar="N",
-            help="Challengers an effect.",
-        ),
-        click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws."),
-        click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures."),
-    )
+gate_options = several(
+    click.option(
+        "--conversations",
+        type=click.IntRange(min=4),
+        default=24,
+        show_default=True,
+        metavar="N",
+        help="Conversations to search with (train and validation).",
+    ),
+    click.option(
+        "--test", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Held-out ones."
+    ),
+    click.option(
+        "--trials",
+        type=click.IntRange(min=1),
+        default=1000,
+        show_default=True,
+        metavar="N",
+        help="Challengers an effect.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws."),
+    click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures."),
+)
+"""How much is simulated, and where the figures go."""
 
 
 @click.command(epilog=examples("bench gate"))
