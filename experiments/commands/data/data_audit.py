@@ -74,9 +74,7 @@ def _list_suspicious(settings: RunConfig, split: str | None, out: Path | None) -
             conversation for conversation in read_dataset(settings, Reading()) if conversation.split != "sealed"
         ]
     else:
-        splits = dataset_from(settings).splits
-        named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-        conversations = list(named[str(split)])
+        conversations = list(getattr(dataset_from(settings).splits, str(split)))
     suspicions = [
         (conversation, suspicion) for conversation in conversations for suspicion in Audit(conversation).suspicions()
     ]
@@ -115,16 +113,11 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     from tracing.systems.prompts import seed_candidate
 
     splits = dataset_from(settings).splits
-    groups = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-    conversations = groups.get(split) or (*splits.train, *splits.validation, *splits.test)
+    conversations = getattr(splits, split, ()) or (*splits.train, *splits.validation, *splits.test)
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
         evaluator.access.check()
         calibrate_judge(evaluator, seed_candidate(evaluator.system.prompts), conversations)
-        rungs = climb(
-            evaluator,
-            conversations,
-            progress=partial(view.progress, "baseline pipeline"),
-        )
+        rungs = climb(evaluator, conversations, progress=partial(view.progress, "baseline pipeline"))
     if out is not None:
         write_output(out, ladder_json(rungs), "--json")
     table = Table()
