@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
-from experiments.commands.options import home_option, model_options
+from experiments.commands.options import SuggestingChoice, home_option, model_options
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from experiments.commands.choice import SuggestingChoice
 from experiments.commands.examples import examples
+from experiments.commands.options import SuggestingChoice
 from experiments.display.terminal import say
 
 VARIABLE = "_MEMTUNE_COMPLETE"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from experiments.commands.examples import examples
+from experiments.commands.output import download_bars
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 from tracing.llm import DEFAULT_CONTEXT
@@ -52,24 +52,15 @@ def list_() -> None:
 @click.option("--from", "source", type=click.Path(path_type=Path), help="Existing file with the weights.")
 def pull(name: str, source: Path | None) -> None:
     """Fetch a model's weights once, and verify them by their SHA-256."""
-    from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
-
-    from experiments.display.literal_console import LiteralConsole
-    from experiments.display.progress import progress_on
     from tracing.llm.serving.weights import CATALOGUE
     from tracing.llm.serving.weights import pull as fetch
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with progress_on(LiteralConsole(stderr=True), *columns) as progress:
-
-        @functools.cache
-        def task_of(title: str) -> TaskID:
-            return progress.add_task(f"{name} from {title}", total=None)
-
-        def arrived(title: str, received: int, size: int) -> None:
-            progress.update(task_of(title), completed=received, total=size)
-
-        path = fetch(name, source=source, progress=arrived)
+    with download_bars() as arrived:
+        path = fetch(
+            name,
+            source=source,
+            progress=lambda place, received, size: arrived(f"{name} from {place}", received, size),
+        )
     say(f"{name}: {path}")
     memory = _memory(CATALOGUE[name])
     say(f"Serving it takes about {memory} of memory at the default context of {DEFAULT_CONTEXT} tokens.")

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
 from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.examples import examples
-from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.options import (
+    SuggestingChoice,
+    config_from,
+    dataset_from,
+    executor_options,
+    home_option,
+    setup_options,
+)
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:

@@ -139,34 +139,25 @@ def optimize(
 
 
 def _show(figures: OptimizeFigures) -> None:
-    from experiments.bench.optimize.table import (
-        COSTS,
-        NOTE,
-        SCORES,
-        conclusions,
-        cost_cells,
-        heading,
-        notes,
-        score_cells,
-    )
+    from experiments.bench.optimize import table as words
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table
 
     console = LiteralConsole()
     for system in figures.systems:
-        console.print(heading(figures, system), soft_wrap=True)
+        console.print(words.heading(figures, system), soft_wrap=True)
         for headings, cells in (
-            (SCORES, score_cells),
-            ((SCORES[0], *COSTS), lambda contender: (contender.contender, *cost_cells(contender))),
+            (words.SCORES, words.score_cells),
+            ((words.SCORES[0], *words.COSTS), lambda row: (row.contender, *words.cost_cells(row))),
         ):
             table = plain_table()
-            for name in headings:
-                table.add_column(name, justify="left" if name == SCORES[0] else "right", no_wrap=name != SCORES[0])
+            for place, name in enumerate(headings):
+                table.add_column(name, justify="right" if place else "left", no_wrap=bool(place))
             for contender in system.contenders:
                 table.add_row(*cells(contender))
             console.print(table)
-        for line in conclusions(system):
+        for line in words.conclusions(system):
             console.print(line, soft_wrap=True)
         console.print("")
-    for line in (NOTE, *notes(figures)):
+    for line in (words.NOTE, *words.notes(figures)):
         console.print(line, soft_wrap=True)

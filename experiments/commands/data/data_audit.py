@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
 from experiments.commands.examples import examples
-from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.options import (
+    SuggestingChoice,
+    config_from,
+    dataset_from,
+    executor_options,
+    home_option,
+    setup_options,
+)
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:

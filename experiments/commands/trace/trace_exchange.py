@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
 from experiments.commands.examples import examples
+from experiments.commands.options import SuggestingChoice
 from experiments.display.terminal import one_line, say, shortened
 from tracing.errors import TraceError
 from tracing.files.loading import load_trace
