@@ -25,7 +25,7 @@ from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
-    from experiments.runs.evaluation import Evaluation, EvaluationDifference
+    from experiments.runs.measurement_files import Evaluation, EvaluationDifference
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.scores import Score
     from tracing.systems.prompts import Candidate, PromptSpec
@@ -128,7 +128,7 @@ def evaluate(
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
     from experiments.running.judging import calibrate_judge
     from experiments.running.parts import home_folder, open_evaluator
-    from experiments.runs.evaluation import EvaluationDifference
+    from experiments.runs.measurement_files import EvaluationDifference
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
     from optimizer.gating.verdict import verdict_over
@@ -221,7 +221,7 @@ _FAILING: Mapping[str | None, tuple[str, ...]] = {
 def _evaluation(
     settings: RunConfig, split: str, scores: Mapping[str, Sequence[Score]], difference: EvaluationDifference | None
 ) -> Evaluation:
-    from experiments.runs.evaluation import EvaluatedPrompts, Evaluation
+    from experiments.runs.measurement_files import EvaluatedPrompts, Evaluation
 
     return Evaluation(
         system=settings.system,

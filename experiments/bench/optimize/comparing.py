@@ -34,11 +34,8 @@ def area_under(curve: Sequence[Point], budget: int) -> float:
 
 def compared(runs: Sequence[ContenderRun]) -> tuple[SystemFigures, ...]:
     """The contenders of each system, as far as their runs are finished."""
-    return tuple(_system(name, [run for run in runs if run.system == name]) for name in _names(runs))
-
-
-def _names(runs: Sequence[ContenderRun]) -> list[str]:
-    return list(dict.fromkeys(run.system for run in runs))
+    systems = dict.fromkeys(run.system for run in runs)
+    return tuple(_system(name, [run for run in runs if run.system == name]) for name in systems)
 
 
 def _system(name: str, runs: Sequence[ContenderRun]) -> SystemFigures:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.runs.config import RunConfig, Tracking
 from experiments.runs.folder import BASELINE
-from optimizer.search.optimizers import CLOSED_LOOP, LOCAL_SEARCH, OPTIMIZERS
+from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS
 from tracing.errors import ConfigError
 from tracing.plugins import is_object, look_in
 
@@ -29,19 +28,6 @@ class Contender:
     optimizer: str | None
     blame: bool = True
     local_objectives: bool = True
-
-    def configured(self, config: RunConfig, *, seed: int, calls: int, rounds: int, tracking: Tracking) -> RunConfig:
-        """The settings of its run: those of all contenders, but for how it searches."""
-        search = {"blame": self.blame, "local_objectives": self.local_objectives, "calls": calls}
-        return config.model_copy(
-            update={
-                "optimizer": self.optimizer or CLOSED_LOOP,
-                "rounds": rounds if self.optimizer is not None else 0,
-                "seed": seed,
-                "search": config.search.model_copy(update=search),
-                "tracking": tracking,
-            }
-        )
 
 
 _BASELINE = Contender(BASELINE, None)

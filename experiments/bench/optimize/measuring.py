@@ -23,7 +23,7 @@ from experiments.bench.optimize.one_run import RunPlace, measure_run
 from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
-from experiments.runs.config import BudgetSettings, RunConfig, Tracking
+from experiments.runs.config import BudgetSettings, RunConfig
 from experiments.runs.earlier_names import by_current_keys, first_folder
 from experiments.runs.fingerprint import differing
 from experiments.runs.folder import BASELINE, LOCK, RunFolder
@@ -31,6 +31,7 @@ from experiments.runs.lock import HeldError, locked
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import digest
+from optimizer.search.optimizers import CLOSED_LOOP
 from tracing.errors import ConfigError, RunError
 
 SYSTEMS = ("fact-memory", "rag")
@@ -202,10 +203,19 @@ def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPla
 
 def _configured(plan: Plan, folder: Path, system: str, contender: Contender, seed: int) -> RunConfig:
     config = plan.config
-    tracking = Tracking(uri=config.tracking.uri or store_uri(folder), experiment=config.tracking.experiment, traces=0)
-    tuned = contender.configured(config, seed=seed, calls=plan.calls, rounds=plan.rounds, tracking=tracking)
-    own = config.system_settings if system == config.system else {}
-    return tuned.model_copy(update={"system": system, "system_settings": own})
+    search = {"blame": contender.blame, "local_objectives": contender.local_objectives, "calls": plan.calls}
+    tracking = {"uri": config.tracking.uri or store_uri(folder), "traces": 0}
+    return config.model_copy(
+        update={
+            "system": system,
+            "system_settings": config.system_settings if system == config.system else {},
+            "optimizer": contender.optimizer or CLOSED_LOOP,
+            "rounds": plan.rounds if contender.optimizer is not None else 0,
+            "seed": seed,
+            "search": config.search.model_copy(update=search),
+            "tracking": config.tracking.model_copy(update=tracking),
+        }
+    )
 
 
 def _check_settings(plan: Plan, folder: Path) -> None:

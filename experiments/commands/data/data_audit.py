@@ -113,7 +113,7 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     from experiments.running.judging import calibrate_judge
     from experiments.running.parts import home_folder, open_evaluator
     from experiments.runs.intervals import interval_text
-    from experiments.runs.ladder_file import ladder_json
+    from experiments.runs.measurement_files import ladder_json
     from optimizer.evaluation.ladder import attainable
     from optimizer.evaluation.ladder import audit as climb
     from tracing.systems.prompts import seed_candidate
