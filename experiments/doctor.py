@@ -30,7 +30,7 @@ from tracing.llm.cache import ResponseCache
 from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
 from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.prompts import Candidate, seed_candidate
 from tracing.systems.protocol import MemorySystem, RerunsOperations
 from tracing.systems.recording_check import (
@@ -59,37 +59,29 @@ LEAST_FREE_GB = 2.0
 """Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
 _GB = 1e9
 _SUITE = "run the conformance suite on it (docs/extending.md)"
-_TINY = Conversation.model_validate(
-    {
-        "id": "doctor",
-        "speakers": ["Ann", "Bo"],
-        "sessions": [
-            {
-                "id": "D1",
-                "time": "2026-05-04",
-                "turns": [
-                    {"id": "D1:1", "speaker": "Ann", "text": "My dog is called Rex."},
-                    {"id": "D1:2", "speaker": "Bo", "text": "Mine is called Fido."},
-                ],
-            }
-        ],
-        "questions": [
-            {"id": "q1", "question": "What is Ann's dog called?", "answers": ["Rex"], "evidence": ["D1:1"]},
-        ],
-    }
+_TINY = Conversation(
+    id="doctor",
+    speakers=("Ann", "Bo"),
+    sessions=(
+        DialogueSession(
+            id="D1",
+            time="2026-05-04",
+            turns=(
+                Turn(id="D1:1", speaker="Ann", text="My dog is called Rex."),
+                Turn(id="D1:2", speaker="Bo", text="Mine is called Fido."),
+            ),
+        ),
+    ),
+    questions=(Question(id="q1", question="What is Ann's dog called?", answers=("Rex",), evidence=("D1:1",)),),
 )
 """What `check_build` builds a memory of."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """The result of one check.
+    """What a check says of its subject, and the remedy, if something has to be done.
 
-    Attributes:
-        subject: what was looked at.
-        state: `missing` is not needed by everyone; `broken` is what the asked-for run would fail on.
-        says: what was found, in one line.
-        remedy: what to do about it; empty if nothing has to be done.
+    What is `missing` is not needed by everyone; a run would fail on what is `broken`.
     """
 
     subject: str

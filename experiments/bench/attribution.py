@@ -52,11 +52,7 @@ def needs_models(method: str, controls: Sequence[str] = CONTROLS) -> bool:
 
 
 def attributor(method: str, suite: Suite, access: ModelAccess | None, *, seed: int, matcher: str = WORDS) -> Make:
-    """What sets a method up for a recording; `access` has the models that it may ask.
-
-    Raises:
-        ConfigError: there is no such method.
-    """
+    """What sets a method up for a recording; `access` has the models that it may ask."""
     if method not in CONTROLS:
         return bound(open_attributor(method, matcher=matcher), access)
     if method == "majority":

@@ -260,11 +260,7 @@ def _holds_prompts(folder: Path) -> bool:
 
 
 def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -> Candidate:
-    """The system's own prompts (`baseline`), those of a folder, or a run's champion.
-
-    Raises:
-        RunError: there is no such folder or run, or it lacks a prompt.
-    """
+    """The system's own prompts (`baseline`), those of a folder, or a run's champion."""
     from experiments.running.parts import home_path
     from experiments.runs.folder import BASELINE, CHAMPION, SUMMARY, RunFolder, read_prompts
     from tracing.errors import RunError

@@ -103,11 +103,7 @@ def remove(name: str) -> None:
 
 
 def _environment(name: str) -> Environment:
-    """The environment of the system of this name.
-
-    Raises:
-        ConfigError: there is no such system, or it runs in memtune's process.
-    """
+    """The environment of the system of this name, which must not run in memtune's process."""
     from experiments.systems.exporting.exporter import EXPORTERS, version_of
     from experiments.systems.worker.isolated import environment_of
     from tracing.errors import ConfigError

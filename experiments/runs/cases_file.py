@@ -128,11 +128,7 @@ def _reply(folder: RunFolder, seen_case: SeenCase) -> CaseReply:
 
 
 def write_cases(folder: RunFolder, cases: Sequence[RunCase]) -> None:
-    """Rewrite the file.
-
-    Raises:
-        RunError: it cannot be written.
-    """
+    """Rewrite the file."""
     folder.write(CASES, "".join(f"{case.model_dump_json()}\n" for case in cases))
 
 
@@ -156,11 +152,7 @@ class VerdictLine(_Line):
 
 
 def write_verdicts(folder: RunFolder, cases: Iterable[Case]) -> None:
-    """Rewrite the file.
-
-    Raises:
-        RunError: it cannot be written.
-    """
+    """Rewrite the file."""
     lines = dict.fromkeys(
         VerdictLine(
             conversation=case.conversation,

@@ -23,13 +23,9 @@ _REGISTRIES = {registry.key: registry for registry, _ in RunConfig().parts() if 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One key.
+    """One key, named with its sections.
 
-    Attributes:
-        name: with its sections, separated by dots.
-        default: as YAML; empty if the meaning tells it.
-        meaning: one or two sentences.
-        choices: the values to choose from that come with memtune; empty if they are not listed.
+    `default` is YAML, and empty if the meaning tells it. `choices` come with memtune; none if they are not listed.
     """
 
     name: str

@@ -16,13 +16,7 @@ OURS = LOCAL_SEARCH
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One way to search.
-
-    Attributes:
-        name: as it is shown and given on the command line.
-        optimizer: that searches; None for the baseline prompts as they are.
-        blame, local_objectives: as in the settings of a search.
-    """
+    """One way to search, by its name on the command line; without an optimizer, the baseline prompts as they are."""
 
     name: str
     optimizer: str | None

@@ -27,19 +27,14 @@ class Point(_Figures):
 class ContenderRun(_Figures):
     """One run of a contender.
 
-    Attributes:
-        system, contender, seed: which.
-        scores: held-out conversation → mean score of its questions under the champion; 0 if the champion fails on it.
-        failed: those it fails on.
-        questions: asked in all of them; 0 in files of earlier versions, where one of each is reckoned with.
-        calls, tokens, minutes: of the search alone, without baselines and test; calls include embeddings.
-        curve: from the baseline prompts on, a point at the end of each round.
-        area: under the curve up to the budget of calls, divided by that budget: the mean validation score of the
-            champion over the budget, 0..1. A champion counts from the end of its round, and stays to the end of the
-            budget if the search ends before. Optimizers that choose by validation look better by it than held-out.
-        rewritten: whether the champion is not the baseline.
-        stopped: why the search ended.
-        code: digest of memtune's own source.
+    `scores` are, by held-out conversation, the mean score of its questions under the champion, 0 if the champion fails
+    on it (`failed`). `questions` are those of all; 0 in files of earlier versions, where one of each is reckoned with.
+    `calls`, `tokens` and `minutes` are of the search alone, without baselines and test; calls include embeddings.
+
+    `curve` begins with the baseline prompts and has a point at the end of each round. `area` is that under it up to the
+    budget of calls, divided by that budget: the mean validation score of the champion over the budget, 0..1. A champion
+    counts from the end of its round, and stays to the end of the budget if the search ends before. Optimizers that
+    choose by validation look better by it than held-out. `code` is the digest of memtune's own source.
     """
 
     system: str
@@ -73,16 +68,10 @@ class ContenderComparison(_Figures):
 
 
 class ContenderFigures(_Figures):
-    """A contender over its seeds.
+    """A contender over its seeds: held-out scores (`by_seed`), `rewritten` runs, and means of what a run has.
 
-    Attributes:
-        contender: its name.
-        score: held-out, mean over conversations of the mean over seeds.
-        ci: its 95 % interval by conversation; None for a single one.
-        by_seed: seed → held-out score of that run.
-        against_baseline: the difference to the baseline prompts; None for these.
-        calls, tokens, minutes, area: means over runs, as of a run.
-        rewritten: runs whose champion is not the baseline.
+    `score` is held-out, the mean over conversations of the mean over seeds; `ci` its 95 % interval by conversation,
+    None for a single one. `against_baseline` is None for the baseline prompts.
     """
 
     contender: ContenderName
@@ -100,13 +89,9 @@ class ContenderFigures(_Figures):
 
 
 class SystemFigures(_Figures):
-    """All contenders on one memory system, the best held-out score first.
+    """All contenders on one memory system of which a run has finished, the best held-out score first.
 
-    Attributes:
-        system: its name.
-        conversations: held-out ones.
-        contenders: those of which a run has finished.
-        ours: other contender → how the default search compares with it.
+    `conversations` counts the held-out ones; `ours` has, by other contender, how the default search compares with it.
     """
 
     system: str
@@ -116,14 +101,7 @@ class SystemFigures(_Figures):
 
 
 class OptimizeFigures(_Figures):
-    """The whole comparison, as far as it is made.
-
-    Attributes:
-        dataset, model, metric: what it was made with.
-        calls: that each search might make.
-        runs_planned: how many runs it takes; `runs` has those that are finished.
-        systems: their contenders compared.
-    """
+    """The whole comparison at `calls` a search: of the runs that it takes (`runs_planned`), `runs` are finished."""
 
     dataset: str
     model: str

@@ -52,16 +52,10 @@ _Run = tuple[str, Contender, int]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared.
+    """What is compared, with how many `calls` and `rounds` a search.
 
-    Attributes:
-        config: of every run, but for what a contender, a system and a seed decide.
-        dataset: its conversations, split.
-        systems: names of the memory systems; the settings of the configuration are for its own.
-        contenders: the baseline prompts first.
-        seeds: of the searches; the baseline prompts need one run only.
-        calls: that each search may make.
-        rounds: that each search may take.
+    `config` is that of every run, but for what a contender, a system and a seed decide; its system settings are for its
+    own system. The first contender are the baseline prompts, which need a run of one seed only.
     """
 
     config: RunConfig
@@ -89,14 +83,8 @@ def measure_optimizers(
     Several programs may do so in one folder at once: each run is made by one of them. Of a finished run only its
     `figures.json` is needed, beside the folder's `settings.json`, to go on elsewhere.
 
-    Args:
-        plan: what is compared. Systems, contenders and seeds may differ from call to call; finished runs are kept.
-        folder: of the runs.
-        progress: called with the run and its phase.
-        finished: called with the figures so far at the start and after each run.
-
-    Returns:
-        The figures, without the runs that other programs are still at.
+    Systems, contenders and seeds may differ from call to call; finished runs are kept. `finished` is called with the
+    figures so far at the start and after each run. The figures lack the runs that other programs are still at.
 
     Raises:
         ConfigError: a budget of the configuration would end runs; or the folder has runs with other settings.
@@ -219,12 +207,7 @@ def _configured(plan: Plan, folder: Path, system: str, contender: Contender, see
 
 
 def _check_settings(plan: Plan, folder: Path) -> None:
-    """Make sure that what is in the folder was made with the same settings, and keep them.
-
-    Raises:
-        ConfigError: it was made with others.
-        RunError: the file is damaged.
-    """
+    """Make sure that what is in the folder was made with the same settings, and keep them."""
     models = plan.config.models.roles()
     groups = plan.dataset.splits.named().values()
     now = {

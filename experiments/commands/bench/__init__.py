@@ -15,11 +15,7 @@ class _Bench(WholeSummaries):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names.
-
-        Raises:
-            ConfigError: it measures memtune itself, so that it is no command of memtune.
-        """
+        """The command that the first argument names, which may have moved since it measures memtune itself."""
         if args[0] in MOVED:
             raise moved(f"bench {args[0]}", args[0])
         return super().resolve_command(ctx, args)
