@@ -30,7 +30,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "annotate": "annotate:annotate",
     "ask": "ask:ask",
     "diagnose": "diagnose:diagnose",
-    "mlflow": "mlflow:mlflow",
+    "mlflow": "run_history:mlflow",
     "trace": "trace:trace",
     "data": "data:data",
     "bench": "bench:bench",

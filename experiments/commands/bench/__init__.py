@@ -12,19 +12,13 @@ from experiments.commands.whole_summaries import WholeSummaries
 
 
 class _Bench(WholeSummaries):
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names, which may have moved since it measures memtune itself."""
-        if args[0] in MOVED:
-            raise moved(f"bench {args[0]}", args[0])
-        return super().resolve_command(ctx, args)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, which may have moved since it measures memtune itself."""
+        if cmd_name in MOVED:
+            raise moved(f"bench {cmd_name}", cmd_name)
+        return super().get_command(ctx, cmd_name)
 
 
-@click.group(cls=_Bench)
+@click.group(cls=_Bench, commands=[optimize, attribution, gate])
 def bench() -> None:
     """Measure on your own data: optimizers, an attribution method, what the gate would find."""
-
-
-for _command in (optimize, attribution, gate):
-    bench.add_command(_command)

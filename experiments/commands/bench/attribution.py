@@ -65,8 +65,17 @@ def attribution(
     import json
 
     from attribution.survival.matching.matcher import WORDS
-    from experiments.bench.attribution import attributor, complaints_in, measure, needs_models, read_suite, remarks_on
-    from experiments.bench.attribution_table import accuracy_table, add_error_types, summary
+    from experiments.bench.attribution import (
+        accuracy_table,
+        add_error_types,
+        attributor,
+        complaints_in,
+        measure,
+        needs_models,
+        read_suite,
+        remarks_on,
+        summary,
+    )
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, open_access

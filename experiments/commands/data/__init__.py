@@ -13,11 +13,8 @@ from experiments.commands.whole_summaries import WholeSummaries
 
 @click.group(
     cls=WholeSummaries,
+    commands=[list_, show, validate, fetch, audit],
     epilog=examples("data"),
 )
 def data() -> None:
     """Find, fetch, check and look at data sets, and measure how much each operation could gain on one."""
-
-
-for _command in (list_, show, validate, fetch, audit):
-    data.add_command(_command)

@@ -12,11 +12,8 @@ from experiments.commands.whole_summaries import WholeSummaries
 
 @click.group(
     cls=WholeSummaries,
+    commands=[stats, show, search, slice_, diff, import_, export],
     epilog=examples("trace"),
 )
 def trace() -> None:
     """Explore recorded traces, find where two executions diverge, and exchange traces with other tools."""
-
-
-for _command in (stats, show, search, slice_, diff, import_, export):
-    trace.add_command(_command)
