@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,10 +25,8 @@ def ask(
     trace: Path,
     question: str,
     steps: int,
-    model: str | None,
-    base_url: str | None,
-    budget_calls: int | None,
     home: Path | None,
+    **helper: Any,
 ) -> None:
     """Let a model explore TRACE and answer QUESTION, citing the variables and operations that support the answer.
 
@@ -45,7 +44,7 @@ def ask(
     graph, problem = read_graph(trace)
     if problem is not None:
         say(f"warning: {problem}", err=True)
-    with model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls) as access:
+    with model_access(home_folder(home), **helper) as access:
         finding = Agent(graph, access.task, operations=operations_of(graph), steps=steps).ask(question)
     cost = f"{finding.steps} steps, {finding.tokens:,} tokens"
     if finding.answer is None:

@@ -6,18 +6,12 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.commands.examples import examples
-from experiments.commands.options import (
-    case_timeout_option,
-    home_option,
-    model_options,
-    questions_option,
-    whose_traces_option,
-)
+from experiments.commands.options import case_options, home_option, traces_options
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -58,8 +52,7 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
     is_flag=True,
     help="For one run: check each blame by running its system again with the blamed output corrected.",
 )
-@whose_traces_option
-@questions_option
+@traces_options
 @click.option("--question", metavar="TEXT", help="Complain about one answer: its question, as it was asked.")
 @click.option("--reply", metavar="TEXT", help="The wrong answer, if the trace has several.")
 @click.option("--right", metavar="TEXT", help="The right answer, if you know it.")
@@ -72,8 +65,7 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 @click.option(
     "--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
 )
-@case_timeout_option
-@model_options
+@case_options
 @home_option
 @click.pass_context
 def attribute(
@@ -92,10 +84,8 @@ def attribute(
     complaints: Path | None,
     threads: int,
     timeout: float,
-    model: str | None,
-    base_url: str | None,
-    budget_calls: int | None,
     home: Path | None,
+    **helper: Any,
 ) -> None:
     """Find which operation caused each wrong answer.
 
@@ -127,22 +117,14 @@ def attribute(
     with ExitStack() as stack:
         access = None
         if method != SURVIVAL or matcher != WORDS:
-            access = stack.enter_context(
-                model_access(
-                    where,
-                    model=model,
-                    base_url=base_url,
-                    calls=budget_calls,
-                    timeout=timeout,
-                    surely=isinstance(factory, AsksModel),
-                )
-            )
+            surely = isinstance(factory, AsksModel)
+            access = stack.enter_context(model_access(where, timeout=timeout, surely=surely, **helper))
         make = bound(factory, access)
         asked_model = access.task.settings.model if access and (method, matcher) != (SURVIVAL, MEANING) else None
         header = Header(method=method, matcher=matcher, model=asked_model, replayed=replay)
         if replay:
             make, models = stack.enter_context(
-                checked_by_replay(make, sources[0], where, traces_of, calls=budget_calls)
+                checked_by_replay(make, sources[0], where, traces_of, calls=helper["calls"])
             )
             access = access or models
         file = stack.enter_context(AttributionsFile.open(target, header))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,10 +37,8 @@ def diagnose(
     traces_of: str,
     ladder: Path | None,
     prose: bool,
-    model: str | None,
-    base_url: str | None,
-    budget_calls: int | None,
     home: Path | None,
+    **helper: Any,
 ) -> None:
     """Write the diagnosis of a run, or of an attributions file that `memtune attribute` wrote: why answers are wrong.
 
@@ -61,7 +60,7 @@ def diagnose(
     with run_view() as view:
         facts, folder = diagnosis_of(source, where, prompts=traces_of, ladder=ladder, progress=view.progress)
         if prose:
-            with model_access(where, model=model, base_url=base_url, calls=budget_calls) as access:
+            with model_access(where, **helper) as access:
                 facts = in_words(facts, access.task)
         if out.suffix == ".html":
             text = render_html(facts, slices_of(facts, folder), pages_of(facts, folder, out.parent))

@@ -60,10 +60,10 @@ whose_traces_option = click.option(
     show_default=True,
     help="For a run: the traces of which prompts.",
 )
-questions_option = click.option(
+_questions_option = click.option(
     "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
 )
-case_timeout_option = click.option(
+_case_timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=120.0,
@@ -125,9 +125,17 @@ helper_options = several(_helper_model_option, _base_url_option, _concurrency_op
 model_options = several(
     _helper_model_option,
     _base_url_option,
-    click.option("--budget-calls", type=click.IntRange(min=1), metavar="N", help="At most N calls to the model."),
+    click.option(
+        "--budget-calls", "calls", type=click.IntRange(min=1), metavar="N", help="At most N calls to the model."
+    ),
 )
-"""Which model to ask about traces, and how often."""
+"""Which model to ask about traces, and how often: what `model_access` takes."""
+
+traces_options = several(whose_traces_option, _questions_option)
+"""Which traces of a run, and what was asked in those of no run."""
+
+case_options = several(_case_timeout_option, model_options)
+"""Which model to ask about cases, and how long."""
 
 
 def dataset_from(config: RunConfig) -> Dataset:

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.bench.optimize.comparing import compared
 from experiments.bench.optimize.contenders import Contender
-from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures
+from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, compared
 from experiments.bench.optimize.one_run import RunPlace, measure_run
 from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from experiments.bench.optimize.comparing import area_under
 from experiments.bench.optimize.contenders import Contender
-from experiments.bench.optimize.figures import ContenderRun, Point
+from experiments.bench.optimize.figures import ContenderRun, Point, area_under
 from experiments.data.loaders import Dataset
 from experiments.running.judging import calibrate_judge
 from experiments.running.parts import open_evaluator
