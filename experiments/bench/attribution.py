@@ -31,11 +31,7 @@ Make = Callable[[Recording], Attributor]
 
 
 def read_suite(suite: str, home: Path, progress: Progress) -> Suite:
-    """The suite at a path, or the public one, which is downloaded into the home once.
-
-    Raises:
-        TraceError, DataError: it cannot be read or fetched, or holds no labelled case.
-    """
+    """The suite at a path, or the public one, which is downloaded into the home once."""
     return load_suite(fetched(home, progress) if suite == NAME else Path(suite))
 
 

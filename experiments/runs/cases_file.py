@@ -103,11 +103,7 @@ def page_of(trace: Path) -> Path:
 
 
 def traces_seen(folder: RunFolder, side: str) -> list[Path]:
-    """The traces that the replies under the prompts of a side are in, as far as they still exist.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
+    """The traces that the replies under the prompts of a side are in, as far as they still exist."""
     pages = {reply.page for case in read_cases(folder) for name, reply in case.replies.items() if name == side}
     traces = [(folder.path / page).with_suffix(".jsonl") for page in pages if page is not None]
     return sorted(trace for trace in traces if trace.is_file())
@@ -133,11 +129,7 @@ def write_cases(folder: RunFolder, cases: Sequence[RunCase]) -> None:
 
 
 def read_cases(folder: RunFolder) -> list[RunCase]:
-    """The questions that a run asked.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
+    """The questions that a run asked."""
     remedy = f"run the experiment again, from replies that are paid for: memtune run {folder.path / CONFIG}"
     return _lines_of(folder.path / CASES, RunCase, remedy)
 
@@ -166,11 +158,7 @@ def write_verdicts(folder: RunFolder, cases: Iterable[Case]) -> None:
 
 
 def read_verdicts(folder: RunFolder) -> Verdicts:
-    """The verdicts of a run; none if no model judged it, or it was killed before it wrote them.
-
-    Raises:
-        RunError: the file is damaged.
-    """
+    """The verdicts of a run; none if no model judged it, or it was killed before it wrote them."""
     path = folder.path / VERDICTS
     lines = _lines_of(path, VerdictLine, "remove it to have words decide") if path.exists() else []
     return {(line.conversation, line.question_id, line.reply): line.score for line in lines}

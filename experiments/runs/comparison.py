@@ -44,11 +44,7 @@ def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
 
 
 def compare(*folders: RunFolder) -> RunComparison:
-    """Compare runs by their folders.
-
-    Raises:
-        RunError: one has no readable summary or no prompts.
-    """
+    """Compare runs by their folders."""
     summaries = [folder.summary() for folder in folders]
     champions = [folder.prompts("champion") for folder in folders]
     names = dict.fromkeys(name for champion in champions for name in champion)

@@ -95,11 +95,7 @@ def _without_keys(values: dict[str, Any], above: Mapping[str, Any]) -> dict[str,
 
 
 def read_config(source: str) -> RunConfig:
-    """The configuration in `source` unchecked against the disk: the files it names need not exist.
-
-    Raises:
-        ConfigError: as `load_config`.
-    """
+    """The configuration in `source` unchecked against the disk: the files it names need not exist."""
     label, folder, values = _read(source)
     return _with_modules(anchored(_validated(values, label, {}), folder), folder)
 

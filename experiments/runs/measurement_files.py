@@ -60,11 +60,7 @@ def ladder_json(rungs: Sequence[Rung]) -> str:
 
 
 def read_ladder(path: Path) -> Sequence[Rung]:
-    """The rungs in a ladder's file.
-
-    Raises:
-        DataError: it is not a ladder file.
-    """
+    """The rungs in a ladder's file."""
     try:
         return _RUNGS.validate_json(path.read_bytes())
     except OSError as error:

@@ -43,11 +43,7 @@ DEFAULT = tuple(_BUILT_IN)
 
 
 def contenders_of(names: Sequence[str]) -> tuple[Contender, ...]:
-    """The contenders of these names, each once; the baseline comes first, since the others start from its replies.
-
-    Raises:
-        ConfigError: a name is neither a contender nor an optimizer.
-    """
+    """The contenders of these names, each once; the baseline comes first, since the others start from its replies."""
     contenders = {BASELINE: _BASELINE}
     for name in names:
         if name not in _BUILT_IN:

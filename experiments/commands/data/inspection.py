@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +49,8 @@ def show(source: str | None, chosen: str | None, **options: Any) -> None:
     why = ""
     groups: dict[str, Sequence[Conversation]]
     with run_view() as view:
-
-        def progress(completed: int, total: int) -> None:
-            view.progress(f"reading {config.dataset}", completed, total)
-
         try:
-            dataset = load_dataset(config, progress=progress)
+            dataset = load_dataset(config, progress=partial(view.progress, f"reading {config.dataset}"))
             groups = dict(dataset.splits.named().items())
         except DataError as error:
             # What cannot be split can still be looked at; what cannot be read fails here again.
@@ -145,9 +142,7 @@ def validate(context: click.Context, path: Path, dataset: str | None) -> None:
         raise DataError(f"{path}: no such file or folder; give an existing one")
     name = dataset or dataset_name_of(path)
     with run_view() as view:
-        check = problems_of_dataset(
-            name, path, lambda completed, total: view.progress(f"checking {path}", completed, total)
-        )
+        check = problems_of_dataset(name, path, partial(view.progress, f"checking {path}"))
     for problem in check.problems:
         say(brief(problem))
     for note in check.notes:
