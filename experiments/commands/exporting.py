@@ -68,15 +68,7 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
     help="Model the prompts will be used with.",
 )
 @home_option
-def export(
-    run: str,
-    target: str,
-    out: Path,
-    mapping: dict[str, str],
-    verify: bool,
-    model: str | None,
-    home: Path | None,
-) -> None:
+def export(run: str, target: str, out: Path, home: Path | None, **options: Any) -> None:
     """Write the champion's prompts for use elsewhere, with a manifest of where they come from.
 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
@@ -104,11 +96,9 @@ def export(
         target,
         out,
         origin,
-        verify=verify,
-        model=model,
         settings=system_settings(folder, summary),
-        mapping=mapping,
         seeds=folder.prompts(BASELINE),
+        **options,
     )
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
     for warning in manifest["warnings"]:
@@ -153,14 +143,7 @@ def export(
     help="A setting of the system, as in system_settings, such as tuned=instructions; may be repeated.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write NAME.txt files to.")
-def import_prompts(
-    system: str,
-    source: str | None,
-    form: str | None,
-    mapping: dict[str, str],
-    settings: dict[str, Any],
-    out: Path,
-) -> None:
+def import_prompts(system: str, source: str | None, out: Path, **options: Any) -> None:
     """Read the prompts that a memory system uses today, for a run to start from.
 
     SYSTEM: the name of a memory system, as in a configuration.
@@ -168,7 +151,7 @@ def import_prompts(
     from experiments.systems.exporting.importing import import_prompts as read
     from experiments.systems.exporting.importing import write_prompts
 
-    imported = read(system, source, form=form, mapping=mapping, settings=settings)
+    imported = read(system, source, **options)
     write_prompts(imported, out)
     for name in imported.candidate:
         there = imported.names.get(name)

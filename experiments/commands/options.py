@@ -17,14 +17,10 @@ if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
     from experiments.runs.config import RunConfig
 
-    _Choice = click.Choice[str]
-else:
-    _Choice = click.Choice
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class SuggestingChoice(_Choice):
+class SuggestingChoice(click.Choice[str]):
     """click's, with a suggestion where the word is none of the choices."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

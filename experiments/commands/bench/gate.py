@@ -55,7 +55,7 @@ def gate(recorded: Path, **sizes: Any) -> None:
     simulate(recorded, **sizes)
 
 
-def simulate(recorded: Path, *, conversations: int, test: int, trials: int, seed: int, file: Path | None) -> None:
+def simulate(recorded: Path, *, file: Path | None, **sizes: Any) -> None:
     """Simulate gate and verdict on recorded answers, write the figures and show them."""
     from experiments.bench.gate import EFFECTS, measure_gate
     from experiments.bench.recorded_answers import read_recorded
@@ -64,9 +64,7 @@ def simulate(recorded: Path, *, conversations: int, test: int, trials: int, seed
 
     answers = read_recorded(recorded)
     with run_view() as view:
-        figures = measure_gate(
-            answers, conversations=conversations, test=test, trials=trials, seed=seed, progress=view.progress
-        )
+        figures = measure_gate(answers, **sizes, progress=view.progress)
     if file is not None:
         write_output(file, figures.model_dump_json(indent=2) + "\n", "--json")
     table = plain_table(gap=2)

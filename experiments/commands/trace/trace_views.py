@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -159,16 +159,7 @@ def show(
 @_since
 @_until
 @_as_json
-def search(
-    file: Path,
-    pattern: str,
-    regex: bool,
-    kind: str | None,
-    session: str | None,
-    since: float | None,
-    until: float | None,
-    as_json: bool,
-) -> int:
+def search(file: Path, pattern: str, as_json: bool, **only: Any) -> int:
     """Find variables and operations whose name, value, error or attributes contain PATTERN.
 
     Exits with 1 if nothing is found, as grep does. An empty PATTERN matches everything that the options allow.
@@ -179,19 +170,14 @@ def search(
 
     count = 0
     graph = _loaded(file)
-    for match in find(graph, pattern or None, regex=regex, kind=kind, session=session, since=since, until=until):
+    for match in find(graph, pattern or None, **only):
         count += 1
         element = match.item
         element_type = "variable" if isinstance(element, Variable) else "operation"
         if as_json:
-            record = {
-                "type": element_type,
-                "id": element.id,
-                "name": element.name,
-                "kind": element.kind,
-                "session": element.session,
-            }
-            say(json.dumps({**record, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
+            record = {name: getattr(element, name) for name in ("id", "name", "kind", "session")}
+            place = {"place": match.place, "excerpt": match.excerpt}
+            say(json.dumps({"type": element_type, **record, **place}, ensure_ascii=False))
         else:
             where = f" ({match.place})" if match.place not in ("", "value") else ""
             about = f"{shorten(element.id, None)}  {shorten(element.kind, 40)}  {shorten(element.name, 40)}{where}"
@@ -212,17 +198,7 @@ def search(
 @click.option("--out", type=TRACE, metavar="FILE", help="Write the slice as a trace, to a new file.")
 @_as_json
 def slice_(
-    file: Path,
-    start: str,
-    forward: bool,
-    kind: str | None,
-    name: str | None,
-    session: str | None,
-    depth: int | None,
-    since: float | None,
-    until: float | None,
-    out: Path | None,
-    as_json: bool,
+    file: Path, start: str, forward: bool, depth: int | None, out: Path | None, as_json: bool, **only: Any
 ) -> None:
     """Show what a variable was made from, through operations and earlier versions.
 
@@ -239,8 +215,7 @@ def slice_(
     if operation is None and start not in graph.variables:
         raise click.BadParameter(_no_such(file, "variable or operation", start))
     starts = operation.output_ids() or operation.input_ids() if operation is not None else [start]
-    only = Filter(name, kind, session, since, until)
-    cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=only, depth=depth)
+    cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=Filter(**only), depth=depth)
     if out is not None:
         if out.exists():
             raise TraceError(f"{out}: exists already; delete it or give another path")
