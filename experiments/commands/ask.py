@@ -18,16 +18,13 @@ from experiments.display.terminal import say
 @click.option("--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Tool calls it may make.")
 @model_options
 @home_option
-@click.pass_context
 def ask(
-    context: click.Context,
-    /,
     trace: Path,
     question: str,
     steps: int,
     home: Path | None,
     **helper: Any,
-) -> None:
+) -> int:
     """Let a model explore TRACE and answer QUESTION, citing the variables and operations that support the answer.
 
     Exit code 0, or 1 if it found no answer that the trace supports.
@@ -49,7 +46,7 @@ def ask(
     cost = f"{finding.steps} steps, {finding.tokens:,} tokens"
     if finding.answer is None:
         say(f"no answer: {finding.abstained} ({cost})", err=True)
-        context.exit(1)
+        return 1
     say(finding.answer)
     say("\nEvidence:")
     exploration = Exploration(graph)
@@ -59,3 +56,4 @@ def ask(
         line = exploration.line(graph.variables.get(element_id) or graph.operations[element_id])
         say(f"  {element_id}{line.removeprefix(handle)}")
     say(f"\n{cost}", err=True)
+    return 0

@@ -67,10 +67,7 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 )
 @case_options
 @home_option
-@click.pass_context
 def attribute(
-    context: click.Context,
-    /,
     sources: tuple[str, ...],
     out: Path | None,
     method: str,
@@ -86,7 +83,7 @@ def attribute(
     timeout: float,
     home: Path | None,
     **helper: Any,
-) -> None:
+) -> int:
     """Find which operation caused each wrong answer.
 
     Give traces (memtune's own, or graphs of smartcomment and MemTraceBench), folders of traces, or runs. With
@@ -153,8 +150,7 @@ def attribute(
         for line in _clusters(looked_at):
             say(line)
     say(f"{tally.line()}; see {target}, or: memtune diagnose {target}")
-    if not tally.complete:
-        context.exit(1)
+    return 0 if tally.complete else 1
 
 
 def _complaint(question: str | None, reply: str | None, right: str | None) -> Complaint | None:

@@ -92,10 +92,7 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write scores and difference as JSON."
 )
 @home_option
-@click.pass_context
 def evaluate(
-    context: click.Context,
-    /,
     config: str | None,
     prompts: str,
     against: str | None,
@@ -108,7 +105,7 @@ def evaluate(
     json_file: Path | None,
     home: Path | None,
     **options: Any,
-) -> None:
+) -> int:
     """Score prompts on one split of a data set, and print the table.
 
     Without CONFIG.yaml, the settings are those of the run that --prompts names, or else the defaults.
@@ -207,8 +204,7 @@ def evaluate(
     if difference is not None and difference.verdict in _FAILING.get(fail_on, ()):
         say(f"--fail-on {fail_on}: {prompts} against {against} is {difference.verdict}", err=True)
         failed = True
-    if failed:
-        context.exit(1)
+    return 1 if failed else 0
 
 
 _FAILING: Mapping[str | None, tuple[str, ...]] = {

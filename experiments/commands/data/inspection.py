@@ -131,8 +131,7 @@ def _print_conversation(console: LiteralConsole, conversation: Conversation, *, 
 @click.command(epilog=examples("data validate"))
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--dataset", metavar="NAME", help="What it is, where that is not recognised [default: by its content].")
-@click.pass_context
-def validate(context: click.Context, path: Path, dataset: str | None) -> None:
+def validate(path: Path, dataset: str | None) -> int:
     """Check a file or folder of data, and print every problem with its file, line or key, and remedy."""
     from experiments.data.data_check import dataset_name_of, problems_of_dataset
     from experiments.display.tables import run_view
@@ -150,5 +149,6 @@ def validate(context: click.Context, path: Path, dataset: str | None) -> None:
     counts = f"{check.conversations} conversations, {check.questions} questions"
     if check.problems:
         say(f"{path}: {len(check.problems)} problem{'s' if len(check.problems) > 1 else ''} as {name} ({counts} read)")
-        context.exit(1)
+        return 1
     say(f"{path}: {name}, {counts}, no problem")
+    return 0
