@@ -147,21 +147,15 @@ def check_extras() -> Iterator[HealthCheck]:
     from packaging.requirements import Requirement
 
     try:
-        extras = metadata(_OURS).get_all("Provides-Extra") or []
+        extras = [extra for extra in metadata(_OURS).get_all("Provides-Extra") or [] if extra not in DEVELOPMENT]
         needed = [Requirement(line) for line in requires(_OURS) or ()]
     except PackageNotFoundError:
         return
     for extra in extras:
-        if extra in DEVELOPMENT:
-            continue
-        own = [
-            requirement
-            for requirement in needed
-            if requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
-        ]
         absent, unfit = [], []
-        for requirement in own:
-            if requirement.name == _OURS:
+        for requirement in needed:
+            marker = requirement.marker
+            if requirement.name == _OURS or marker is None or not marker.evaluate({"extra": extra}):
                 continue
             try:
                 installed = version(requirement.name)

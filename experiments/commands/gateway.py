@@ -34,12 +34,11 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
     from tracing.recording.trace_context import trace
 
     settings = config_from(config, options)
-    with contextlib.ExitStack() as stack:
-        access = stack.enter_context(open_access(settings, home_folder(home)))
-        if file is not None:
-            stack.enter_context(trace(file))
-        server = Gateway(access, port=port, context=copy_context())
-        stack.callback(server.close)
+    with (
+        open_access(settings, home_folder(home)) as access,
+        trace(file) if file is not None else contextlib.nullcontext(),
+        contextlib.closing(Gateway(access, port=port, context=copy_context())) as server,
+    ):
         server.start()
         try:
             # The token is valid only for this server; whoever starts it needs to see it.
