@@ -94,11 +94,7 @@ class Summary(RunFigures, RunFacts):
 
     @classmethod
     def from_json(cls, data: bytes) -> Summary:
-        """The summary that a file holds.
-
-        Raises:
-            ValidationError: it is not one.
-        """
+        """The summary that a file holds."""
         return _ADAPTER.validate_json(data)
 
     def as_json(self) -> dict[str, Any]:
