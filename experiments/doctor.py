@@ -31,7 +31,7 @@ from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
 from tracing.recording.redaction import excerpt
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
-from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.protocol import MemorySystem, RerunsOperations
 from tracing.systems.recording_check import (
     message_faults,
@@ -283,7 +283,7 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
     with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
         try:
             with open_evaluator(config, Path(folder)) as evaluator:
-                baseline = seed_candidate(evaluator.system.prompts)
+                baseline = baseline_candidate(evaluator.system.prompts)
                 (outcome,) = evaluator.evaluate(baseline, [_TINY])
                 if outcome.tainted is not None:
                     yield HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")

@@ -129,7 +129,7 @@ def evaluate(
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
     from optimizer.gating.verdict import verdict_over
-    from tracing.systems.seeding import check_seeds
+    from tracing.systems.baseline import check_baseline
 
     earlier = read_answers(answers) if answers is not None and answers.exists() else {}
     settings = config_from(config or _config_of(prompts, home), options, typed=config is not None)
@@ -139,7 +139,7 @@ def evaluate(
         specs = evaluator.system.prompts
         sides = {name: _candidate(name, specs, home) for name in dict.fromkeys((prompts, against)) if name is not None}
         for candidate in sides.values():
-            check_seeds(specs, candidate)
+            check_baseline(specs, candidate)
         evaluator.access.check()
         view.watch(evaluator.access.budget)
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
@@ -260,10 +260,10 @@ def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -
     from experiments.running.parts import home_path
     from experiments.runs.folder import BASELINE, CHAMPION, SUMMARY, RunFolder, read_prompts
     from tracing.errors import RunError
-    from tracing.systems.prompts import seed_candidate
+    from tracing.systems.prompts import baseline_candidate
 
     if named == BASELINE:
-        return seed_candidate(specs)
+        return baseline_candidate(specs)
     if _holds_prompts(Path(named)):
         return read_prompts(Path(named), specs)
     try:

@@ -97,7 +97,7 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
         out,
         origin,
         settings=system_settings(folder, summary),
-        seeds=folder.prompts(BASELINE),
+        baseline=folder.prompts(BASELINE),
         **options,
     )
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))

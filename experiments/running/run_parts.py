@@ -27,7 +27,7 @@ from tracing.errors import ConfigError, ContractError, RunError
 from tracing.llm.accounting.ledger import Ledger
 from tracing.suggestions import unknown_names
 from tracing.systems.description import describe
-from tracing.systems.prompts import Candidate, PromptSpec, check_candidate, seed_candidate
+from tracing.systems.prompts import Candidate, PromptSpec, baseline_candidate, check_candidate
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
@@ -97,7 +97,7 @@ def open_parts(
     if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
         by_hand = resume.path / BY_HAND
     rewrites = read_rewrites(by_hand, system.prompts) if by_hand is not None else ()
-    baseline = seed_candidate(system.prompts)
+    baseline = baseline_candidate(system.prompts)
     check_candidate(system.prompts, baseline)
     config.prompts.limits().check(system.prompts)
     check_tuned(config, system.prompts, rewrites)

@@ -101,7 +101,7 @@ def _one_generation(
     from gepa.strategies.proposal_sampling import SameParentSampling
 
     gepa.optimize(
-        seed_candidate={**request.candidate, request.prompt.name: request.text},
+        baseline_candidate={**request.candidate, request.prompt.name: request.text},
         trainset=batch,
         valset=batch,
         adapter=adapter,

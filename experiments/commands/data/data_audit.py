@@ -116,13 +116,13 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     from experiments.runs.measurement_files import ladder_json
     from optimizer.evaluation.ladder import attainable
     from optimizer.evaluation.ladder import audit as climb
-    from tracing.systems.prompts import seed_candidate
+    from tracing.systems.prompts import baseline_candidate
 
     splits = dataset_from(settings).splits
     conversations = getattr(splits, split, ()) or (*splits.train, *splits.validation, *splits.test)
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
         evaluator.access.check()
-        calibrate_judge(evaluator, seed_candidate(evaluator.system.prompts), conversations)
+        calibrate_judge(evaluator, baseline_candidate(evaluator.system.prompts), conversations)
         rungs = climb(evaluator, conversations, progress=partial(view.progress, "baseline pipeline"))
     if out is not None:
         write_output(out, ladder_json(rungs), "--json")
