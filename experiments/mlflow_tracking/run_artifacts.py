@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.display.charts import bars, bars_height, png
+from experiments.display.charts import bars_height, png, share_bars
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.writes import LogTable, Write
+from experiments.mlflow_tracking.writes import LogTable, LogText, Write
 from experiments.runs.seen_cases import SeenCase
 from optimizer.tuning.results import RoundRecord
+from tracing.recording.redaction import Redaction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +46,8 @@ _ATTEMPT_COLUMNS = (
     "champion",
     "text",
 )
+_SIGNAL = ("operation", "prompt", "share", "share_ci", "failures", "loss", "error_types", "fixable", "cases")
+"""What `blame.json` has of a signal."""
 BLAME_CHART = "blame/share of wrong answers"
 """Name of the picture; what stands before the slash is its section among the charts."""
 _PICTURE_SIDE = 3.6
@@ -90,8 +95,25 @@ def _result(seen_case: SeenCase) -> dict[str, Any]:
     return result
 
 
-def attempts_table(records: Sequence[RoundRecord]) -> LogTable:
-    """`attempts.json` with the attempts of these rounds; gains are over the champion of the time, in score."""
+def round_artifacts(run: str, rounds: Sequence[RoundRecord]) -> Iterator[Write]:
+    """Files of the latest of these rounds, in its run, and the table of the attempts so far, if it has any."""
+    record = rounds[-1]
+    for name, text in (record.champion or {}).items():
+        yield LogText(run=run, path=f"prompts/champion/{name}.txt", text=text)
+    if record.edit is not None:
+        yield _json(run, "edit.json", Redaction().value(asdict(record.edit)))
+    if record.settings:
+        yield _json(run, "settings.json", [asdict(setting) for setting in record.settings])
+    if record.attempts:
+        yield _attempts_table(rounds)
+
+
+def _json(run: str, path: str, value: Any) -> LogText:
+    return LogText(run=run, path=path, text=json.dumps(value, indent=2, ensure_ascii=False, default=dict))
+
+
+def _attempts_table(records: Sequence[RoundRecord]) -> LogTable:
+    """Gains are over the champion of the time, in score."""
     rows = [
         (
             record.n,
@@ -130,19 +152,19 @@ class LogBlameChart(Write):
         there = re.compile(rf"\Wstep\W{self.step}\W")
         if any(there.search(file.path) for file in store.client.list_artifacts(run, _PICTURES)):
             return
+
+        def draw(axes: Axes) -> None:
+            share_bars(axes, self.shares)
+            axes.set_xlabel(f"share of wrong answers, round {self.step + 1}", loc="right")
+
         height = max(_PICTURE_SIDE, bars_height(len(self.shares)))
-        picture = Image.open(io.BytesIO(png(self._draw, width=_PICTURE_SIDE, height=height)))
+        picture = Image.open(io.BytesIO(png(draw, width=_PICTURE_SIDE, height=height)))
         store.client.log_image(run, picture, key=BLAME_CHART, step=self.step, synchronous=True)
 
-    def _draw(self, axes: Axes) -> None:
-        rows = sorted(self.shares, key=lambda row: row[1])
-        bars(axes, [row[0] for row in rows], [row[1] for row in rows], cis=[row[2] for row in rows])
-        axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        axes.set_xlabel(f"share of wrong answers, round {self.step + 1}", loc="right")
 
-
-def blame_chart(n: int, signals: Sequence[Signal]) -> list[LogBlameChart]:
-    """The write, if anything was blamed."""
+def blame_artifacts(run: str, n: int, signals: Sequence[Signal]) -> Iterator[Write]:
+    """The blame of round `n`: `blame.json` in its run, and the chart if anything was blamed."""
     shares = tuple((signal.operation, signal.share, signal.share_ci) for signal in signals)
-    return [LogBlameChart(step=n - 1, shares=shares)] if shares else []
+    if shares:
+        yield LogBlameChart(step=n - 1, shares=shares)
+    yield _json(run, "blame.json", {"signals": [{key: getattr(signal, key) for key in _SIGNAL} for signal in signals]})

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.logged_datasets import split_data
-from experiments.mlflow_tracking.tracking import MlflowRun, run_key
+from experiments.mlflow_tracking.outbox import run_key
+from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report, write_pages
 from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
