@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.store import TrackingStore, all_of
 from experiments.mlflow_tracking.writes import Write
 from experiments.systems.exporting.formats.literal_templates import with_double_braces
 from tracing.errors import ContractError
@@ -97,20 +97,13 @@ def version_of(client: Any, name: str, digest: str) -> Any:
     """The version of a prompt whose text has this digest, or None."""
     from mlflow.exceptions import MlflowException
 
-    token = None
-    while True:
-        try:
-            page = client.search_prompt_versions(name, page_token=token)
-        except MlflowException as error:
-            if error.get_http_status_code() == 404:
-                return None
-            raise
-        for version in page:
-            if version.tags.get(TEXT_DIGEST) == digest:
-                return version
-        token = page.token
-        if not token:
+    versions = all_of(lambda token: client.search_prompt_versions(name, page_token=token))
+    try:
+        return next((version for version in versions if version.tags.get(TEXT_DIGEST) == digest), None)
+    except MlflowException as error:
+        if error.get_http_status_code() == 404:
             return None
+        raise
 
 
 def _has_champion(client: Any, name: str) -> bool:
