@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,17 +35,6 @@ SEPARATOR = " | "
 _QUESTION_COLUMNS = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
 ATTEMPTS = "attempts.json"
-_ATTEMPT_COLUMNS = (
-    "round",
-    "prompt",
-    "source",
-    "reason",
-    "gain on recorded inputs",
-    "gain on conversations",
-    "gate",
-    "champion",
-    "text",
-)
 _SIGNAL = ("operation", "prompt", "share", "share_ci", "failures", "loss", "error_types", "fixable", "cases")
 """What `blame.json` has of a signal."""
 BLAME_CHART = "blame/share of wrong answers"
@@ -70,13 +59,7 @@ def case_tables(baseline: Sequence[SeenCase], champion: Sequence[SeenCase]) -> l
             row = rows[seen_case.split].setdefault(about[:2], dict(zip(_QUESTION_COLUMNS, about, strict=True)))
             row.update({f"{side} {name}": value for name, value in _result(seen_case).items()})
     columns = (*_QUESTION_COLUMNS, *(f"{side} {name}" for side in SIDES for name in _RESULT))
-    return [
-        LogTable(
-            path=f"cases/{split}.json",
-            columns={name: [row.get(name) for row in split_rows.values()] for name in columns},
-        )
-        for split, split_rows in rows.items()
-    ]
+    return [_table(f"cases/{split}.json", split_rows.values(), columns) for split, split_rows in rows.items()]
 
 
 def _result(seen_case: SeenCase) -> dict[str, Any]:
@@ -115,23 +98,25 @@ def _json(run: str, path: str, value: Any) -> LogText:
 def _attempts_table(records: Sequence[RoundRecord]) -> LogTable:
     """Gains are over the champion of the time, in score."""
     rows = [
-        (
-            record.n,
-            attempt.prompt,
-            attempt.source,
-            attempt.reason,
-            attempt.local,
-            attempt.screening,
-            attempt.gate and str(attempt.gate),
-            record.accepted and (record.champion or {}).get(attempt.prompt) == attempt.text,
-            attempt.text,
-        )
+        {
+            "round": record.n,
+            "prompt": attempt.prompt,
+            "source": attempt.source,
+            "reason": attempt.reason,
+            "gain on recorded inputs": attempt.local,
+            "gain on conversations": attempt.screening,
+            "gate": attempt.gate and str(attempt.gate),
+            "champion": record.accepted and (record.champion or {}).get(attempt.prompt) == attempt.text,
+            "text": attempt.text,
+        }
         for record in records
         for attempt in record.attempts
     ]
-    return LogTable(
-        path=ATTEMPTS, columns={name: [row[place] for row in rows] for place, name in enumerate(_ATTEMPT_COLUMNS)}
-    )
+    return _table(ATTEMPTS, rows, rows[0])
+
+
+def _table(path: str, rows: Collection[Mapping[str, Any]], columns: Iterable[str]) -> LogTable:
+    return LogTable(path=path, columns={name: [row.get(name) for row in rows] for name in columns})
 
 
 class LogBlameChart(Write):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,17 +22,7 @@ PARENT = ""
 NOTE = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""
 
-ABOUT = """\
-**Runs of memtune**, which tunes the prompts of a memory system.
-
-A run says in its name and description what it found. Nested in it are
-
-- `baseline` and `champion`: the scores and traces of the prompts it began with, and of those it ended with. Select
-  both and *Compare*, or choose *compare to* in the traces of one of them;
-- a run for each round of the search.
-
-*Prompts* has every text that was accepted, *Datasets* the questions of the test.
-"""
+ABOUT = (resources.files("experiments") / "templates" / "mlflow_experiment.md").read_text(encoding="utf-8")
 """The description of an experiment that has none."""
 
 KEY = "memtune.key"

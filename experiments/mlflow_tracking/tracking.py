@@ -83,12 +83,8 @@ class MlflowRun:
     (`outbox`), which has everything else.
 
     Args:
-        outbox: sends the writes to the store.
-        system: name of the memory system, for its prompts' names in the registry.
         baseline: the prompts the run starts from.
-        folder: of the run.
         clock: gives the time of points, in seconds since the epoch.
-        datasets: the splits it works on.
         resumed: whether points may exist already.
     """
 
