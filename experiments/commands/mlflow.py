@@ -44,7 +44,7 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
         outbox = Outbox.load(folder, uri=uri, timeout=60)
         before = outbox.waiting + len(outbox.refused)
         outbox.flush(seconds=SEND_SECONDS)
-        link = outbox.store.link
+        link = outbox.link
         summary = folder.summary()
         if summary.mlflow is None and link is not None:
             folder.write_summary(replace(summary, mlflow=link))

@@ -19,6 +19,7 @@ from experiments.mlflow_tracking import logged_datasets, prompt_versions, run_ar
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
 from experiments.mlflow_tracking.writes import Write
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
+from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction
@@ -124,6 +125,15 @@ class Outbox:
         """How many writes the store does not have."""
         return len(self._waiting)
 
+    @property
+    def link(self) -> SummaryMlflow | None:
+        """Where the store keeps the parent run; None if it was not started or found there."""
+        store, run = self.store, self.store.known_run()
+        if run is None:
+            return None
+        uri = without_credentials(store.uri)
+        return SummaryMlflow(tracking_uri=uri, experiment_id=store.experiment_id, run_id=run)
+
     def send(self, *writes: Write) -> None:
         """Write to the store; keep in the folder what it does not take, and everything after it.
 
@@ -187,15 +197,12 @@ class Outbox:
     def _keep(self) -> None:
         """Write what waits to the file. It is small and rare, so it is always rewritten."""
         if self._waiting:
-            lines = [write.model_dump_json() + "\n" for write in self._waiting]
-            self._folder.write(OUTBOX, "".join([self._header(), *lines]))
+            store = self.store
+            header = _Header(uri=without_credentials(store.uri), experiment=store.experiment, key=store.key)
+            lines = [line.model_dump_json() + "\n" for line in (header, *self._waiting)]
+            self._folder.write(OUTBOX, "".join(lines))
         else:
             (self._folder.path / OUTBOX).unlink(missing_ok=True)
-
-    def _header(self) -> str:
-        store = self.store
-        named = _Header(uri=without_credentials(store.uri), experiment=store.experiment, key=store.key)
-        return named.model_dump_json() + "\n"
 
 
 def open_outbox(folder: RunFolder, uri: str, experiment: str, *, resumed: bool) -> Outbox:

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, is_ready, make_ready, store_uri
-from experiments.runs.summary import SummaryMlflow
 from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
@@ -131,13 +130,9 @@ class TrackingStore:
             ) from None
         return None
 
-    @property
-    def link(self) -> SummaryMlflow | None:
-        """Where the parent run is; None if it was not started or found yet. Contacts nothing."""
-        run = self._runs.get(PARENT)
-        if run is None:
-            return None
-        return SummaryMlflow(tracking_uri=without_credentials(self.uri), experiment_id=self.experiment_id, run_id=run)
+    def known_run(self) -> str | None:
+        """Id of the parent run if it was already started or found, or None. Contacts nothing."""
+        return self._runs.get(PARENT)
 
     def find_run(self, name: str) -> str | None:
         """Id of the run called `name`, found by its key if this process did not start it, or None."""

@@ -146,7 +146,7 @@ class MlflowRun:
     @property
     def link(self) -> SummaryMlflow | None:
         """Where the run is; None until the store has taken its start."""
-        return self._outbox.store.link
+        return self._outbox.link
 
     @property
     def problems(self) -> list[str]:
