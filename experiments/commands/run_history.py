@@ -111,7 +111,7 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
     RUN: a run's id or a prefix of it, `latest` for the latest started run, or the path of its folder.
     """
     from experiments.mlflow_tracking.outbox import Outbox
-    from experiments.mlflow_tracking.tracking import SEND_SECONDS, link_of
+    from experiments.mlflow_tracking.tracking import SEND_SECONDS
     from experiments.running.parts import home_folder
     from experiments.runs.folder import LOCK, RunFolder
     from experiments.runs.lock import locked
@@ -122,7 +122,7 @@ def send(run: str, uri: str | None, home: Path | None) -> None:
         outbox = Outbox.load(folder, uri=uri, timeout=60)
         before = outbox.waiting + len(outbox.refused)
         outbox.flush(seconds=SEND_SECONDS)
-        link = link_of(outbox.store)
+        link = outbox.link
         summary = folder.summary()
         if summary.mlflow is None and link is not None:
             folder.write_summary(replace(summary, mlflow=link))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from attribution.attributor import AttributorFactory, open_attributor
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
+from experiments.mlflow_tracking.outbox import run_key
 from experiments.mlflow_tracking.store import check_store
-from experiments.mlflow_tracking.tracking import run_key
 from experiments.running.parts import configured_system, open_access, ready_system
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
