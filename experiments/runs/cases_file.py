@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from experiments.runs.earlier_names import by_current_side
-from experiments.runs.folder import CASES, CONFIG, VERDICTS, RunFolder
-from experiments.runs.seen_cases import SeenCase
+from experiments.runs.folder import CASES, CONFIG, VERDICTS
 from optimizer.evaluation.scores import SplitName
 from tracing.errors import RunError
 from tracing.recording.redaction import Redaction, redact
@@ -22,6 +21,8 @@ from tracing.systems.conversations import first_problem
 
 if TYPE_CHECKING:
     from attribution.cases import Case
+    from experiments.runs.folder import RunFolder
+    from experiments.runs.seen_cases import SeenCase
 
 Side = Literal["baseline", "champion"]
 
