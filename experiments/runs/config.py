@@ -14,7 +14,7 @@ from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS, WORDS
 from experiments.data.data_settings import DataLimits, LocomoSettings, Positive
 from experiments.data.datasets import DATASETS, SAMPLE
-from optimizer.objectives.objectives import OBJECTIVES
+from optimizer.objectives.objective import OBJECTIVES
 from optimizer.proposers.rewrites import PROPOSERS
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.studies import storage_url
