@@ -74,8 +74,8 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     from experiments.running.parts import home_folder
+    from experiments.runs.export_manifest import manifest_of, system_settings
     from experiments.runs.folder import BASELINE, RunFolder
-    from experiments.runs.manifest import manifest_of, system_settings
     from experiments.systems.exporting.export import MANIFEST
     from experiments.systems.exporting.export import export as write
     from tracing.errors import RunError

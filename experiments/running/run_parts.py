@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.scores import Settings
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.rewrites import ProposerFactory
-    from optimizer.racing.studies import Studies, StudyServer
+    from optimizer.racing.study_storage import Studies, StudyServer
     from optimizer.search.optimizers import Optimizer
     from optimizer.tuning.round import RewriteRecord
     from tracing.llm.access import ModelAccess
@@ -124,7 +124,7 @@ def loop_settings(
     config: RunConfig, parts: RunParts, folder: RunFolder, approve: Callable[[RewriteRecord, str], bool] | None
 ) -> LoopSettings:
     """How the run in `folder` searches."""
-    from optimizer.racing.studies import StudyJournal
+    from optimizer.racing.study_storage import StudyJournal
 
     if parts.server is None:
         studies: Studies = StudyJournal(folder.path / STUDY)
@@ -198,7 +198,7 @@ def study_server(config: RunConfig) -> StudyServer | None:
     Raises:
         ConfigError: it cannot be reached.
     """
-    from optimizer.racing.studies import StudyServer
+    from optimizer.racing.study_storage import StudyServer
 
     if config.search.storage is None:
         return None

@@ -17,7 +17,7 @@ from experiments.data.datasets import DATASETS, SAMPLE
 from optimizer.objectives.objective import OBJECTIVES
 from optimizer.proposers.rewrites import PROPOSERS
 from optimizer.proposers.text_limits import TextLimits
-from optimizer.racing.studies import storage_url
+from optimizer.racing.study_storage import storage_url
 from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS, optimizers_of
 from optimizer.tuning.results import Selector
 from tracing.errors import ConfigError

@@ -101,7 +101,7 @@ def _one_generation(
     from gepa.strategies.proposal_sampling import SameParentSampling
 
     gepa.optimize(
-        baseline_candidate={**request.candidate, request.prompt.name: request.text},
+        seed_candidate={**request.candidate, request.prompt.name: request.text},
         trainset=batch,
         valset=batch,
         adapter=adapter,

@@ -66,7 +66,7 @@ def plain_gepa(tuning: Tuning) -> Stopped:
     adapter = _Adapter(tuning, prompts)
     with adapter:
         gepa.optimize(
-            baseline_candidate=by_stable_names({name: prompt.instruction for name, prompt in prompts.items()}),
+            seed_candidate=by_stable_names({name: prompt.instruction for name, prompt in prompts.items()}),
             trainset=list(tuning.train),
             valset=list(tuning.validation),
             adapter=adapter,
