@@ -31,7 +31,7 @@ from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, Role
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.registry import open_system
 
 
@@ -170,7 +170,7 @@ def _run(
         result = optimize(
             evaluator=evaluator,
             splits=splits,
-            baseline=seed_candidate(system.prompts),
+            baseline=baseline_candidate(system.prompts),
             settings=LoopSettings(rounds, config.proposals, config.seed),
             access=access,
             failures=Failures(open_attributor(config.attribution, matcher=config.matcher), access, system.operations),

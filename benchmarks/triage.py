@@ -13,7 +13,7 @@ from attribution.methods import better
 from experiments.bench.attribution import Announced, Make
 from experiments.bench.phases import Progress
 from tracing.llm.accounting.budget import Spending
-from tracing.llm.booking import price
+from tracing.llm.accounting.price import price
 
 if TYPE_CHECKING:
     from attribution.attributor import Attributor

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from experiments.commands.examples import examples
 from experiments.commands.whole_summaries import LazyCommands
 from experiments.display.terminal import brief, say, say_library_messages
 from experiments.interrupts import INTERRUPTED, interruptible, own_process
@@ -29,10 +30,10 @@ SUBCOMMANDS: Mapping[str, str] = {
     "annotate": "annotate:annotate",
     "ask": "ask:ask",
     "diagnose": "diagnose:diagnose",
-    "mlflow": "mlflow:mlflow",
+    "mlflow": "run_history:mlflow",
     "trace": "trace:trace",
     "data": "data:data",
-    "bench": "bench.group:bench",
+    "bench": "bench:bench",
     "model": "models:model",
     "system": "systems:system",
     "gateway": "gateway:gateway",
@@ -65,13 +66,7 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
     package="experiments.commands",
     places=SUBCOMMANDS,
     earlier_names=EARLIER_NAMES,
-    epilog="""\b
-Examples:
-  memtune model pull                fetch the embedded model
-  memtune run demo                  tune the bundled example
-  memtune ui                        look at the curves
-  memtune export latest --to text --out tuned/
-""",
+    epilog=examples("memtune"),
     context_settings=HELP,
 )
 @click.version_option(package_name="memtune", prog_name="memtune")

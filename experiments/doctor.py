@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, requires, version
 from pathlib import Path
@@ -30,8 +30,8 @@ from tracing.llm.cache import ResponseCache
 from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
 from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import Conversation
-from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.protocol import MemorySystem, RerunsOperations
 from tracing.systems.recording_check import (
     message_faults,
@@ -59,43 +59,60 @@ LEAST_FREE_GB = 2.0
 """Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
 _GB = 1e9
 _SUITE = "run the conformance suite on it (docs/extending.md)"
-_TINY = Conversation.model_validate(
-    {
-        "id": "doctor",
-        "speakers": ["Ann", "Bo"],
-        "sessions": [
-            {
-                "id": "D1",
-                "time": "2026-05-04",
-                "turns": [
-                    {"id": "D1:1", "speaker": "Ann", "text": "My dog is called Rex."},
-                    {"id": "D1:2", "speaker": "Bo", "text": "Mine is called Fido."},
-                ],
-            }
-        ],
-        "questions": [
-            {"id": "q1", "question": "What is Ann's dog called?", "answers": ["Rex"], "evidence": ["D1:1"]},
-        ],
-    }
+_TINY = Conversation(
+    id="doctor",
+    speakers=("Ann", "Bo"),
+    sessions=(
+        DialogueSession(
+            id="D1",
+            time="2026-05-04",
+            turns=(
+                Turn(id="D1:1", speaker="Ann", text="My dog is called Rex."),
+                Turn(id="D1:2", speaker="Bo", text="Mine is called Fido."),
+            ),
+        ),
+    ),
+    questions=(Question(id="q1", question="What is Ann's dog called?", answers=("Rex",), evidence=("D1:1",)),),
 )
 """What `check_build` builds a memory of."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """The result of one check.
+    """What a check says of its subject, and the remedy, if something has to be done.
 
-    Attributes:
-        subject: what was looked at.
-        state: `missing` is not needed by everyone; `broken` is what the asked-for run would fail on.
-        says: what was found, in one line.
-        remedy: what to do about it; empty if nothing has to be done.
+    What is `missing` is not needed by everyone; a run would fail on what is `broken`.
     """
 
     subject: str
     state: State
     says: str
     remedy: str = ""
+
+
+def health(config: RunConfig, home: Path, *, build: bool) -> list[HealthCheck]:
+    """Every check of what a run of a configuration needs; `build` adds that of its memory system's work."""
+    checks = [
+        check_python(),
+        *check_packages(),
+        *check_extras(),
+        *check_home(home),
+        *check_stores(home),
+        _checked(f"system {config.system}", "can be opened", lambda: ready_system(config)),
+        *check_models(config),
+        check_tracking(config, home),
+    ]
+    if not any_broken(checks):  # it would repeat what is broken above
+        starts = f"would start, on the data set {config.dataset}"
+        checks.append(_checked("run", starts, lambda: check_run(config, load_dataset(config), home)))
+    if build and not any_broken(checks):
+        checks += check_build(config)
+    return checks
+
+
+def any_broken(checks: list[HealthCheck]) -> bool:
+    """Whether a run would fail on something."""
+    return any(check.state == "broken" for check in checks)
 
 
 def check_python() -> HealthCheck:
@@ -130,21 +147,15 @@ def check_extras() -> Iterator[HealthCheck]:
     from packaging.requirements import Requirement
 
     try:
-        extras = metadata(_OURS).get_all("Provides-Extra") or []
+        extras = [extra for extra in metadata(_OURS).get_all("Provides-Extra") or [] if extra not in DEVELOPMENT]
         needed = [Requirement(line) for line in requires(_OURS) or ()]
     except PackageNotFoundError:
         return
     for extra in extras:
-        if extra in DEVELOPMENT:
-            continue
-        own = [
-            requirement
-            for requirement in needed
-            if requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
-        ]
         absent, unfit = [], []
-        for requirement in own:
-            if requirement.name == _OURS:
+        for requirement in needed:
+            marker = requirement.marker
+            if requirement.name == _OURS or marker is None or not marker.evaluate({"extra": extra}):
                 continue
             try:
                 installed = version(requirement.name)
@@ -183,12 +194,7 @@ def check_stores(home: Path) -> Iterator[HealthCheck]:
     """Whether the response cache of a home can be used, and MLflow has what the runs there wrote; makes nothing."""
     cache = home / "cache"
     if cache.is_dir():
-        try:
-            ResponseCache(cache).close()
-        except MemtuneError as error:
-            yield HealthCheck("cache", "broken", *fault_and_remedy(error))
-        else:
-            yield HealthCheck("cache", "ok", str(cache))
+        yield _checked("cache", str(cache), lambda: ResponseCache(cache).close())
     waiting = [run.id for run in RunFolder.all(home) if (run.path / OUTBOX).exists()]
     if waiting:
         says = f"MLflow misses a part of {len(waiting)} run{'' if len(waiting) == 1 else 's'}: {', '.join(waiting[:3])}"
@@ -205,20 +211,21 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
             runtime_library()
             yield HealthCheck(f"{role} model", "ok", f"{settings.model}, embedded: {locate(settings.model)}")
         except MemtuneError as error:
-            yield HealthCheck(f"{role} model", "broken", *fault_and_remedy(error))
+            yield _broken(f"{role} model", error)
     yield from _check_memory(config)
     served = {role: settings for role, settings in roles.items() if not settings.embedded}
     if not served:
         return
     names = ", ".join(f"{settings.model} at {settings.base_url} ({role})" for role, settings in served.items())
-    with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
-        try:
-            with open_access(config, Path(folder), surely=False) as access:
-                access.check()
-        except MemtuneError as error:
-            yield HealthCheck("endpoint", "broken", *fault_and_remedy(error))
-        else:
-            yield HealthCheck("endpoint", "ok", f"{names} answers")
+    yield _checked("endpoint", f"{names} answers", lambda: _ask_endpoints(config))
+
+
+def _ask_endpoints(config: RunConfig) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder,
+        open_access(config, Path(folder), surely=False) as access,
+    ):
+        access.check()
 
 
 def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:
@@ -247,36 +254,23 @@ def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:
 
 def check_tracking(config: RunConfig, home: Path) -> HealthCheck:
     """Whether the MLflow store of a configuration can be used."""
+    place = "a server" if config.tracking.uri else "the store of the home"
+    return _checked("MLflow", place, lambda: check_store(config.tracking.uri, config.tracking.experiment, home))
+
+
+def _checked(subject: str, says: str, check: Callable[[], object]) -> HealthCheck:
+    """What a check that raises nothing says, or else its error."""
     try:
-        check_store(config.tracking.uri, config.tracking.experiment, home)
+        check()
     except MemtuneError as error:
-        return HealthCheck("MLflow", "broken", *fault_and_remedy(error))
-    return HealthCheck("MLflow", "ok", "a server" if config.tracking.uri else "the store of the home")
+        return _broken(subject, error)
+    return HealthCheck(subject, "ok", says)
 
 
-def check_system(config: RunConfig) -> HealthCheck:
-    """Whether the memory system of a configuration can be opened, with its library or environment."""
-    subject = f"system {config.system}"
-    try:
-        ready_system(config)
-    except MemtuneError as error:
-        return HealthCheck(subject, "broken", *fault_and_remedy(error))
-    return HealthCheck(subject, "ok", "can be opened")
-
-
-def check_start(config: RunConfig, home: Path) -> HealthCheck:
-    """Whether a run of a configuration would start: with its data set, and all that it names for the search."""
-    try:
-        check_run(config, load_dataset(config), home)
-    except MemtuneError as error:
-        return HealthCheck("run", "broken", *fault_and_remedy(error))
-    return HealthCheck("run", "ok", f"would start, on the data set {config.dataset}")
-
-
-def fault_and_remedy(error: MemtuneError) -> tuple[str, str]:
-    """An error's message in what is wrong and what to do, which stands behind its last semicolon."""
+def _broken(subject: str, error: MemtuneError) -> HealthCheck:
+    """An error as what is wrong and what to do, which stands behind its last semicolon."""
     says, _, remedy = str(error).rpartition("; ")
-    return (says, remedy) if says else (remedy, "")
+    return HealthCheck(subject, "broken", *((says, remedy) if says else (remedy, "")))
 
 
 def check_build(config: RunConfig) -> Iterator[HealthCheck]:
@@ -289,7 +283,7 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
     with tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder:
         try:
             with open_evaluator(config, Path(folder)) as evaluator:
-                baseline = seed_candidate(evaluator.system.prompts)
+                baseline = baseline_candidate(evaluator.system.prompts)
                 (outcome,) = evaluator.evaluate(baseline, [_TINY])
                 if outcome.tainted is not None:
                     yield HealthCheck(subject, "broken", outcome.tainted, "fix the system, or give it another model")
@@ -300,7 +294,7 @@ def check_build(config: RunConfig) -> Iterator[HealthCheck]:
                 yield from _check_recording(evaluator.system, outcome)
                 yield from _check_reruns(evaluator, baseline, outcome)
         except MemtuneError as error:
-            yield HealthCheck(subject, "broken", *fault_and_remedy(error))
+            yield _broken(subject, error)
 
 
 def _check_recording(system: MemorySystem, outcome: Outcome) -> Iterator[HealthCheck]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from attribution.constants import GARBLED_FACT, SAME_FACT
 from attribution.survival.matching.matcher import Claim, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.needs import fact_of, is_unknowable, needs_of, outdated_value
+from attribution.survival.needs import fact_of, needs_of, outdated_value
 from attribution.text.content import content_of
 from attribution.text.languages.reading_language import in_its_language, reading
-from attribution.text.phrases import says_retracted
+from attribution.text.phrases import is_unknowable, says_retracted
 
 if TYPE_CHECKING:
     from attribution.survival.matching.matcher import Matcher

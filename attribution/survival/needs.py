@@ -15,7 +15,7 @@ from attribution.text.clauses import telling
 from attribution.text.content import Vocabulary, content_of, is_date, time_words
 from attribution.text.dates import Span, as_precise_as, days_of, same_time, spans_of
 from attribution.text.languages.reading_language import language
-from attribution.text.phrases import clauses_of, denies, is_unknown, list_patterns, without_courtesies
+from attribution.text.phrases import clauses_of, denies, is_unknowable, list_patterns, without_courtesies
 from attribution.text.question_kinds import expected_count, is_count, is_inferred, is_literal, is_yes_or_no
 from tracing.systems.conversations import Conversation, Fact, Question, Turn
 
@@ -360,8 +360,3 @@ def _outdated_value(question: Question, conversation: Conversation) -> tuple[str
 def fact_of(question: Question, conversation: Conversation) -> Fact | None:
     """The annotated fact that answers the question."""
     return next((fact for fact in conversation.facts if fact.id == question.fact), None)
-
-
-def is_unknowable(question: Question) -> bool:
-    """Whether the right answer is that there is none."""
-    return question.unanswerable or all(is_unknown(answer, question.question) for answer in question.answers)

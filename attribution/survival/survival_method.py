@@ -37,7 +37,7 @@ from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, trouble_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.needs import Need, is_unknowable, needs_of, outdated_value, stating
+from attribution.survival.needs import Need, needs_of, outdated_value, stating
 from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
@@ -45,7 +45,7 @@ from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.language_data import Language
 from attribution.text.languages.reading_language import in_its_language, reading
-from attribution.text.phrases import says_unknown
+from attribution.text.phrases import is_unknowable, says_unknown
 from attribution.text.question_kinds import is_count, is_inferred
 from attribution.text.stems import is_number
 from tracing.graph.execution_graph import ExecutionGraph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from attribution.text.content import content_of
 from attribution.text.languages.language_data import (
@@ -15,6 +16,9 @@ from attribution.text.languages.language_data import (
 )
 from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.tokens import normalise, words
+
+if TYPE_CHECKING:
+    from tracing.systems.conversations import Question
 
 _BEGINS = r"(?:(?<=^)|(?<=[.!?;:,(\n¿¡–—-])|(?<=[.!?;:,(\n¿¡–—-]\s))"
 """The beginning of a clause: elsewhere `remember` and `note` tell what somebody does."""
@@ -53,6 +57,11 @@ def is_unknown(answer: str, question: str) -> bool:
     is_said, beside, untold = _beside_unknown(answer)
     tells = is_said or (bool(untold) and untold.isdisjoint(question_words) and not _PATTERNS["decides"].match(answer))
     return tells and beside <= question_words
+
+
+def is_unknowable(question: Question) -> bool:
+    """Whether the right answer is that there is none."""
+    return question.unanswerable or all(is_unknown(answer, question.question) for answer in question.answers)
 
 
 @cached_in_language()

@@ -72,8 +72,7 @@ def attribution(
 
     from attribution.survival.matching.matcher import WORDS
     from benchmarks.attribution_suites import CONTROLS, IN_PROCESS, attributor, measure, open_bench
-    from experiments.bench.attribution import needs_models
-    from experiments.bench.attribution_table import summary
+    from experiments.bench.attribution import needs_models, summary
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, open_access
@@ -114,7 +113,7 @@ def attribution(
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:
     """Accuracy by system, kind of fault and condition, if faults were injected, and by error type."""
     from benchmarks.injected_faults.kinds import KINDS
-    from experiments.bench.attribution_table import accuracy_cells, accuracy_table, add_error_types
+    from experiments.bench.attribution import accuracy_cells, accuracy_table, add_error_types
 
     table = accuracy_table(f"{method} on {suite}")
     for system, own in result["by_system"].items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
+from experiments.commands.options import SuggestingChoice
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
-from experiments.commands.options import home_option, model_options
+from experiments.commands.options import SuggestingChoice, home_option, model_options
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def matcher(
     target: Path | None,
     model: str | None,
     base_url: str | None,
-    budget_calls: int | None,
+    calls: int | None,
     home: Path | None,
 ) -> None:
     """Measure matchers on pairs of a claim and a text, in English, German, Spanish and French, and on replies.
@@ -77,7 +76,7 @@ def matcher(
     factories = {name: open_matcher(name) for name in chosen}
     surely = model is not None
     models = (
-        model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls, surely=surely)
+        model_access(home_folder(home), model=model, base_url=base_url, calls=calls, surely=surely)
         if any(name != WORDS for name in chosen)
         else nullcontext()
     )

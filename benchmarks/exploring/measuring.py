@@ -17,7 +17,7 @@ from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.trace_context import trace
 from tracing.systems.calls import answer_question, build_memory
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.registry import open_system
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def recorded(system: str, conversations: Sequence[Conversation], progress: Progr
         ConfigError: there is no such system.
     """
     opened = open_system(system, SCRIPTED_SETTINGS.get(system, {}))
-    seed = seed_candidate(opened.prompts)
+    seed = baseline_candidate(opened.prompts)
     graphs = []
     with scripted_access(conversations) as access:
         for done, conversation in enumerate(conversations):

@@ -23,7 +23,7 @@ from tracing.systems.calls import answer_question, build_memory
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import describe
 from tracing.systems.interventions import Heard, intervene
-from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.protocol import Answer, Memory, MemorySystem
 
 Judged = Callable[[Question, str], Judgement]
@@ -113,7 +113,7 @@ class Injector:
         self._system, self.access, self.judged, self._seed = system, access, judged, seed
         extracts = any(spec.prompt is not None for spec in system.operations if spec.stage == "extract")
         self._rewords = rewords and extracts
-        self.candidate = seed_candidate(system.prompts)
+        self.candidate = baseline_candidate(system.prompts)
 
     def inject(self, conversations: Sequence[Conversation], count: int, progress: Progress) -> Injected:
         """Inject up to `count` faults, the kinds in turn, each into passed cases in an order drawn from the seed.

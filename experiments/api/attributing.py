@@ -87,15 +87,6 @@ def attributed(
     return Attributed(attributions, str(source), method, Path.cwd())
 
 
-def attribute_run(
-    folder: RunFolder, home: Path, *, method: str, matcher: str, model: Model | None, traces_of: str
-) -> Attributed:
-    """Attribute the wrong answers of a run with its `baseline` or `champion` prompts."""
-    traces_of = current_side(traces_of)
-    result = attributed(folder.path, home, method=method, matcher=matcher, model=model, traces_of=traces_of)
-    return Attributed(result.attributions, f"{folder.id}: the {traces_of} prompts", method, result.folder)
-
-
 def cases_of_run(folder: RunFolder) -> list[tuple[str, str, Case]]:
     """Every case of a run's baseline and champion, with `baseline` or `champion` and the path of its trace.
 

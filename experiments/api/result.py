@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from experiments.api.attributed import BLAMED, Attributed, Page, blamed
 from experiments.api.starting import Model
 from experiments.display.pages import template
+from experiments.runs.earlier_names import current_side
 from experiments.runs.folder import BASELINE, REPORT, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS
@@ -127,9 +128,10 @@ class Result:
         Raises:
             ConfigError, DataError, RunError: an argument is invalid, or the run cannot be read.
         """
-        from experiments.api.attributing import attribute_run
+        from experiments.api.attributing import attributed
 
-        return attribute_run(self._folder, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
+        result = attributed(self.path, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
+        return replace(result, title=f"{self.id}: the {current_side(traces_of)} prompts")
 
     @property
     def report(self) -> Page:

@@ -20,9 +20,9 @@ from experiments.attributing.run_traces import run_traces
 from experiments.data.dataset_reader import Reading
 from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
 from experiments.data.own.traces import chats_of
+from experiments.runs.cases_file import Verdicts, read_verdicts
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
-from experiments.runs.verdicts_file import Verdicts, read_verdicts
 from optimizer.evaluation.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph

@@ -65,14 +65,9 @@ def measure_gate(
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> GateFigures:
-    """Simulate gate and verdict.
+    """Simulate gate and verdict with so many challengers (`trials`) for each effect.
 
-    Args:
-        recorded: answers to draw from.
-        conversations, test: how many conversations the search and the test have.
-        trials: challengers for each effect.
-        seed: of the draws.
-        progress: called with a phase, trials done and their total.
+    The search and the test have `conversations` and `test` of them, drawn with `seed` from the recorded answers.
     """
 
     def rates(rows: Sequence[Row], whose: str) -> Rates:

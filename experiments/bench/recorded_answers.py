@@ -25,11 +25,7 @@ _READER = TypeAdapter(Annotated[dict[str, dict[str, str]], BeforeValidator(by_cu
 
 
 def read_answers(path: Path) -> Recorded:
-    """Recorded answers from a JSON file: `{"baseline": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`.
-
-    Raises:
-        DataError: it cannot be read, or holds something else.
-    """
+    """Recorded answers from a JSON file: `{"baseline": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`."""
     try:
         recorded = _READER.validate_json(path.read_bytes())
     except OSError as error:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import (
-    case_timeout_option,
-    home_option,
-    model_options,
-    questions_option,
-    whose_traces_option,
-)
+from experiments.commands.examples import examples
+from experiments.commands.options import case_options, home_option, traces_options
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -24,16 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_LABELS = "labels.sqlite"
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune annotate latest
-  memtune annotate conv-26.json --annotator mara
-  memtune annotate traces/ --data conversations.jsonl --labels team.sqlite --port 5100
-  memtune annotate latest --agreement
-  memtune annotate latest --export annotated/ && memtune bench attribution --suite annotated/ --method survival
-""",
-)
+@click.command(epilog=examples("annotate"))
 @click.argument("sources", nargs=-1, required=True, metavar="TRACE|FOLDER|RUN...")
 @click.option(
     "--labels",
@@ -53,10 +39,8 @@ Examples:
     help="Write the labels as annotated graphs (MemTraceBench's form) and end; with --annotator only theirs.",
 )
 @click.option("--agreement", is_flag=True, help="Print how well the annotators agree, and end.")
-@whose_traces_option
-@questions_option
-@case_timeout_option
-@model_options
+@traces_options
+@case_options
 @home_option
 def annotate(
     sources: tuple[str, ...],
@@ -69,10 +53,8 @@ def annotate(
     traces_of: str,
     data: Path | None,
     timeout: float,
-    model: str | None,
-    base_url: str | None,
-    budget_calls: int | None,
     home: Path | None,
+    **helper: Any,
 ) -> None:
     """Label whose fault wrong answers are, on a page on this machine, until Ctrl-C.
 
@@ -113,13 +95,11 @@ def annotate(
         return
 
     def access(stack: ExitStack) -> ModelAccess:
-        return stack.enter_context(
-            model_access(where, model=model, base_url=base_url, calls=budget_calls, timeout=timeout)
-        )
+        return stack.enter_context(model_access(where, timeout=timeout, **helper))
 
     with ExitStack() as stack:
         methods = Methods(
-            workspace, stack, home=where, prompts=traces_of, access=access, calls=budget_calls, seconds=timeout
+            workspace, stack, home=where, prompts=traces_of, access=access, calls=helper["calls"], seconds=timeout
         )
         exports = labels.with_suffix(".annotated")
         server = AnnotationServer(

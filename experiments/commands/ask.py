@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option, model_options
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune ask trace.jsonl "why did it not know where Mara lives?"
-  memtune ask conv-26.json "which update lost the date?" --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
-""",
-)
+@click.command(epilog=examples("ask"))
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("question")
 @click.option("--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Tool calls it may make.")
 @model_options
 @home_option
-@click.pass_context
 def ask(
-    context: click.Context,
-    /,
     trace: Path,
     question: str,
     steps: int,
-    model: str | None,
-    base_url: str | None,
-    budget_calls: int | None,
     home: Path | None,
-) -> None:
+    **helper: Any,
+) -> int:
     """Let a model explore TRACE and answer QUESTION, citing the variables and operations that support the answer.
 
     Exit code 0, or 1 if it found no answer that the trace supports.
@@ -50,12 +41,12 @@ def ask(
     graph, problem = read_graph(trace)
     if problem is not None:
         say(f"warning: {problem}", err=True)
-    with model_access(home_folder(home), model=model, base_url=base_url, calls=budget_calls) as access:
+    with model_access(home_folder(home), **helper) as access:
         finding = Agent(graph, access.task, operations=operations_of(graph), steps=steps).ask(question)
     cost = f"{finding.steps} steps, {finding.tokens:,} tokens"
     if finding.answer is None:
         say(f"no answer: {finding.abstained} ({cost})", err=True)
-        context.exit(1)
+        return 1
     say(finding.answer)
     say("\nEvidence:")
     exploration = Exploration(graph)
@@ -65,3 +56,4 @@ def ask(
         line = exploration.line(graph.variables.get(element_id) or graph.operations[element_id])
         say(f"  {element_id}{line.removeprefix(handle)}")
     say(f"\n{cost}", err=True)
+    return 0

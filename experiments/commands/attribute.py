@@ -6,17 +6,12 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import (
-    case_timeout_option,
-    home_option,
-    model_options,
-    questions_option,
-    whose_traces_option,
-)
+from experiments.commands.examples import examples
+from experiments.commands.options import case_options, home_option, traces_options
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -26,20 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune attribute latest
-  memtune attribute conv-26.json --out conv-26.attributions.jsonl
-  memtune attribute traces/ --data conversations.jsonl --threads 4
-  memtune attribute production/     (with feedback.csv: what users said of the answers)
-  memtune attribute latest --method triage --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
-  memtune attribute latest --replay
-  memtune attribute latest --matcher meaning
-  memtune attribute trace.jsonl --question "Where does Mara live?" --reply Bergen
-  memtune attribute traces/ --complaints log.csv
-""",
-)
+@click.command(epilog=examples("attribute"))
 @click.argument("sources", nargs=-1, required=True, metavar="TRACE|FOLDER|RUN...")
 @click.option(
     "--out",
@@ -70,8 +52,7 @@ Examples:
     is_flag=True,
     help="For one run: check each blame by running its system again with the blamed output corrected.",
 )
-@whose_traces_option
-@questions_option
+@traces_options
 @click.option("--question", metavar="TEXT", help="Complain about one answer: its question, as it was asked.")
 @click.option("--reply", metavar="TEXT", help="The wrong answer, if the trace has several.")
 @click.option("--right", metavar="TEXT", help="The right answer, if you know it.")
@@ -84,13 +65,9 @@ Examples:
 @click.option(
     "--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
 )
-@case_timeout_option
-@model_options
+@case_options
 @home_option
-@click.pass_context
 def attribute(
-    context: click.Context,
-    /,
     sources: tuple[str, ...],
     out: Path | None,
     method: str,
@@ -104,11 +81,9 @@ def attribute(
     complaints: Path | None,
     threads: int,
     timeout: float,
-    model: str | None,
-    base_url: str | None,
-    budget_calls: int | None,
     home: Path | None,
-) -> None:
+    **helper: Any,
+) -> int:
     """Find which operation caused each wrong answer.
 
     Give traces (memtune's own, or graphs of smartcomment and MemTraceBench), folders of traces, or runs. With
@@ -139,22 +114,14 @@ def attribute(
     with ExitStack() as stack:
         access = None
         if method != SURVIVAL or matcher != WORDS:
-            access = stack.enter_context(
-                model_access(
-                    where,
-                    model=model,
-                    base_url=base_url,
-                    calls=budget_calls,
-                    timeout=timeout,
-                    surely=isinstance(factory, AsksModel),
-                )
-            )
+            surely = isinstance(factory, AsksModel)
+            access = stack.enter_context(model_access(where, timeout=timeout, surely=surely, **helper))
         make = bound(factory, access)
         asked_model = access.task.settings.model if access and (method, matcher) != (SURVIVAL, MEANING) else None
         header = Header(method=method, matcher=matcher, model=asked_model, replayed=replay)
         if replay:
             make, models = stack.enter_context(
-                checked_by_replay(make, sources[0], where, traces_of, calls=budget_calls)
+                checked_by_replay(make, sources[0], where, traces_of, calls=helper["calls"])
             )
             access = access or models
         file = stack.enter_context(AttributionsFile.open(target, header))
@@ -183,8 +150,7 @@ def attribute(
         for line in _clusters(looked_at):
             say(line)
     say(f"{tally.line()}; see {target}, or: memtune diagnose {target}")
-    if not tally.complete:
-        context.exit(1)
+    return 0 if tally.complete else 1
 
 
 def _complaint(question: str | None, reply: str | None, right: str | None) -> Complaint | None:

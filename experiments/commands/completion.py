@@ -5,21 +5,15 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from experiments.commands.choice import SuggestingChoice
+from experiments.commands.examples import examples
+from experiments.commands.options import SuggestingChoice
 from experiments.display.terminal import say
 
 VARIABLE = "_MEMTUNE_COMPLETE"
 """Set by the script when it asks memtune for completions; click's name for a program called `memtune`."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune completion bash >> ~/.bashrc
-  memtune completion zsh >> ~/.zshrc
-  memtune completion fish > ~/.config/fish/completions/memtune.fish
-"""
-)
+@click.command(epilog=examples("completion"))
 @click.argument("shell", type=SuggestingChoice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the script by which a shell completes memtune's commands and options."""

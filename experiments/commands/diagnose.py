@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option, model_options, whose_traces_option
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune diagnose latest
-  memtune diagnose latest --traces-of baseline --out before.html
-  memtune diagnose attributions.jsonl --out report.md
-  memtune diagnose latest --prose --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
-""",
-)
+@click.command(epilog=examples("diagnose"))
 @click.argument("source", metavar="RUN|ATTRIBUTIONS")
 @click.option(
     "--out",
@@ -43,10 +37,8 @@ def diagnose(
     traces_of: str,
     ladder: Path | None,
     prose: bool,
-    model: str | None,
-    base_url: str | None,
-    budget_calls: int | None,
     home: Path | None,
+    **helper: Any,
 ) -> None:
     """Write the diagnosis of a run, or of an attributions file that `memtune attribute` wrote: why answers are wrong.
 
@@ -68,7 +60,7 @@ def diagnose(
     with run_view() as view:
         facts, folder = diagnosis_of(source, where, prompts=traces_of, ladder=ladder, progress=view.progress)
         if prose:
-            with model_access(where, model=model, base_url=base_url, calls=budget_calls) as access:
+            with model_access(where, **helper) as access:
                 facts = in_words(facts, access.task)
         if out.suffix == ".html":
             text = render_html(facts, slices_of(facts, folder), pages_of(facts, folder, out.parent))

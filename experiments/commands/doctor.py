@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, home_option
+from experiments.commands.examples import examples
+from experiments.commands.options import config_from, home_option, system_option, task_model_options
 
 if TYPE_CHECKING:
     from experiments.doctor import HealthCheck
@@ -15,19 +16,10 @@ if TYPE_CHECKING:
 _STYLES = {"ok": "green", "missing": "dim", "broken": "bold red"}
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune doctor
-  memtune doctor experiment.yaml
-  memtune doctor experiment.yaml --build
-  memtune doctor --system mem0@2 --model gpt-5-mini --base-url https://host/v1
-"""
-)
+@click.command(epilog=examples("doctor"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
-@click.option("--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object.")
-@click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
-@click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
+@system_option
+@task_model_options
 @click.option(
     "--build", is_flag=True, help="Also build a memory of two turns, ask a question, and check recording and rerun."
 )
@@ -39,37 +31,12 @@ def doctor(config: str | None, build: bool, home: Path | None, **options: Any) -
     Without CONFIG.yaml that is a run with the defaults. Each endpoint gets one small request. The exit code is 1 if
     anything is broken. What is reported as missing is not needed by this run.
     """
-    from experiments.doctor import (
-        check_build,
-        check_extras,
-        check_home,
-        check_models,
-        check_packages,
-        check_python,
-        check_start,
-        check_stores,
-        check_system,
-        check_tracking,
-    )
+    from experiments.doctor import any_broken, health
     from experiments.running.parts import home_path
 
-    run, place = config_from(config, options), home_path(home)
-    findings = [
-        check_python(),
-        *check_packages(),
-        *check_extras(),
-        *check_home(place),
-        *check_stores(place),
-        check_system(run),
-        *check_models(run),
-        check_tracking(run, place),
-    ]
-    if not any(finding.state == "broken" for finding in findings):
-        findings.append(check_start(run, place))  # it would repeat what is broken above
-    if build and not any(finding.state == "broken" for finding in findings):
-        findings += check_build(run)
-    _show(findings)
-    return 1 if any(finding.state == "broken" for finding in findings) else 0
+    checks = health(config_from(config, options), home_path(home), build=build)
+    _show(checks)
+    return 1 if any_broken(checks) else 0
 
 
 def _show(findings: list[HealthCheck]) -> None:

@@ -49,11 +49,7 @@ class RenamedOption(click.Option):
         click.Option.add_to_parser(self._twin, parser, ctx)
 
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> Any:
-        """The value by either name.
-
-        Raises:
-            UsageError: both are given.
-        """
+        """The value by either name, but not by both."""
         earlier = self._twin.name
         if earlier in opts:
             if self.name in opts:

@@ -10,15 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
 from experiments.commands.earlier_names import current_side
-from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.examples import examples
+from experiments.commands.options import (
+    SuggestingChoice,
+    config_from,
+    dataset_from,
+    executor_options,
+    home_option,
+    setup_options,
+)
 from experiments.commands.output import write_output_whole
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
-    from experiments.runs.evaluation import Evaluation, EvaluationDifference
+    from experiments.runs.measurement_files import Evaluation, EvaluationDifference
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.scores import Score
     from tracing.systems.prompts import Candidate, PromptSpec
@@ -31,19 +38,7 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     return value
 
 
-@click.command(
-    "eval",
-    epilog="""\b
-Examples:
-  memtune eval --prompts baseline
-  memtune eval --prompts .memtune/runs/RUN/prompts/champion --min-score 0.5
-  memtune eval experiment.yaml --prompts exported/ --split validation
-  memtune eval experiment.yaml --prompts baseline --repeat 5
-  memtune eval --prompts latest --against baseline --model OTHER --base-url URL
-  memtune eval --prompts tuned/ --against baseline --fail-on regressed --json result.json
-  memtune eval --prompts copies/ --against baseline --split train --answers mine.json
-""",
-)
+@click.command("eval", epilog=examples("eval"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @click.option(
     "--prompts",
@@ -97,10 +92,7 @@ Examples:
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write scores and difference as JSON."
 )
 @home_option
-@click.pass_context
 def evaluate(
-    context: click.Context,
-    /,
     config: str | None,
     prompts: str,
     against: str | None,
@@ -113,7 +105,7 @@ def evaluate(
     json_file: Path | None,
     home: Path | None,
     **options: Any,
-) -> None:
+) -> int:
     """Score prompts on one split of a data set, and print the table.
 
     Without CONFIG.yaml, the settings are those of the run that --prompts names, or else the defaults.
@@ -133,11 +125,11 @@ def evaluate(
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
     from experiments.running.judging import calibrate_judge
     from experiments.running.parts import home_folder, open_evaluator
-    from experiments.runs.evaluation import EvaluationDifference
+    from experiments.runs.measurement_files import EvaluationDifference
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
     from optimizer.gating.verdict import verdict_over
-    from tracing.systems.seeding import check_seeds
+    from tracing.systems.baseline import check_baseline
 
     earlier = read_answers(answers) if answers is not None and answers.exists() else {}
     settings = config_from(config or _config_of(prompts, home), options, typed=config is not None)
@@ -147,7 +139,7 @@ def evaluate(
         specs = evaluator.system.prompts
         sides = {name: _candidate(name, specs, home) for name in dict.fromkeys((prompts, against)) if name is not None}
         for candidate in sides.values():
-            check_seeds(specs, candidate)
+            check_baseline(specs, candidate)
         evaluator.access.check()
         view.watch(evaluator.access.budget)
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
@@ -212,8 +204,7 @@ def evaluate(
     if difference is not None and difference.verdict in _FAILING.get(fail_on, ()):
         say(f"--fail-on {fail_on}: {prompts} against {against} is {difference.verdict}", err=True)
         failed = True
-    if failed:
-        context.exit(1)
+    return 1 if failed else 0
 
 
 _FAILING: Mapping[str | None, tuple[str, ...]] = {
@@ -226,7 +217,7 @@ _FAILING: Mapping[str | None, tuple[str, ...]] = {
 def _evaluation(
     settings: RunConfig, split: str, scores: Mapping[str, Sequence[Score]], difference: EvaluationDifference | None
 ) -> Evaluation:
-    from experiments.runs.evaluation import EvaluatedPrompts, Evaluation
+    from experiments.runs.measurement_files import EvaluatedPrompts, Evaluation
 
     return Evaluation(
         system=settings.system,
@@ -265,18 +256,14 @@ def _holds_prompts(folder: Path) -> bool:
 
 
 def _candidate(named: str, specs: Mapping[str, PromptSpec], home: Path | None) -> Candidate:
-    """The system's own prompts (`baseline`), those of a folder, or a run's champion.
-
-    Raises:
-        RunError: there is no such folder or run, or it lacks a prompt.
-    """
+    """The system's own prompts (`baseline`), those of a folder, or a run's champion."""
     from experiments.running.parts import home_path
     from experiments.runs.folder import BASELINE, CHAMPION, SUMMARY, RunFolder, read_prompts
     from tracing.errors import RunError
-    from tracing.systems.prompts import seed_candidate
+    from tracing.systems.prompts import baseline_candidate
 
     if named == BASELINE:
-        return seed_candidate(specs)
+        return baseline_candidate(specs)
     if _holds_prompts(Path(named)):
         return read_prompts(Path(named), specs)
     try:

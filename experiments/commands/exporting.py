@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from experiments.commands.earlier_names import RenamedOption
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
 
@@ -36,17 +37,7 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
         raise click.BadParameter(f"no value as in a configuration ({message})", context, option) from None
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune export latest --to text --out tuned/
-  memtune export 20261121-225700-rag --to rag --out tuned-rag/
-  memtune export latest --to mem0@1.0 --out tuned-mem0/ --verify
-  memtune export latest --to langmem --map extract=instructions --out tuned-langmem/
-
-docs/exporting.md has a table of the targets.
-"""
-)
+@click.command(epilog=examples("export"))
 @click.argument("run", metavar="RUN")
 @click.option(
     "--to",
@@ -77,22 +68,14 @@ docs/exporting.md has a table of the targets.
     help="Model the prompts will be used with.",
 )
 @home_option
-def export(
-    run: str,
-    target: str,
-    out: Path,
-    mapping: dict[str, str],
-    verify: bool,
-    model: str | None,
-    home: Path | None,
-) -> None:
+def export(run: str, target: str, out: Path, home: Path | None, **options: Any) -> None:
     """Write the champion's prompts for use elsewhere, with a manifest of where they come from.
 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     from experiments.running.parts import home_folder
+    from experiments.runs.export_manifest import manifest_of, system_settings
     from experiments.runs.folder import BASELINE, RunFolder
-    from experiments.runs.manifest import manifest_of, system_settings
     from experiments.systems.exporting.export import MANIFEST
     from experiments.systems.exporting.export import export as write
     from tracing.errors import RunError
@@ -113,11 +96,9 @@ def export(
         target,
         out,
         origin,
-        verify=verify,
-        model=model,
         settings=system_settings(folder, summary),
-        mapping=mapping,
-        seeds=folder.prompts(BASELINE),
+        baseline=folder.prompts(BASELINE),
+        **options,
     )
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
     for warning in manifest["warnings"]:
@@ -131,18 +112,7 @@ def export(
     )
 
 
-@click.command(
-    "import-prompts",
-    epilog="""\b
-Examples:
-  memtune import-prompts mem0 --out prompts/
-  memtune import-prompts mem0 --from mem0.yaml --out prompts/
-  memtune import-prompts mem0@2 --from mem0.yaml --setting tuned=instructions --out prompts/
-  memtune import-prompts rag --from prompts.py --map answer=QA_TEMPLATE --out prompts/
-  memtune import-prompts rag --from sqlite:///mlflow.db --out prompts/
-  memtune run experiment.yaml --start prompts/
-""",
-)
+@click.command("import-prompts", epilog=examples("import-prompts"))
 @click.argument("system", metavar="SYSTEM")
 @click.option(
     "--from",
@@ -173,14 +143,7 @@ Examples:
     help="A setting of the system, as in system_settings, such as tuned=instructions; may be repeated.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write NAME.txt files to.")
-def import_prompts(
-    system: str,
-    source: str | None,
-    form: str | None,
-    mapping: dict[str, str],
-    settings: dict[str, Any],
-    out: Path,
-) -> None:
+def import_prompts(system: str, source: str | None, out: Path, **options: Any) -> None:
     """Read the prompts that a memory system uses today, for a run to start from.
 
     SYSTEM: the name of a memory system, as in a configuration.
@@ -188,7 +151,7 @@ def import_prompts(
     from experiments.systems.exporting.importing import import_prompts as read
     from experiments.systems.exporting.importing import write_prompts
 
-    imported = read(system, source, form=form, mapping=mapping, settings=settings)
+    imported = read(system, source, **options)
     write_prompts(imported, out)
     for name in imported.candidate:
         there = imported.names.get(name)

@@ -7,21 +7,14 @@ from typing import Any
 
 import click
 
-from experiments.commands.options import config_from, home_option
+from experiments.commands.examples import examples
+from experiments.commands.options import config_from, home_option, task_model_options
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune gateway
-  memtune gateway experiment.yaml --port 8090 --budget-calls 500
-  memtune gateway --model my-model --base-url http://127.0.0.1:8000/v1 --trace calls.jsonl
-"""
-)
+@click.command(epilog=examples("gateway"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
-@click.option("--model", metavar="NAME", help="Task model: an embedded one or the endpoint's name.")
-@click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY.")
+@task_model_options
 @click.option("--budget-calls", type=int, metavar="N", help="Refuse model calls beyond this number.")
 @click.option("--budget-minutes", type=float, metavar="M", help="Refuse model calls after this time.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 [default: a free one].")
@@ -41,12 +34,11 @@ def gateway(config: str | None, port: int, file: Path | None, home: Path | None,
     from tracing.recording.trace_context import trace
 
     settings = config_from(config, options)
-    with contextlib.ExitStack() as stack:
-        access = stack.enter_context(open_access(settings, home_folder(home)))
-        if file is not None:
-            stack.enter_context(trace(file))
-        server = Gateway(access, port=port, context=copy_context())
-        stack.callback(server.close)
+    with (
+        open_access(settings, home_folder(home)) as access,
+        trace(file) if file is not None else contextlib.nullcontext(),
+        contextlib.closing(Gateway(access, port=port, context=copy_context())) as server,
+    ):
         server.start()
         try:
             # The token is valid only for this server; whoever starts it needs to see it.

@@ -6,16 +6,11 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune init
-  memtune init my-experiment
-"""
-)
+@click.command(epilog=examples("init"))
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 def init(folder: Path) -> None:
     """Write a configuration and a memory system to begin with.

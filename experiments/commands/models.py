@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
+from experiments.commands.output import download_bars
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 from tracing.llm import DEFAULT_CONTEXT
@@ -21,13 +22,7 @@ def model() -> None:
     """Fetch, list and serve the embedded models."""
 
 
-@model.command(
-    "list",
-    epilog="""\b
-Examples:
-  memtune model list
-""",
-)
+@model.command("list", epilog=examples("model list"))
 def list_() -> None:
     """List the available models, and which of them are on this machine."""
     from rich.table import Table
@@ -52,48 +47,26 @@ def list_() -> None:
         say(path)
 
 
-@model.command(
-    epilog="""\b
-Examples:
-  memtune model pull
-  memtune model pull qwen2.5-coder-1.5b
-  memtune model pull qwen2.5-coder-0.5b --from ~/Downloads/model.gguf
-"""
-)
+@model.command(epilog=examples("model pull"))
 @click.argument("name", default="qwen2.5-coder-0.5b")
 @click.option("--from", "source", type=click.Path(path_type=Path), help="Existing file with the weights.")
 def pull(name: str, source: Path | None) -> None:
     """Fetch a model's weights once, and verify them by their SHA-256."""
-    from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
-
-    from experiments.display.literal_console import LiteralConsole
-    from experiments.display.progress import progress_on
     from tracing.llm.serving.weights import CATALOGUE
     from tracing.llm.serving.weights import pull as fetch
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with progress_on(LiteralConsole(stderr=True), *columns) as progress:
-
-        @functools.cache
-        def task_of(title: str) -> TaskID:
-            return progress.add_task(f"{name} from {title}", total=None)
-
-        def arrived(title: str, received: int, size: int) -> None:
-            progress.update(task_of(title), completed=received, total=size)
-
-        path = fetch(name, source=source, progress=arrived)
+    with download_bars() as arrived:
+        path = fetch(
+            name,
+            source=source,
+            progress=lambda place, received, size: arrived(f"{name} from {place}", received, size),
+        )
     say(f"{name}: {path}")
     memory = _memory(CATALOGUE[name])
     say(f"Serving it takes about {memory} of memory at the default context of {DEFAULT_CONTEXT} tokens.")
 
 
-@model.command(
-    epilog="""\b
-Examples:
-  memtune model serve
-  memtune model serve smollm2-135m --port 8123
-"""
-)
+@model.command(epilog=examples("model serve"))
 @click.argument("name", default="qwen2.5-coder-0.5b")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option("--context", type=click.IntRange(min=256), default=DEFAULT_CONTEXT, show_default=True, help="Tokens.")

@@ -1,22 +1,47 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how they are declared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
-from experiments.commands.earlier_names import RenamedOption, note_renamed
+from experiments.commands.earlier_names import RenamedOption, note_renamed, noted_word
+from experiments.runs.earlier_names import SIDES
+from tracing.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
     from experiments.runs.config import RunConfig
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class SuggestingChoice(click.Choice[str]):
+    """click's, with a suggestion where the word is none of the choices."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The choice, also by an earlier name, which is noted."""
+        return super().convert(noted_word(value, SIDES) if SIDES.get(value) in self.choices else value, param, ctx)
+
+    def get_invalid_choice_message(self, value: str, ctx: click.Context | None) -> str:
+        """Name the choices, and the nearest."""
+        return f"{super().get_invalid_choice_message(value, ctx).rstrip('.')}{did_you_mean(value, self.choices)}"
+
+
+def several(*options: Decorator) -> Decorator:
+    """One decorator that declares several options, in the order of the command's help."""
+
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return declare
+
 
 home_option = click.option(
     "--home",
@@ -31,10 +56,10 @@ whose_traces_option = click.option(
     show_default=True,
     help="For a run: the traces of which prompts.",
 )
-questions_option = click.option(
+_questions_option = click.option(
     "--data", type=click.Path(path_type=Path), help="Conversations with the questions that were asked (jsonl)."
 )
-case_timeout_option = click.option(
+_case_timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=120.0,
@@ -42,6 +67,9 @@ case_timeout_option = click.option(
     help="Seconds of model time per case, and per reply.",
 )
 
+system_option = click.option(
+    "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
+)
 _base_url_option = click.option(
     "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
 )
@@ -57,80 +85,53 @@ _helper_model_option = click.option(
     help="Model that helps: an embedded one (`memtune model list`) or the endpoint's name.",
 )
 
+data_options = several(
+    click.option("--dataset", metavar="NAME", help="Data set, of `memtune data list`, or your own as module:function."),
+    click.option("--data", type=click.Path(path_type=Path), help="File or folder of the data set."),
+    click.option("--limit-conversations", type=int, metavar="N", help="At most N conversations over all splits."),
+    click.option("--limit-sessions", type=int, metavar="N", help="Only the first N sessions of each conversation."),
+    click.option("--limit-questions", type=int, metavar="N", help="At most N questions per conversation."),
+)
+"""The data set and how much of it."""
 
-def data_options(command: Command) -> Command:
-    """The options for the data set and how much of it."""
-    return with_options(
-        command,
-        click.option(
-            "--dataset", metavar="NAME", help="Data set, of `memtune data list`, or your own as module:function."
-        ),
-        click.option("--data", type=click.Path(path_type=Path), help="File or folder of the data set."),
-        click.option("--limit-conversations", type=int, metavar="N", help="At most N conversations over all splits."),
-        click.option("--limit-sessions", type=int, metavar="N", help="Only the first N sessions of each conversation."),
-        click.option("--limit-questions", type=int, metavar="N", help="At most N questions per conversation."),
-    )
+task_model_options = several(
+    click.option(
+        "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
+    ),
+    _base_url_option,
+)
 
+setup_options = several(system_option, data_options, task_model_options, _concurrency_option)
+"""What to run: system, data and how much of it, and model."""
 
-def task_model_options(command: Command) -> Command:
-    """The options for the task model."""
-    return with_options(
-        command,
-        click.option(
-            "--model", metavar="NAME", help="Task model: an embedded one (`memtune model list`) or the endpoint's name."
-        ),
-        _base_url_option,
-        _concurrency_option,
-    )
+executor_options = several(
+    click.option(
+        "--executor",
+        metavar="KIND",
+        help="Where the system runs: in this process's threads, or on ray [default: threads].",
+    ),
+    click.option(
+        "--address", metavar="ADDRESS", help="A Ray cluster's [default: $RAY_ADDRESS, else a Ray on this machine]."
+    ),
+)
 
+helper_options = several(_helper_model_option, _base_url_option, _concurrency_option)
+"""The model that a method asks, whose cases are many."""
 
-def setup_options(command: Command) -> Command:
-    """The options for what to run: system, data and how much of it, and model."""
-    return with_options(
-        command,
-        click.option(
-            "--system", metavar="NAME", help="Memory system: one of docs/systems.md, or your own as module:Object."
-        ),
-        data_options,
-        task_model_options,
-    )
+model_options = several(
+    _helper_model_option,
+    _base_url_option,
+    click.option(
+        "--budget-calls", "calls", type=click.IntRange(min=1), metavar="N", help="At most N calls to the model."
+    ),
+)
+"""Which model to ask about traces, and how often: what `model_access` takes."""
 
+traces_options = several(whose_traces_option, _questions_option)
+"""Which traces of a run, and what was asked in those of no run."""
 
-def executor_options(command: Command) -> Command:
-    """The options for where the system runs."""
-    return with_options(
-        command,
-        click.option(
-            "--executor",
-            metavar="KIND",
-            help="Where the system runs: in this process's threads, or on ray [default: threads].",
-        ),
-        click.option(
-            "--address", metavar="ADDRESS", help="A Ray cluster's [default: $RAY_ADDRESS, else a Ray on this machine]."
-        ),
-    )
-
-
-def helper_options(command: Command) -> Command:
-    """The options for the model that a method asks, whose cases are many."""
-    return with_options(command, _helper_model_option, _base_url_option, _concurrency_option)
-
-
-def model_options(command: Command) -> Command:
-    """The options for which model to ask about traces, and how often."""
-    return with_options(
-        command,
-        _helper_model_option,
-        _base_url_option,
-        click.option("--budget-calls", type=click.IntRange(min=1), metavar="N", help="At most N calls to the model."),
-    )
-
-
-def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
-    """The command with these options, in the order of its help."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+case_options = several(_case_timeout_option, model_options)
+"""Which model to ask about cases, and how long."""
 
 
 def dataset_from(config: RunConfig) -> Dataset:

@@ -1,18 +1,19 @@
-"""Output files of commands."""
+"""Output files of commands, and what they fetch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 
 def write_output_whole(path: Path, text: str, option: str) -> None:
-    """As `write_output`, so that a reader finds the old text or the new one, also after a kill.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
+    """As `write_output`, so that a reader finds the old text or the new one, also after a kill."""
     from experiments.runs.folder import write_whole
 
     with _written(path, option):
@@ -38,3 +39,20 @@ def _written(path: Path, option: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error.strerror}); give {option} another file") from None
+
+
+@contextmanager
+def download_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Bars on stderr, one a title, moved by a title with its bytes so far and in all, 0 if that is not known."""
+    from rich.progress import BarColumn, DownloadColumn, TransferSpeedColumn
+
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.progress import progress_on
+
+    with progress_on(LiteralConsole(stderr=True), BarColumn(), DownloadColumn(), TransferSpeedColumn()) as progress:
+
+        @functools.cache
+        def task_of(title: str) -> TaskID:
+            return progress.add_task(title, total=None)
+
+        yield lambda title, received, size: progress.update(task_of(title), completed=received, total=size or None)

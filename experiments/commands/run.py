@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
 from experiments.commands.earlier_names import RenamedOption
-from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.examples import examples
+from experiments.commands.options import (
+    SuggestingChoice,
+    config_from,
+    dataset_from,
+    executor_options,
+    home_option,
+    setup_options,
+)
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
     from experiments.running.run import Finished, SendingProgress
     from experiments.runs.config import RunConfig
-    from experiments.runs.summary import Summary
 
 
 _WHY_THE_DEMO = (
@@ -27,19 +33,7 @@ _WHY_THE_DEMO = (
 )
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune run demo
-  memtune run --smoke
-  memtune run experiment.yaml --seed 1 --budget-minutes 30
-  memtune run --resume latest
-  memtune run experiment.yaml --rewrites mine/ --approve
-  memtune run experiment.yaml --tune extract,decide
-  memtune run --system rag --dataset locomo --data locomo10.json --limit-conversations 3 --limit-sessions 4
-  memtune run --model gpt-5-mini --base-url https://host/v1 --budget-calls 2000 --dry-run
-"""
-)
+@click.command(epilog=examples("run"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml|demo]")
 @setup_options
 @executor_options
@@ -237,23 +231,15 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     say(f"export: memtune export {finished.folder.named}{option} --to text --out PATH")
     store = without_credentials(settings.tracking.uri or store_uri(home))
     say(f"watch: {store if store != store_uri(home) else f'memtune ui{option}'}")
-    raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in _hard_limits(settings))
+    limits = ("calls", settings.budget.calls), ("minutes", settings.budget.minutes)
+    raised = "".join(f" --budget-{name} {2 * limit:g}" for name, limit in limits if limit is not None)
     if raised and finished.result.stopped.kind == "budget":
         say(f"resume: memtune run --resume {finished.folder.named}{option}{raised}")
     if finished.remaining is not None:
-        more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {_more_rounds(summary)}"
+        rounds = 2 * max((record.n for record in summary.rounds), default=1)
+        more = f"; for more: memtune run --resume {finished.folder.named}{option} --rounds {rounds}"
         continuation = "" if finished.result.stopped.kind == "nothing-wrong" else more
         say(f"left of the budget: {finished.remaining}, since the search ended: {summary.stopped}{continuation}")
-
-
-def _more_rounds(summary: Summary) -> int:
-    return 2 * max((record.n for record in summary.rounds), default=1)
-
-
-def _hard_limits(settings: RunConfig) -> list[tuple[str, float]]:
-    """The budgets that have an option."""
-    limits = ("calls", settings.budget.calls), ("minutes", settings.budget.minutes)
-    return [(name, limit) for name, limit in limits if limit is not None]
 
 
 def _predict(settings: RunConfig, dataset: Dataset) -> None:

@@ -1,22 +1,19 @@
-"""`memtune runs`, `compare` and `ui`: what to do with finished runs."""
+"""`memtune runs`, `compare`, `ui` and `mlflow`: what to do with runs that are there."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option
+from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune runs
-  memtune runs --home ~/experiments/.memtune
-"""
-)
+@click.command(epilog=examples("runs"))
 @home_option
 def runs(home: Path | None) -> None:
     """List the runs of a home, latest first."""
@@ -33,14 +30,7 @@ def runs(home: Path | None) -> None:
         say(f"no runs under {where}; start one with `memtune run demo`")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune compare 20261121-2257 20261121-2341
-  memtune compare latest other/folder/of/a/run
-  memtune compare 20261121-2257 20261121-2341 latest --html comparison.html
-"""
-)
+@click.command(epilog=examples("compare"))
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
 @click.option(
     "--html",
@@ -83,13 +73,7 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
         )
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune ui
-  memtune ui --port 8080
-"""
-)
+@click.command(epilog=examples("ui"))
 @click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 [default: 5000, or a free one].")
 @home_option
 def ui(port: int | None, home: Path | None) -> None:
@@ -110,3 +94,41 @@ def ui(port: int | None, home: Path | None) -> None:
         say("", err=True)
     finally:
         stop_ui(process)
+
+
+@click.group(cls=WholeSummaries)
+def mlflow() -> None:
+    """Bring MLflow up to date after an outage."""
+
+
+@mlflow.command(epilog=examples("mlflow send"))
+@click.argument("run", metavar="RUN")
+@click.option("--uri", metavar="URI", help="URI of the store, if it needs a password: a run's folder keeps none.")
+@home_option
+def send(run: str, uri: str | None, home: Path | None) -> None:
+    """Send MLflow what it missed of a run while it was unreachable. Nothing is written twice.
+
+    RUN: a run's id or a prefix of it, `latest` for the latest started run, or the path of its folder.
+    """
+    from experiments.mlflow_tracking.outbox import Outbox
+    from experiments.mlflow_tracking.tracking import SEND_SECONDS
+    from experiments.running.parts import home_folder
+    from experiments.runs.folder import LOCK, RunFolder
+    from experiments.runs.lock import locked
+    from tracing.errors import RunError
+
+    folder = RunFolder.find(home_folder(home), run)
+    with locked(folder.path / LOCK):
+        outbox = Outbox.load(folder, uri=uri, timeout=60)
+        before = outbox.waiting + len(outbox.refused)
+        outbox.flush(seconds=SEND_SECONDS)
+        link = outbox.link
+        summary = folder.summary()
+        if summary.mlflow is None and link is not None:
+            folder.write_summary(replace(summary, mlflow=link))
+    say(f"sent {before - outbox.waiting - len(outbox.refused)} of {before} writes to MLflow")
+    for reason in outbox.refused[:1]:
+        say(f"warning: MLflow did not get {len(outbox.refused)} of them: {reason}", err=True)
+    if outbox.waiting:
+        why = outbox.trouble or "time limit reached"
+        raise RunError(f"{outbox.waiting} writes still wait: {why}; send them when the store answers")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
 
@@ -21,13 +22,7 @@ def system() -> None:
     """Install and check memory systems that run in environments of their own."""
 
 
-@system.command(
-    epilog="""\b
-Examples:
-  memtune system install mem0@2
-  memtune system install my_memory:MyMemory
-"""
-)
+@system.command(epilog=examples("system install"))
 @click.argument("name")
 def install(name: str) -> None:
     """Make the environment of a memory system, or bring it up to date with this memtune."""
@@ -45,13 +40,7 @@ def install(name: str) -> None:
     say(f"{name}: installed with Python {installation.python} in {monotonic() - began:.0f} s: {environment.folder}")
 
 
-@system.command(
-    "list",
-    epilog="""\b
-Examples:
-  memtune system list
-""",
-)
+@system.command("list", epilog=examples("system list"))
 def list_() -> None:
     """List the memory systems that memtune knows, and where each of them runs."""
     from rich.table import Table
@@ -83,12 +72,7 @@ def list_() -> None:
     say("memtune system install NAME makes an environment, or brings it up to date.")
 
 
-@system.command(
-    epilog="""\b
-Examples:
-  memtune system check mem0@2
-"""
-)
+@system.command(epilog=examples("system check"))
 @click.argument("name")
 def check(name: str) -> None:
     """Start a worker in a memory system's environment, and let it look for what it needs."""
@@ -102,12 +86,7 @@ def check(name: str) -> None:
     say(f"{name}: works with {contents}; its worker started in {monotonic() - began:.1f} s")
 
 
-@system.command(
-    epilog="""\b
-Examples:
-  memtune system remove mem0@2
-"""
-)
+@system.command(epilog=examples("system remove"))
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove the environment of a memory system."""
@@ -124,11 +103,7 @@ def remove(name: str) -> None:
 
 
 def _environment(name: str) -> Environment:
-    """The environment of the system of this name.
-
-    Raises:
-        ConfigError: there is no such system, or it runs in memtune's process.
-    """
+    """The environment of the system of this name, which must not run in memtune's process."""
     from experiments.systems.exporting.exporter import EXPORTERS, version_of
     from experiments.systems.worker.isolated import environment_of
     from tracing.errors import ConfigError

@@ -27,11 +27,7 @@ class WholeSummaries(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names.
-
-        Raises:
-            UsageError: there is none; it names the one that was probably meant.
-        """
+        """The command that the first argument names; an error names the one that was probably meant."""
         name = args[0]
         # click suggests from the commands that are loaded, and ours are loaded when they are used.
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
@@ -40,12 +36,9 @@ class WholeSummaries(click.Group):
 
 
 class LazyCommands(WholeSummaries):
-    """A group whose commands are imported when they are used.
+    """A group whose commands are imported from `package` when they are used.
 
-    Args:
-        package: of the commands' modules.
-        places: name → `module:function` in the package, in the order of --help.
-        earlier_names: names that commands had → their names.
+    `places` are `module:function` by name, in the order of --help; `earlier_names` have the names by those of before.
     """
 
     def __init__(

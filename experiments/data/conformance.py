@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.data.datasets import DatasetLoader, checked
-from experiments.data.loaders import assign_splits
+from experiments.data.splits import assign_splits
 from tracing.conformance import Conformance, require
 from tracing.errors import MemtuneError
 from tracing.systems.conversations import Conversation

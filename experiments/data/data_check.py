@@ -14,9 +14,9 @@ from attribution.judging.words import METRICS
 from attribution.text.languages.reading_language import is_read
 from experiments.data.dataset_reader import Progress, Reading, Reports
 from experiments.data.datasets import CARDS, DATASETS, DatasetLoader, checked
-from experiments.data.loaders import assign_splits
 from experiments.data.own.feedback import has_feedback
 from experiments.data.own.tables import QUESTIONS
+from experiments.data.splits import assign_splits
 from tracing.errors import DataError, MemtuneError, in_one_line
 from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
 from tracing.suggestions import did_you_mean

@@ -22,7 +22,7 @@ from experiments.runs.cases_file import page_of
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
-from experiments.runs.ladder_file import LADDER, read_ladder
+from experiments.runs.measurement_files import LADDER, read_ladder
 from experiments.views.trace_page import question_anchor
 from tracing.errors import RunError, TraceError
 from tracing.interchange import read_graph

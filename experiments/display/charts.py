@@ -6,7 +6,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,14 @@ def bars(
         axes.errorbar(values, places, xerr=whiskers(values, cis), fmt="none", ecolor=INK, elinewidth=1.1, capsize=3)
     axes.tick_params(axis="y", labelcolor=INK)
     axes.grid(axis="y", visible=False)
+
+
+def share_bars(axes: Axes, rows: Iterable[tuple[str, float, Interval]]) -> None:
+    """Draw names' shares with their intervals, the largest on top, on an axis from 0 to 100 %."""
+    names, shares, cis = zip(*sorted(rows, key=lambda row: row[1]), strict=True)
+    bars(axes, names, shares, cis=cis)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
 def whiskers(values: Sequence[float], cis: Sequence[Interval | None]) -> tuple[list[float], list[float]]:

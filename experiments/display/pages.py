@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,13 +34,14 @@ def template(name: str) -> Template:
     )
     environment.filters |= {
         "p_value": p_text,
-        "score": _score,
-        "signed": _signed,
-        "share": _share,
-        "count": _count,
+        "score": partial(_number, form=".3f"),
+        "signed": partial(_number, form="+.3f", minus="−"),
+        "share": partial(_number, form=".0%"),
+        "count": partial(_number, form=",.0f"),
         "money": money_text,
+        "breakable": _breakable,
+        "interval": interval_text,
     }
-    environment.filters |= {"breakable": _breakable, "interval": interval_text}
     return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
 
 
@@ -59,17 +60,5 @@ def _breakable(name: str) -> Markup:
     return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(visible(name)))))  # noqa: S704 (escaped just now)
 
 
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f}".replace("-", "−")
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
-
-
-def _count(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
+def _number(value: float | None, *, form: str, minus: str = "-") -> str:
+    return "–" if value is None else f"{value:{form}}".replace("-", minus)

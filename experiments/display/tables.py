@@ -206,16 +206,9 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled((summary.verdict, VERDICT_STYLES[summary.verdict]), explanation))
     else:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
-    if summary.gain_sentence is not None:
-        lines.append(styled(summary.gain_sentence))
-    if summary.settings_sentence is not None:
-        lines.append(styled(summary.settings_sentence))
-    if summary.form_sentence is not None:
-        lines.append(styled(summary.form_sentence))
-    if summary.noise_sentence is not None:
-        lines.append(styled(summary.noise_sentence))
-    if summary.judge is not None:
-        lines.append(styled(judge_line(summary.judge)))
+    judge = judge_line(summary.judge) if summary.judge is not None else None
+    sentences = summary.gain_sentence, summary.settings_sentence, summary.form_sentence, summary.noise_sentence, judge
+    lines += [styled(sentence) for sentence in sentences if sentence is not None]
     calls = summary.calls
     spending = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     if calls.money is not None:

@@ -70,11 +70,8 @@ def question_set(baseline: Sequence[SeenCase], champion: Sequence[SeenCase], mos
     Where not all of a group has room, what is taken has right and wrong answers, kinds and splits in proportion.
     """
     alone = champion == baseline
-    sides = (
-        {_key(seen_case): seen_case for seen_case in baseline},
-        {_key(seen_case): seen_case for seen_case in champion},
-    )
-    both = {key: (seen_case, sides[1][key]) for key, seen_case in sides[0].items() if key in sides[1]}
+    before_by_key, after_by_key = ({_key(seen_case): seen_case for seen_case in side} for side in (baseline, champion))
+    both = {key: (before, after_by_key[key]) for key, before in before_by_key.items() if key in after_by_key}
 
     def group(pair: tuple[SeenCase, SeenCase]) -> int:
         if pair[0].split == "test":
@@ -111,18 +108,14 @@ def _spread(strata: Sequence[Hashable]) -> list[float]:
 
 def _titles(cases: Sequence[SeenCase]) -> dict[_Key, str]:
     """The questions as they were put; one that was put several times says where."""
-    further: tuple[Callable[[SeenCase], str], ...] = (
-        lambda entry: entry.case.conversation,
-        lambda entry: _key(entry)[1],
-    )
     titles = {_key(seen_case): excerpt(seen_case.case.question.question, LONGEST_TITLE) for seen_case in cases}
-    for distinction in further:
+    for part in (0, 1):  # the conversation, and if that is the same too, the question's id
         by_title: dict[str, list[SeenCase]] = defaultdict(list)
         for seen_case in cases:
             by_title[titles[_key(seen_case)]].append(seen_case)
         for title, alike in by_title.items():
             for seen_case in alike if len(alike) > 1 else ():
-                titles[_key(seen_case)] = f"{title} · {excerpt(distinction(seen_case), 40)}"
+                titles[_key(seen_case)] = f"{title} · {excerpt(_key(seen_case)[part], 40)}"
     return titles
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments.mlflow_tracking.run_artifacts import EXPECTED
 from experiments.mlflow_tracking.store import PARENT, TrackingStore
-from experiments.mlflow_tracking.writes import Write
+from experiments.mlflow_tracking.writes import Write, batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,9 +27,7 @@ CONTEXT = "mlflow.data.context"
 _USES = {"train": "training", "validation": "validation", "test": "test"}
 _SCHEMA = {
     "mlflow_colspec": [
-        {"name": "conversation", "type": "string", "required": True},
-        {"name": "question", "type": "string", "required": True},
-        {"name": "answers", "type": "string", "required": True},
+        {"name": name, "type": "string", "required": True} for name in ("conversation", "question", "answers")
     ]
 }
 _DIGITS = 16
@@ -137,6 +135,5 @@ def evaluation_data(split: SplitData, questions: Sequence[tuple[str, Question]])
     ]
     # What is put twice in a conversation is a single record.
     total = len({json.dumps(record["inputs"], sort_keys=True) for record in records})
-    for first in range(0, len(records), _BATCH):
-        part = tuple(records[first : first + _BATCH])
+    for part in batches(records, _BATCH):
         yield LogEvaluationData(name=split.name, digest=split.digest, records=part, total=total)

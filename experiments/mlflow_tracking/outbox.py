@@ -5,31 +5,21 @@ The file is JSON lines: a header that names the store, then one write per line. 
 
 from __future__ import annotations
 
+import logging
+import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Annotated
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from experiments.mlflow_tracking.logged_datasets import LogDatasets, LogEvaluationData
-from experiments.mlflow_tracking.prompt_versions import NameChampion, RegisterPrompt
-from experiments.mlflow_tracking.run_artifacts import LogBlameChart
+from experiments.mlflow_tracking import logged_datasets, prompt_versions, run_artifacts, trace_writes, writes
 from experiments.mlflow_tracking.store import TIMEOUT_SECONDS, TrackingStore, in_words, is_refusal
-from experiments.mlflow_tracking.trace_writes import KeepTraces, LogTraces
-from experiments.mlflow_tracking.writes import (
-    EndRun,
-    LogFiles,
-    LogMetrics,
-    LogParams,
-    LogTable,
-    LogText,
-    NameRun,
-    SetTag,
-    StartRun,
-    Write,
-)
-from experiments.runs.folder import RunFolder
+from experiments.mlflow_tracking.writes import Write
+from experiments.runs.folder import MLFLOW_KEY, RunFolder
+from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction
@@ -55,27 +45,25 @@ class _Header(BaseModel):
 
 
 _AnyWrite = Annotated[
-    StartRun
-    | LogParams
-    | LogMetrics
-    | SetTag
-    | LogText
-    | LogFiles
-    | LogTable
-    | EndRun
-    | RegisterPrompt
-    | NameChampion
-    | NameRun
-    | KeepTraces
-    | LogTraces
-    | LogBlameChart
-    | LogDatasets
-    | LogEvaluationData,
+    writes.StartRun
+    | writes.LogParams
+    | writes.LogMetrics
+    | writes.SetTag
+    | writes.LogText
+    | writes.LogFiles
+    | writes.LogTable
+    | writes.EndRun
+    | writes.NameRun
+    | prompt_versions.RegisterPrompt
+    | prompt_versions.NameChampion
+    | trace_writes.KeepTraces
+    | trace_writes.LogTraces
+    | run_artifacts.LogBlameChart
+    | logged_datasets.LogDatasets
+    | logged_datasets.LogEvaluationData,
     Field(discriminator="kind"),
 ]
 _READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)
-
-
 _REDACTION = Redaction()
 
 
@@ -136,6 +124,15 @@ class Outbox:
     def waiting(self) -> int:
         """How many writes the store does not have."""
         return len(self._waiting)
+
+    @property
+    def link(self) -> SummaryMlflow | None:
+        """Where the store keeps the parent run; None if it was not started or found there."""
+        store, run = self.store, self.store.known_run()
+        if run is None:
+            return None
+        uri = without_credentials(store.uri)
+        return SummaryMlflow(tracking_uri=uri, experiment_id=store.experiment_id, run_id=run)
 
     def send(self, *writes: Write) -> None:
         """Write to the store; keep in the folder what it does not take, and everything after it.
@@ -200,12 +197,38 @@ class Outbox:
     def _keep(self) -> None:
         """Write what waits to the file. It is small and rare, so it is always rewritten."""
         if self._waiting:
-            lines = [write.model_dump_json() + "\n" for write in self._waiting]
-            self._folder.write(OUTBOX, "".join([self._header(), *lines]))
+            store = self.store
+            header = _Header(uri=without_credentials(store.uri), experiment=store.experiment, key=store.key)
+            lines = [line.model_dump_json() + "\n" for line in (header, *self._waiting)]
+            self._folder.write(OUTBOX, "".join(lines))
         else:
             (self._folder.path / OUTBOX).unlink(missing_ok=True)
 
-    def _header(self) -> str:
-        store = self.store
-        named = _Header(uri=without_credentials(store.uri), experiment=store.experiment, key=store.key)
-        return named.model_dump_json() + "\n"
+
+def open_outbox(folder: RunFolder, uri: str, experiment: str, *, resumed: bool) -> Outbox:
+    """The outbox of a run that starts, with what waits from before; its store and experiment are made if needed.
+
+    A server that cannot be reached is avoided for a while.
+
+    Raises:
+        ConfigError: the store cannot be used.
+    """
+    for noisy in ("mlflow.store.db.utils", "alembic"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    if (folder.path / OUTBOX).exists():
+        outbox = Outbox.load(folder, uri=uri)
+    else:
+        key = (run_key(folder) if resumed else None) or uuid4().hex
+        folder.write(MLFLOW_KEY, key)
+        outbox = Outbox(TrackingStore(uri, experiment, key), folder)
+    unreachable = outbox.store.check(make=True)
+    if unreachable is not None:
+        outbox.keep_off(unreachable)
+    return outbox
+
+
+def run_key(folder: RunFolder) -> str | None:
+    """The key that identifies the run among all others; None if it is missing or damaged."""
+    path = folder.path / MLFLOW_KEY
+    key = path.read_text(errors="replace") if path.is_file() else ""
+    return key if re.fullmatch("[0-9a-f]{32}", key) else None

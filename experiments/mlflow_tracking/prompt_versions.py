@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.mlflow_tracking.store import TrackingStore
+from experiments.mlflow_tracking.store import TrackingStore, all_of
 from experiments.mlflow_tracking.writes import Write
 from experiments.systems.exporting.formats.literal_templates import with_double_braces
 from tracing.errors import ContractError
@@ -95,31 +95,22 @@ def text_digest(text: str) -> str:
 
 def version_of(client: Any, name: str, digest: str) -> Any:
     """The version of a prompt whose text has this digest, or None."""
-    from mlflow.exceptions import MlflowException
-
-    token = None
-    while True:
-        try:
-            page = client.search_prompt_versions(name, page_token=token)
-        except MlflowException as error:
-            if error.get_http_status_code() == 404:
-                return None
-            raise
-        for version in page:
-            if version.tags.get(TEXT_DIGEST) == digest:
-                return version
-        token = page.token
-        if not token:
-            return None
+    versions = all_of(lambda token: client.search_prompt_versions(name, page_token=token))
+    return _or_none(lambda: next((v for v in versions if v.tags.get(TEXT_DIGEST) == digest), None), 404)
 
 
 def _has_champion(client: Any, name: str) -> bool:
+    # A missing alias is an invalid parameter to some stores.
+    return _or_none(lambda: client.get_prompt_version_by_alias(name, CHAMPION), 400, 404) is not None
+
+
+def _or_none(look_up: Callable[[], Any], *missing: int) -> Any:
+    """The result of looking something up; None if the store answers with one of these HTTP codes."""
     from mlflow.exceptions import MlflowException
 
     try:
-        return client.get_prompt_version_by_alias(name, CHAMPION) is not None
+        return look_up()
     except MlflowException as error:
-        # A missing alias is an invalid parameter to some stores.
-        if error.get_http_status_code() in (400, 404):
-            return False
-        raise
+        if error.get_http_status_code() not in missing:
+            raise
+        return None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.display.charts import bars, bars_height, png
+from experiments.display.charts import bars_height, png, share_bars
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.mlflow_tracking.writes import LogTable, Write
+from experiments.mlflow_tracking.writes import LogTable, LogText, Write
 from experiments.runs.seen_cases import SeenCase
 from optimizer.tuning.round import RoundRecord
+from tracing.recording.redaction import Redaction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,17 +35,8 @@ SEPARATOR = " | "
 _QUESTION_COLUMNS = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
 REWRITES = "rewrites.json"
-_REWRITE_COLUMNS = (
-    "round",
-    "prompt",
-    "source",
-    "reason",
-    "gain on recorded inputs",
-    "gain on conversations",
-    "gate",
-    "champion",
-    "text",
-)
+_SIGNAL = ("operation", "prompt", "share", "share_ci", "failures", "loss", "error_types", "fixable", "cases")
+"""What `blame.json` has of a signal."""
 BLAME_CHART = "blame/share of wrong answers"
 """Name of the picture; what stands before the slash is its section among the charts."""
 _PICTURE_SIDE = 3.6
@@ -65,13 +59,7 @@ def case_tables(baseline: Sequence[SeenCase], champion: Sequence[SeenCase]) -> l
             row = rows[seen_case.split].setdefault(about[:2], dict(zip(_QUESTION_COLUMNS, about, strict=True)))
             row.update({f"{side} {name}": value for name, value in _result(seen_case).items()})
     columns = (*_QUESTION_COLUMNS, *(f"{side} {name}" for side in SIDES for name in _RESULT))
-    return [
-        LogTable(
-            path=f"cases/{split}.json",
-            columns={name: [row.get(name) for row in split_rows.values()] for name in columns},
-        )
-        for split, split_rows in rows.items()
-    ]
+    return [_table(f"cases/{split}.json", split_rows.values(), columns) for split, split_rows in rows.items()]
 
 
 def _result(seen_case: SeenCase) -> dict[str, Any]:
@@ -90,26 +78,45 @@ def _result(seen_case: SeenCase) -> dict[str, Any]:
     return result
 
 
-def rewrites_table(records: Sequence[RoundRecord]) -> LogTable:
-    """`rewrites.json` with the rewrites of these rounds; gains are over the champion of the time, in score."""
+def round_artifacts(run: str, rounds: Sequence[RoundRecord]) -> Iterator[Write]:
+    """Files of the latest of these rounds, in its run, and the table of the rewrites so far, if it has any."""
+    record = rounds[-1]
+    for name, text in (record.champion or {}).items():
+        yield LogText(run=run, path=f"prompts/champion/{name}.txt", text=text)
+    if record.edit is not None:
+        yield _json(run, "edit.json", Redaction().value(asdict(record.edit)))
+    if record.settings:
+        yield _json(run, "settings.json", [asdict(setting) for setting in record.settings])
+    if record.rewrites:
+        yield _rewrites_table(rounds)
+
+
+def _json(run: str, path: str, value: Any) -> LogText:
+    return LogText(run=run, path=path, text=json.dumps(value, indent=2, ensure_ascii=False, default=dict))
+
+
+def _rewrites_table(records: Sequence[RoundRecord]) -> LogTable:
+    """Gains are over the champion of the time, in score."""
     rows = [
-        (
-            record.n,
-            rewrite.prompt,
-            rewrite.source,
-            rewrite.reason,
-            rewrite.local,
-            rewrite.screening,
-            rewrite.gate and str(rewrite.gate),
-            record.accepted and (record.champion or {}).get(rewrite.prompt) == rewrite.text,
-            rewrite.text,
-        )
+        {
+            "round": record.n,
+            "prompt": rewrite.prompt,
+            "source": rewrite.source,
+            "reason": rewrite.reason,
+            "gain on recorded inputs": rewrite.local,
+            "gain on conversations": rewrite.screening,
+            "gate": rewrite.gate and str(rewrite.gate),
+            "champion": record.accepted and (record.champion or {}).get(rewrite.prompt) == rewrite.text,
+            "text": rewrite.text,
+        }
         for record in records
         for rewrite in record.rewrites
     ]
-    return LogTable(
-        path=REWRITES, columns={name: [row[place] for row in rows] for place, name in enumerate(_REWRITE_COLUMNS)}
-    )
+    return _table(REWRITES, rows, rows[0])
+
+
+def _table(path: str, rows: Collection[Mapping[str, Any]], columns: Iterable[str]) -> LogTable:
+    return LogTable(path=path, columns={name: [row.get(name) for row in rows] for name in columns})
 
 
 class LogBlameChart(Write):
@@ -130,19 +137,19 @@ class LogBlameChart(Write):
         there = re.compile(rf"\Wstep\W{self.step}\W")
         if any(there.search(file.path) for file in store.client.list_artifacts(run, _PICTURES)):
             return
+
+        def draw(axes: Axes) -> None:
+            share_bars(axes, self.shares)
+            axes.set_xlabel(f"share of wrong answers, round {self.step + 1}", loc="right")
+
         height = max(_PICTURE_SIDE, bars_height(len(self.shares)))
-        picture = Image.open(io.BytesIO(png(self._draw, width=_PICTURE_SIDE, height=height)))
+        picture = Image.open(io.BytesIO(png(draw, width=_PICTURE_SIDE, height=height)))
         store.client.log_image(run, picture, key=BLAME_CHART, step=self.step, synchronous=True)
 
-    def _draw(self, axes: Axes) -> None:
-        rows = sorted(self.shares, key=lambda row: row[1])
-        bars(axes, [row[0] for row in rows], [row[1] for row in rows], cis=[row[2] for row in rows])
-        axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        axes.set_xlabel(f"share of wrong answers, round {self.step + 1}", loc="right")
 
-
-def blame_chart(n: int, signals: Sequence[Signal]) -> list[LogBlameChart]:
-    """The write, if anything was blamed."""
+def blame_artifacts(run: str, n: int, signals: Sequence[Signal]) -> Iterator[Write]:
+    """The blame of round `n`: `blame.json` in its run, and the chart if anything was blamed."""
     shares = tuple((signal.operation, signal.share, signal.share_ci) for signal in signals)
-    return [LogBlameChart(step=n - 1, shares=shares)] if shares else []
+    if shares:
+        yield LogBlameChart(step=n - 1, shares=shares)
+    yield _json(run, "blame.json", {"signals": [{key: getattr(signal, key) for key in _SIGNAL} for signal in signals]})

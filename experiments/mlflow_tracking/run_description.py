@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 from experiments.display.terminal import literal, visible
 from experiments.reports.run_charts import SPLIT_TITLES
-from experiments.reports.run_report import SETTINGS_ALONE, UNCHANGED, VERDICTS
 from experiments.runs.intervals import p_phrase
-from experiments.runs.summary import Summary
+from experiments.runs.summary import SETTINGS_ALONE, Summary
 from optimizer.evaluation.scores import Score
 from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
@@ -54,7 +53,7 @@ def _headline(summary: Summary) -> str:
     before, after = summary.baseline.get("test"), summary.champion.get("test")
     if summary.rewritten and before is not None and after is not None:
         title = f"{title}, from {before.score:.3f} to {after.score:.3f}"
-    explanation = VERDICTS[summary.verdict] if summary.rewritten or summary.verdict is None else UNCHANGED
+    explanation = summary.verdict_sentence
     if summary.p_value is not None and summary.rewritten:
         explanation = (
             f"{explanation} Difference in {summary.metric} with its 95 % interval, {p_phrase(summary.p_value)}."

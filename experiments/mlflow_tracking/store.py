@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -21,17 +21,7 @@ PARENT = ""
 NOTE = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""
 
-ABOUT = """\
-**Runs of memtune**, which tunes the prompts of a memory system.
-
-A run says in its name and description what it found. Nested in it are
-
-- `baseline` and `champion`: the scores and traces of the prompts it began with, and of those it ended with. Select
-  both and *Compare*, or choose *compare to* in the traces of one of them;
-- a run for each round of the search.
-
-*Prompts* has every text that was accepted, *Datasets* the questions of the test.
-"""
+ABOUT = (resources.files("experiments") / "templates" / "mlflow_experiment.md").read_text(encoding="utf-8")
 """The description of an experiment that has none."""
 
 KEY = "memtune.key"
@@ -91,16 +81,19 @@ class TrackingStore:
             ConfigError: it is deleted.
         """
         if self._experiment_id is None:
-            experiment = self.client.get_experiment_by_name(self.experiment) or self._new_experiment()
-            if experiment.lifecycle_stage != "active":
-                raise ConfigError(
-                    f"tracking.experiment: {self.experiment!r} is deleted in MLflow; "
-                    "restore it there or give another name"
-                )
+            experiment = self._find_experiment() or self._new_experiment()
             self._experiment_id = str(experiment.experiment_id)
             if NOTE not in experiment.tags:
                 self.client.set_experiment_tag(self._experiment_id, NOTE, ABOUT)
         return self._experiment_id
+
+    def _find_experiment(self) -> Any:
+        experiment = self.client.get_experiment_by_name(self.experiment)
+        if experiment is not None and experiment.lifecycle_stage != "active":
+            raise ConfigError(
+                f"tracking.experiment: {self.experiment!r} is deleted in MLflow; restore it there or give another name"
+            )
+        return experiment
 
     def _new_experiment(self) -> Any:
         from mlflow.exceptions import MlflowException
@@ -111,11 +104,35 @@ class TrackingStore:
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":  # which another run has just made
                 raise
-        return self.client.get_experiment_by_name(self.experiment)
+        return self._find_experiment()
 
-    def known_run(self, name: str = PARENT) -> str | None:
-        """Id of a run that was already started or found, or None. Contacts nothing."""
-        return self._runs.get(name)
+    def check(self, *, make: bool) -> Exception | None:
+        """Try the store and the experiment; return why they cannot be reached for the moment, None if they can.
+
+        Args:
+            make: whether to make what is missing.
+
+        Raises:
+            ConfigError: the store cannot be used, or the experiment is deleted there.
+        """
+        try:
+            _ = self.client  # which may have to be made, and takes its time
+            with self.bounded():
+                _ = self.experiment_id if make else self._find_experiment()
+        except ConfigError:
+            raise
+        except Exception as error:  # whatever a store raises
+            if (self.remote or isinstance(error, TimeoutError)) and not is_refusal(error):
+                return error
+            raise ConfigError(
+                f"tracking.uri: {without_credentials(self.uri)}: {in_words(error, self.uri)}; "
+                "give the URI of a working MLflow store"
+            ) from None
+        return None
+
+    def known_run(self) -> str | None:
+        """Id of the parent run if it was already started or found, or None. Contacts nothing."""
+        return self._runs.get(PARENT)
 
     def find_run(self, name: str) -> str | None:
         """Id of the run called `name`, found by its key if this process did not start it, or None."""
@@ -206,6 +223,17 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def all_of(search: Callable[[str | None], Any]) -> Iterator[Any]:
+    """What a search of MLflow's finds on all its pages, each of which it gives for the token of the page before."""
+    token = None
+    while True:
+        page = search(token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
 def is_refusal(error: BaseException) -> bool:
     """Whether a write failed permanently: not for no connection, a busy store or a rejected login."""
     from mlflow.exceptions import MlflowException
@@ -237,22 +265,5 @@ def check_store(uri: str | None, experiment: str, home: Path) -> None:
     """
     used = uri or store_uri(home)
     file = file_of(used)
-    if file is not None and not is_ready(file):
-        return
-    store = TrackingStore(used, experiment, "")
-    try:
-        with store.bounded():
-            existing = store.client.get_experiment_by_name(experiment)
-    except ConfigError:
-        raise
-    except Exception as error:  # whatever a store raises
-        if (store.remote or isinstance(error, TimeoutError)) and not is_refusal(error):
-            return
-        shown_uri = without_credentials(used)
-        raise ConfigError(
-            f"tracking.uri: {shown_uri}: {in_words(error, used)}; give the URI of a working MLflow store"
-        ) from None
-    if existing is not None and existing.lifecycle_stage != "active":
-        raise ConfigError(
-            f"tracking.experiment: {experiment!r} is deleted in MLflow; restore it there or give another name"
-        )
+    if file is None or is_ready(file):
+        TrackingStore(used, experiment, "").check(make=False)

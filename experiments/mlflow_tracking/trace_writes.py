@@ -6,14 +6,15 @@ A trace's id follows from what it shows, so that writing it again changes nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from experiments.mlflow_tracking.case_traces import CaseFeedback, CaseTrace
+from experiments.mlflow_tracking.case_traces import CaseTrace
 from experiments.mlflow_tracking.prompt_versions import version_of
 from experiments.mlflow_tracking.run_artifacts import EXPECTED, SEPARATOR
-from experiments.mlflow_tracking.store import RefusedError, TrackingStore
-from experiments.mlflow_tracking.writes import Write
+from experiments.mlflow_tracking.store import RefusedError, TrackingStore, all_of
+from experiments.mlflow_tracking.writes import Write, batches
 from tracing.interchange.mlflow_traces import encodable, written_span
 from tracing.interchange.spans import Span, digest
 from tracing.recording.redaction import excerpt
@@ -29,8 +30,6 @@ _COMPLETE = "mlflow.trace.spansLocation"
 
 _LONGEST_NAME, _LONGEST_PREVIEW, _LONGEST_SESSION = 500, 950, 240
 _AT_ONCE = 100
-
-_Element = TypeVar("_Element")
 
 
 class LogTraces(Write):
@@ -86,30 +85,22 @@ class KeepTraces(Write):
         if run is None:
             return
         trace_ids = {_trace_id(store, self.run, mark, final=self.final) for mark in self.marks}
-        where, token = store.experiment_id, None
-        others: list[str] = []
-        while True:
-            # A program that traces with MLflow itself may have it write in the background.
-            page = store.client.search_traces(
-                locations=[where], run_id=run, page_token=token, include_spans=False, max_results=_AT_ONCE, flush=True
-            )
-            others += [trace.info.trace_id for trace in page if trace.info.trace_id not in trace_ids]
-            token = page.token
-            if not token:
-                break
-        for part in _parts(others, _AT_ONCE):
+        where = store.experiment_id
+        search = partial(
+            store.client.search_traces, locations=[where], run_id=run, include_spans=False, max_results=_AT_ONCE
+        )
+        # A program that traces with MLflow itself may have it write in the background: hence `flush`.
+        infos = [trace.info for trace in all_of(lambda token: search(page_token=token, flush=True))]
+        others = [info.trace_id for info in infos if info.trace_id not in trace_ids]
+        for part in batches(others, _AT_ONCE):
             store.client.delete_traces(where, trace_ids=list(part))
 
 
 def trace_writes(run: str, traces: Sequence[CaseTrace], *, final: bool) -> Iterator[Write]:
     """What makes these the traces of a run, and no others; `final` as in `LogTraces`."""
     yield KeepTraces(run=run, marks=tuple(trace.mark for trace in traces), final=final)
-    for part in _parts(traces, BATCH):
-        yield LogTraces(run=run, traces=tuple(part), final=final)
-
-
-def _parts(items: Sequence[_Element], size: int) -> Iterator[Sequence[_Element]]:
-    return (items[first : first + size] for first in range(0, len(items), size))
+    for part in batches(traces, BATCH):
+        yield LogTraces(run=run, traces=part, final=final)
 
 
 def _trace_id(store: TrackingStore, run: str, mark: str, *, final: bool) -> str:
@@ -201,23 +192,18 @@ def _assessments(trace_id: str, trace: CaseTrace) -> Iterator[Any]:
     data_source = AssessmentSource(source_type="HUMAN", source_id="data set")
     # One text, since MLflow shows a list as JSON.
     expected = Expectation(name=EXPECTED, value=encodable(SEPARATOR.join(trace.answers)), source=data_source)
-    there = {span.operation for span in trace.spans}
     yield _with_id(trace_id, "expectation", expected)
-    for place, case_feedback in enumerate(trace.feedback):
-        yield _with_id(
-            trace_id, f"feedback {place}", _feedback(Feedback, AssessmentSource, trace_id, case_feedback, there)
+    there = {span.operation for span in trace.spans}
+    for place, feedback in enumerate(trace.feedback):
+        assessment = Feedback(
+            name=feedback.name,
+            value=feedback.value,
+            source=AssessmentSource(source_type="CODE", source_id=feedback.source),
+            rationale=feedback.rationale,
+            metadata=dict(feedback.metadata) or None,
+            span_id=_span_id(trace_id, feedback.operation) if feedback.operation in there else None,
         )
-
-
-def _feedback(feedback: Any, source: Any, trace_id: str, case_feedback: CaseFeedback, there: set[str]) -> Any:
-    return feedback(
-        name=case_feedback.name,
-        value=case_feedback.value,
-        source=source(source_type="CODE", source_id=case_feedback.source),
-        rationale=case_feedback.rationale,
-        metadata=dict(case_feedback.metadata) or None,
-        span_id=_span_id(trace_id, case_feedback.operation) if case_feedback.operation in there else None,
-    )
+        yield _with_id(trace_id, f"feedback {place}", assessment)
 
 
 def _with_id(trace_id: str, part: str, assessment: Any) -> Any:

@@ -5,19 +5,14 @@ Everything goes through `MlflowClient` with explicit run ids: MLflow's active ru
 
 from __future__ import annotations
 
-import json
-import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from experiments.mlflow_tracking.case_traces import case_traces, question_set
 from experiments.mlflow_tracking.logged_datasets import SplitData, evaluation_data, log_datasets
-from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
+from experiments.mlflow_tracking.outbox import Outbox, open_outbox
 from experiments.mlflow_tracking.prompt_versions import (
     NameChampion,
     RegisterPrompt,
@@ -25,7 +20,7 @@ from experiments.mlflow_tracking.prompt_versions import (
     prompt_name,
     text_digest,
 )
-from experiments.mlflow_tracking.run_artifacts import SIDES, blame_chart, case_tables, rewrites_table
+from experiments.mlflow_tracking.run_artifacts import SIDES, blame_artifacts, case_tables, round_artifacts
 from experiments.mlflow_tracking.run_description import describe
 from experiments.mlflow_tracking.run_metrics import (
     COSTS,
@@ -41,29 +36,26 @@ from experiments.mlflow_tracking.run_metrics import (
     verdict_values,
 )
 from experiments.mlflow_tracking.sqlite_store import store_uri
-from experiments.mlflow_tracking.store import NOTE, PARENT, TrackingStore, in_words, is_refusal
+from experiments.mlflow_tracking.store import NOTE, PARENT
 from experiments.mlflow_tracking.trace_writes import trace_writes
 from experiments.mlflow_tracking.writes import (
     EndRun,
     LogFiles,
     LogMetrics,
     LogParams,
-    LogText,
     NameRun,
     SetTag,
     StartRun,
     Write,
 )
-from experiments.runs.folder import CONFIG, MLFLOW_KEY, PROMPTS, REPORT, REWRITES, STUDY, SUMMARY, RunFolder
+from experiments.runs.folder import CONFIG, PROMPTS, REPORT, REWRITES, STUDY, SUMMARY, RunFolder
 from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import SummaryMlflow
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import LoopResult
-from optimizer.tuning.round import RoundRecord
+from optimizer.tuning.round import RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
-from tracing.errors import ConfigError
-from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction, excerpt
 from tracing.systems.prompts import Candidate
 
@@ -92,12 +84,8 @@ class MlflowRun:
     (`outbox`), which has everything else.
 
     Args:
-        outbox: sends the writes to the store.
-        system: name of the memory system, for its prompts' names in the registry.
         baseline: the prompts the run starts from.
-        folder: of the run.
         clock: gives the time of points, in seconds since the epoch.
-        datasets: the splits it works on.
         resumed: whether points may exist already.
     """
 
@@ -144,31 +132,8 @@ class MlflowRun:
         Raises:
             ConfigError: the store cannot be used.
         """
-        for noisy in ("mlflow.store.db.utils", "alembic"):
-            logging.getLogger(noisy).setLevel(logging.WARNING)
         home.mkdir(parents=True, exist_ok=True)
-        used = uri or store_uri(home)
-        if (folder.path / OUTBOX).exists():
-            outbox = Outbox.load(folder, uri=used)
-        else:
-            key = (run_key(folder) if resumed else None) or uuid4().hex
-            folder.write(MLFLOW_KEY, key)
-            outbox = Outbox(TrackingStore(used, experiment, key), folder)
-        store = outbox.store
-        try:
-            _ = store.client  # which may have to be made, and takes its time
-            with store.bounded():
-                _ = store.experiment_id
-        except ConfigError:
-            raise
-        except Exception as error:  # whatever a store raises
-            passing = store.remote or isinstance(error, TimeoutError)
-            if not passing or is_refusal(error):
-                reason, shown_uri = in_words(error, store.uri), without_credentials(store.uri)
-                raise ConfigError(
-                    f"tracking.uri: {shown_uri}: {reason}; give the URI of a working MLflow store"
-                ) from None
-            outbox.keep_off(error)
+        outbox = open_outbox(folder, uri or store_uri(home), experiment, resumed=resumed)
         self = cls(outbox, system, baseline, folder, clock, datasets=datasets, resumed=resumed)
         values = {name: excerpt(str(value), PARAM_LIMIT) for name, value in params.items()}
         tags = {"mlflow.source.name": "memtune run", RUN: folder.id}
@@ -182,7 +147,7 @@ class MlflowRun:
     @property
     def link(self) -> SummaryMlflow | None:
         """Where the run is; None until the store has taken its start."""
-        return link_of(self._outbox.store)
+        return self._outbox.link
 
     @property
     def problems(self) -> list[str]:
@@ -200,25 +165,9 @@ class MlflowRun:
             self._curve({VALIDATION: score.score}, step=0)
 
     def blame(self, n: int, signals: Sequence[Signal]) -> None:
-        rows = [
-            {
-                "operation": signal.operation,
-                "prompt": signal.prompt,
-                "share": signal.share,
-                "share_ci": list(signal.share_ci),
-                "failures": signal.failures,
-                "loss": signal.loss,
-                "error_types": dict(signal.error_types),
-                "fixable": signal.fixable,
-                "cases": list(signal.cases),
-            }
-            for signal in signals
-        ]
         nested = self._round_run(n)
         self._metrics(nested, shares(signals), step=n)
-        self._outbox.send(*blame_chart(n, signals))
-        text = json.dumps({"signals": rows}, indent=2, ensure_ascii=False)
-        self._outbox.send(LogText(run=nested, path="blame.json", text=text))
+        self._outbox.send(*blame_artifacts(nested, n, signals))
 
     def round(self, record: RoundRecord) -> None:
         self._rounds.append(record)
@@ -228,24 +177,13 @@ class MlflowRun:
         self._metrics(nested, score | round_values(record) | cost, step=record.n)
         self._curve(score, step=record.n)
         tags = {"accepted": str(record.accepted).lower(), "edited": ", ".join(record.edited)}
-        tags |= {f"settings.{name}": f"{change.before} → {change.after}" for name, change in record.changed.items()}
+        tags |= _settings_tags(record.changed)
         if record.optimizer is not None:
             tags["optimizer"] = record.optimizer
         self._outbox.send(*(SetTag(run=nested, key=key, value=value) for key, value in tags.items()))
         champion = record.champion or {}
-        texts: list[Write] = [
-            LogText(run=nested, path=f"prompts/champion/{name}.txt", text=text) for name, text in champion.items()
-        ]
         versions = [self._version(name, champion[name], reason) for name, reason in accepted_reasons(record).items()]
-        if record.edit is not None:
-            edit = json.dumps(Redaction().value(asdict(record.edit)), indent=2, ensure_ascii=False)
-            texts.append(LogText(run=nested, path="edit.json", text=edit))
-        if record.settings:
-            tried = json.dumps([asdict(setting) for setting in record.settings], indent=2, ensure_ascii=False)
-            texts.append(LogText(run=nested, path="settings.json", text=tried))
-        if record.rewrites:
-            texts.append(rewrites_table(self._rounds))
-        self._outbox.send(*texts, *versions)
+        self._outbox.send(*round_artifacts(nested, self._rounds), *versions)
         self._end(nested, "FINISHED")
 
     def verdict(self, verdict: Verdict) -> None:
@@ -333,8 +271,7 @@ class MlflowRun:
             self._metrics(run, side_cost(result, CHAMPION), step=0)
         note = describe(self._folder.summary(), self._baseline, result.champion_candidate)
         self._outbox.send(NameRun(title=self._ended(result)), SetTag(key=NOTE, value=note))
-        settings = {f"settings.{name}": f"{change.before} → {change.after}" for name, change in result.settings.items()}
-        self._outbox.send(*(SetTag(key=key, value=value) for key, value in settings.items()))
+        self._outbox.send(*(SetTag(key=key, value=value) for key, value in _settings_tags(result.settings).items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, REWRITES, STUDY) if (self._folder.path / name).is_file()]
         self._outbox.send(
             SetTag(key="stopped", value=str(result.stopped)), *(LogFiles(path=n) for n in (*names, PROMPTS))
@@ -412,16 +349,5 @@ class MlflowRun:
         return int(self._clock() * 1000)
 
 
-def run_key(folder: RunFolder) -> str | None:
-    """The key that identifies the run among all others; None if it is missing or damaged."""
-    path = folder.path / MLFLOW_KEY
-    key = path.read_text(errors="replace") if path.is_file() else ""
-    return key if re.fullmatch("[0-9a-f]{32}", key) else None
-
-
-def link_of(store: TrackingStore) -> SummaryMlflow | None:
-    """Where a store keeps the parent run; None if it was not started or found there."""
-    run = store.known_run()
-    if run is None:
-        return None
-    return SummaryMlflow(tracking_uri=without_credentials(store.uri), experiment_id=store.experiment_id, run_id=run)
+def _settings_tags(changes: Mapping[str, SettingChange]) -> dict[str, str]:
+    return {f"settings.{name}": f"{change.before} → {change.after}" for name, change in changes.items()}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,6 +14,8 @@ from experiments.mlflow_tracking.store import PARENT, TrackingStore
 from tracing.recording.redaction import redact
 
 _TABLES = "mlflow.loggedArtifacts"
+
+_Element = TypeVar("_Element")
 
 
 class Write(BaseModel):
@@ -162,6 +164,11 @@ class LogTable(Write):
         entry = {"path": self.path, "type": "table"}
         if entry not in tables:
             store.client.set_tag(run, _TABLES, json.dumps([*tables, entry]))
+
+
+def batches(items: Sequence[_Element], size: int) -> Iterator[tuple[_Element, ...]]:
+    """Parts of at most so many items: another process may have to wait for a write."""
+    return (tuple(items[first : first + size]) for first in range(0, len(items), size))
 
 
 def _dated(title: str, moment: int) -> str:

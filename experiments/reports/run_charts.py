@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from experiments.display.charts import BASELINE, HUES, INK, MARKERS, TUNED, bars, bars_height, named, svg, whiskers
+from experiments.display.charts import (
+    BASELINE,
+    HUES,
+    INK,
+    MARKERS,
+    TUNED,
+    bars_height,
+    named,
+    share_bars,
+    svg,
+    whiskers,
+)
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS, SplitName
 from optimizer.tuning.round import RoundRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
 
 SPLIT_TITLES: dict[SplitName, str] = {split: split.capitalize() for split in SPLITS}
 
 
 def scores(summary: Summary) -> str | None:
     """Baseline and champion on each split with their intervals; None where nothing was scored."""
-    splits = [
-        (split, title)
-        for split, title in SPLIT_TITLES.items()
-        if split in summary.baseline or split in summary.champion
-    ]
+    splits = [split for split in SPLIT_TITLES if split in summary.baseline or split in summary.champion]
     if not splits:
         return None
 
@@ -32,7 +40,7 @@ def scores(summary: Summary) -> str | None:
             ("champion", 0.19, TUNED, "champion"),
         ):
             side_scores = getattr(summary, side)
-            points = [(place, side_scores[split]) for place, (split, _) in enumerate(splits) if split in side_scores]
+            points = [(place, side_scores[split]) for place, split in enumerate(splits) if split in side_scores]
             if not points:
                 continue
             spots = [place + offset for place, _ in points]
@@ -45,29 +53,25 @@ def scores(summary: Summary) -> str | None:
                 axes.annotate(
                     f"{score.score:.2f}", (spot, 0), xytext=(0, 5), textcoords="offset points", ha="center", color=ink
                 )
-        axes.set_xticks(range(len(splits)), [title for _, title in splits])
+        axes.set_xticks(range(len(splits)), [SPLIT_TITLES[split] for split in splits])
         axes.set_ylim(0, 1)
         axes.set_ylabel(named(summary.metric))
         axes.grid(axis="x", visible=False)
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
+        _legend_above(axes, columns=2)
 
     return svg(draw, "scores", height=3.3)
 
 
 def blame(record: RoundRecord) -> str | None:
     """Share of the failures by operation with their intervals, largest on top; None where there was no failure."""
-    rows = sorted(record.blame.items(), key=lambda pair: pair[1].share)
-    if not rows:
+    if not record.blame:
         return None
 
     def draw(axes: Axes) -> None:
-        shares = [share for _, share in rows]
-        bars(axes, [name for name, _ in rows], [share.share for share in shares], cis=[share.ci for share in shares])
-        axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        share_bars(axes, ((name, share.share, share.ci) for name, share in record.blame.items()))
         axes.set_xlabel("share of the failures, with 95 % interval")
 
-    return svg(draw, "blame", height=bars_height(len(rows)))
+    return svg(draw, "blame", height=bars_height(len(record.blame)))
 
 
 def blame_by_round(rounds: Sequence[RoundRecord]) -> str | None:
@@ -79,22 +83,15 @@ def blame_by_round(rounds: Sequence[RoundRecord]) -> str | None:
     def draw(axes: Axes) -> None:
         for place, name in enumerate(names):
             points = [(record.n, record.blame[name].share) for record in rounds if name in record.blame]
-            hue = HUES[place % len(HUES)]
-            style: dict[str, Any] = {
-                "color": hue,
-                "marker": MARKERS[place % len(MARKERS)],
-                "linewidth": 1.8,
-                "markersize": 5,
-            }
+            hue, marker = HUES[place % len(HUES)], MARKERS[place % len(MARKERS)]
             # A label that begins with an underscore would have no entry in the legend.
-            axes.plot([n for n, _ in points], [share for _, share in points], label=str(place), **style)
+            label = str(place)
+            axes.plot(*zip(*points, strict=True), color=hue, marker=marker, linewidth=1.8, markersize=5, label=label)
         axes.set_ylim(0, 1)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.set_xticks([record.n for record in rounds])
         axes.set_xlabel("round")
-        legend = axes.legend(
-            loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.4, columnspacing=1.2
-        )
+        legend = _legend_above(axes, columns=3, handlelength=1.4, columnspacing=1.2)
         for text, name in zip(legend.get_texts(), names, strict=True):
             text.set_text(named(name))
 
@@ -122,7 +119,7 @@ def validation_curve(summary: Summary) -> str | None:
         axes.set_ylim(0, 1)
         axes.set_xlabel("round")
         axes.set_ylabel(f"{named(summary.metric)} on validation")
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.6)
+        _legend_above(axes, columns=3, handlelength=1.6)
 
     return svg(draw, "validation", height=3.3)
 
@@ -142,6 +139,10 @@ def cost(summary: Summary) -> str | None:
         axes.set_xlabel("round")
         axes.set_ylabel("model calls")
         axes.grid(axis="x", visible=False)
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
+        _legend_above(axes, columns=2)
 
     return svg(draw, "cost", height=3.3)
+
+
+def _legend_above(axes: Axes, *, columns: int, **spacing: float) -> Legend:
+    return axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, **spacing)

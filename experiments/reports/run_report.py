@@ -15,7 +15,7 @@ from experiments.reports import run_charts
 from experiments.runs.cases_file import RunCase, Side, page_of
 from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from experiments.runs.seen_cases import SeenCase
-from experiments.runs.summary import Summary
+from experiments.runs.summary import SETTINGS_ALONE, Summary
 from experiments.views.trace_page import question_anchor, render_page
 from optimizer.evaluation.scores import SPLITS
 from optimizer.objectives.alignment import LEAST
@@ -30,18 +30,6 @@ CONTEXT_LINES = 4
 
 FEWEST_FOLDED = 3
 """Hidden lines that are too few to fold."""
-
-VERDICTS: Mapping[str | None, str] = {
-    "improved": "On conversations it never saw, the champion answers better than the baseline prompts.",
-    "inconclusive": "The held-out conversations do not show a difference between the champion and the baseline "
-    "prompts.",
-    "regressed": "On conversations it never saw, the champion answers worse than the baseline prompts.",
-    None: "The run stopped before the champion was scored on the test conversations.",
-}
-
-SETTINGS_ALONE = "The champion has the baseline prompts with other settings of the memory system."
-
-UNCHANGED = "No rewrite passed the gate: the champion is the baseline prompts, so there is no difference to test."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +88,7 @@ def render_report(content: ReportInput) -> str:
         run=summary,
         last=last,
         splits=tuple(run_charts.SPLIT_TITLES.items()),
-        verdict_line=VERDICTS[summary.verdict] if rewritten or summary.verdict is None else UNCHANGED,
+        verdict_line=summary.verdict_sentence,
         settings_alone=SETTINGS_ALONE if summary.settings and content.champion == content.baseline else None,
         screened=SCREENED,
         side_by_side=_side_by_side(summary),

@@ -15,9 +15,9 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import read_prompts
 from experiments.runs.run_settings import check_secrets
 from tracing.errors import ConfigError
+from tracing.systems.baseline import with_baseline
 from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
-from tracing.systems.seeding import with_seeds
 
 if TYPE_CHECKING:
     from optimizer.cluster.ray_executor import RayExecutor
@@ -132,7 +132,7 @@ def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = No
     """
     system = open_system(config.system, {**config.system_settings, **(settings or {})})
     start = config.prompts.start
-    return system if start is None else with_seeds(system, read_prompts(start, system.prompts))
+    return system if start is None else with_baseline(system, read_prompts(start, system.prompts))
 
 
 def ready_system(config: RunConfig) -> MemorySystem:

@@ -20,7 +20,7 @@ from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
 from experiments.running.parts import evaluator_of, open_executor, variants_of
 from experiments.running.run_parts import RunParts, config_of_run, loop_settings, open_parts, rewrite_files
-from experiments.runs.cases_file import RunCase, run_cases, write_cases
+from experiments.runs.cases_file import RunCase, run_cases, write_cases, write_verdicts
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import (
@@ -39,7 +39,6 @@ from experiments.runs.lock import locked
 from experiments.runs.run_settings import dump_config, params_of
 from experiments.runs.seen_cases import SeenCase, seen_cases
 from experiments.runs.summary import RunFacts, Summary, sizes
-from experiments.runs.verdicts_file import write_verdicts
 from optimizer.evaluation.scores import Splits
 from optimizer.tuning.results import CallCounts, LoopResult, LoopSettings, Observer
 from optimizer.tuning.round import RewriteRecord

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from attribution.attributor import AttributorFactory, open_attributor
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
+from experiments.mlflow_tracking.outbox import run_key
 from experiments.mlflow_tracking.store import check_store
-from experiments.mlflow_tracking.tracking import run_key
 from experiments.running.parts import configured_system, open_access, ready_system
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
@@ -27,7 +27,7 @@ from tracing.errors import ConfigError, ContractError, RunError
 from tracing.llm.accounting.ledger import Ledger
 from tracing.suggestions import unknown_names
 from tracing.systems.description import describe
-from tracing.systems.prompts import Candidate, PromptSpec, check_candidate, seed_candidate
+from tracing.systems.prompts import Candidate, PromptSpec, baseline_candidate, check_candidate
 
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.scores import Settings
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.rewrites import ProposerFactory
-    from optimizer.racing.studies import Studies, StudyServer
+    from optimizer.racing.study_storage import Studies, StudyServer
     from optimizer.search.optimizers import Optimizer
     from optimizer.tuning.round import RewriteRecord
     from tracing.llm.access import ModelAccess
@@ -97,7 +97,7 @@ def open_parts(
     if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
         by_hand = resume.path / BY_HAND
     rewrites = read_rewrites(by_hand, system.prompts) if by_hand is not None else ()
-    baseline = seed_candidate(system.prompts)
+    baseline = baseline_candidate(system.prompts)
     check_candidate(system.prompts, baseline)
     config.prompts.limits().check(system.prompts)
     check_tuned(config, system.prompts, rewrites)
@@ -124,7 +124,7 @@ def loop_settings(
     config: RunConfig, parts: RunParts, folder: RunFolder, approve: Callable[[RewriteRecord, str], bool] | None
 ) -> LoopSettings:
     """How the run in `folder` searches."""
-    from optimizer.racing.studies import StudyJournal
+    from optimizer.racing.study_storage import StudyJournal
 
     if parts.server is None:
         studies: Studies = StudyJournal(folder.path / STUDY)
@@ -198,7 +198,7 @@ def study_server(config: RunConfig) -> StudyServer | None:
     Raises:
         ConfigError: it cannot be reached.
     """
-    from optimizer.racing.studies import StudyServer
+    from optimizer.racing.study_storage import StudyServer
 
     if config.search.storage is None:
         return None

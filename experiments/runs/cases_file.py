@@ -1,26 +1,40 @@
-"""`cases.jsonl`: every question that a run asked under the baseline and the champion, with replies and blame."""
+"""What a run keeps of its questions, a line each.
+
+`cases.jsonl` has every question asked under the baseline and the champion, with replies and blame; `verdicts.jsonl` has
+the verdicts of the model that judged, so that diagnoses count the same answers as wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from experiments.runs.earlier_names import by_current_side
-from experiments.runs.folder import CASES, CONFIG, RunFolder
-from experiments.runs.seen_cases import SeenCase
+from experiments.runs.folder import CASES, CONFIG, VERDICTS
 from optimizer.evaluation.scores import SplitName
 from tracing.errors import RunError
-from tracing.recording.redaction import Redaction
+from tracing.recording.redaction import Redaction, redact
 from tracing.systems.conversations import first_problem
 
+if TYPE_CHECKING:
+    from attribution.cases import Case
+    from experiments.runs.folder import RunFolder
+    from experiments.runs.seen_cases import SeenCase
+
 Side = Literal["baseline", "champion"]
+
+Verdicts = Mapping[tuple[str, str, str], float]
+"""Scores by conversation, question and reply."""
 
 
 class _Line(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_AnyLine = TypeVar("_AnyLine", bound=_Line)
 
 
 class CaseBlame(_Line):
@@ -90,11 +104,7 @@ def page_of(trace: Path) -> Path:
 
 
 def traces_seen(folder: RunFolder, side: str) -> list[Path]:
-    """The traces that the replies under the prompts of a side are in, as far as they still exist.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
+    """The traces that the replies under the prompts of a side are in, as far as they still exist."""
     pages = {reply.page for case in read_cases(folder) for name, reply in case.replies.items() if name == side}
     traces = [(folder.path / page).with_suffix(".jsonl") for page in pages if page is not None]
     return sorted(trace for trace in traces if trace.is_file())
@@ -115,30 +125,55 @@ def _reply(folder: RunFolder, seen_case: SeenCase) -> CaseReply:
 
 
 def write_cases(folder: RunFolder, cases: Sequence[RunCase]) -> None:
-    """Rewrite the file.
-
-    Raises:
-        RunError: it cannot be written.
-    """
+    """Rewrite the file."""
     folder.write(CASES, "".join(f"{case.model_dump_json()}\n" for case in cases))
 
 
 def read_cases(folder: RunFolder) -> list[RunCase]:
-    """The questions that a run asked.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
-    path = folder.path / CASES
+    """The questions that a run asked."""
     remedy = f"run the experiment again, from replies that are paid for: memtune run {folder.path / CONFIG}"
+    return _lines_of(folder.path / CASES, RunCase, remedy)
+
+
+class VerdictLine(_Line):
+    """The score of one reply to one question; the reply is as a trace has it."""
+
+    conversation: str
+    question_id: str
+    reply: str
+    score: float
+
+
+def write_verdicts(folder: RunFolder, cases: Iterable[Case]) -> None:
+    """Rewrite the file."""
+    lines = dict.fromkeys(
+        VerdictLine(
+            conversation=case.conversation,
+            question_id=case.question.id,
+            reply=redact(case.reply),
+            score=case.judgement.score,
+        ).model_dump_json()
+        for case in cases
+    )
+    folder.write(VERDICTS, "".join(f"{line}\n" for line in lines))
+
+
+def read_verdicts(folder: RunFolder) -> Verdicts:
+    """The verdicts of a run; none if no model judged it, or it was killed before it wrote them."""
+    path = folder.path / VERDICTS
+    lines = _lines_of(path, VerdictLine, "remove it to have words decide") if path.exists() else []
+    return {(line.conversation, line.question_id, line.reply): line.score for line in lines}
+
+
+def _lines_of(path: Path, kind: type[_AnyLine], remedy: str) -> list[_AnyLine]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
-    cases = []
+    values = []
     for number, line in enumerate(lines, start=1):
         try:
-            cases.append(RunCase.model_validate_json(line))
+            values.append(kind.model_validate_json(line))
         except ValidationError as error:
             raise RunError(f"{path}:{number}: {first_problem(error)}; {remedy}") from None
-    return cases
+    return values

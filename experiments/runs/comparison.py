@@ -22,12 +22,9 @@ COMPARABLE = ("dataset", "splits", "metric", "model")
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Several runs.
+    """Several runs: `rows` of what and its value in each run, and by prompt whether all champions have the same text.
 
-    Attributes:
-        rows: what, and its value in each run, in reading order.
-        differences: the keys of `COMPARABLE` in which they differ; if there are any, the scores are not comparable.
-        prompts: prompt name → whether all champions have the same text.
+    If there are `differences`, the keys of `COMPARABLE` in which they differ, the scores are not comparable.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -47,11 +44,7 @@ def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
 
 
 def compare(*folders: RunFolder) -> RunComparison:
-    """Compare runs by their folders.
-
-    Raises:
-        RunError: one has no readable summary or no prompts.
-    """
+    """Compare runs by their folders."""
     summaries = [folder.summary() for folder in folders]
     champions = [folder.prompts("champion") for folder in folders]
     names = dict.fromkeys(name for champion in champions for name in champion)
@@ -104,12 +97,8 @@ class SharedQuestion:
 class SplitFlips:
     """The questions of a split that all runs asked; a question is in the split that the first run has it in.
 
-    Attributes:
-        split: of the data set.
-        questions: how many these are.
-        right: how many of them each run answered right.
-        flips: those that are right in one run and wrong in another.
-        differences: of each further run to the first in mean score over conversations.
+    `right` is how many of them each run answered right, `flips` those that are right in one run and wrong in another,
+    `differences` those of each further run to the first in mean score over conversations.
     """
 
     split: SplitName

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -14,10 +14,10 @@ from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS, WORDS
 from experiments.data.data_settings import DataLimits, LocomoSettings, Positive
 from experiments.data.datasets import DATASETS, SAMPLE
-from optimizer.objectives.objectives import OBJECTIVES
+from optimizer.objectives.objective import OBJECTIVES
 from optimizer.proposers.rewrites import PROPOSERS
 from optimizer.proposers.text_limits import TextLimits
-from optimizer.racing.studies import storage_url
+from optimizer.racing.study_storage import storage_url
 from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS, optimizers_of
 from optimizer.tuning.results import Selector
 from tracing.errors import ConfigError
@@ -46,13 +46,7 @@ class Models(_Section):
 
     def roles(self) -> dict[Role, ModelSettings]:
         """The roles that have their own model."""
-        named: dict[Role, ModelSettings | None] = {
-            "task": self.task,
-            "proposer": self.proposer,
-            "judge": self.judge,
-            "embedding": self.embedding,
-        }
-        return {role: settings for role, settings in named.items() if settings is not None}
+        return {role: settings for role in get_args(Role) if (settings := getattr(self, role)) is not None}
 
 
 class BudgetSettings(_Section):
@@ -214,6 +208,19 @@ class RunConfig(_Section):
     """Hard limits of the run."""
     tracking: Tracking = Tracking()
     """Where MLflow keeps the run."""
+
+    def parts(self) -> list[tuple[PluginRegistry, str]]:
+        """The parts that it names, each with the registry that finds it."""
+        return [
+            (SYSTEMS, self.system),
+            (ATTRIBUTORS, self.attribution),
+            (MATCHERS, self.matcher),
+            *((OPTIMIZERS, name) for name in optimizers_of(self.optimizer)),
+            *((PROPOSERS, name) for name in self.proposers),
+            *((OBJECTIVES, name) for name in self.search.objectives.values()),
+            (METRIC_PLUGINS, self.metric),
+            (DATASETS, self.dataset),
+        ]
 
     @property
     def planned_rounds(self) -> int:

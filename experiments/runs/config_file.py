@@ -15,7 +15,6 @@ from pydantic_core import ErrorDetails
 from experiments.data.datasets import CARDS, SAMPLE
 from experiments.runs.config import RunConfig
 from experiments.runs.earlier_names import with_current_keys
-from optimizer.search.optimizers import optimizers_of
 from tracing.errors import ConfigError
 from tracing.files.file_kinds import likeness
 from tracing.graph.values import snapshot
@@ -96,11 +95,7 @@ def _without_keys(values: dict[str, Any], above: Mapping[str, Any]) -> dict[str,
 
 
 def read_config(source: str) -> RunConfig:
-    """The configuration in `source` unchecked against the disk: the files it names need not exist.
-
-    Raises:
-        ConfigError: as `load_config`.
-    """
+    """The configuration in `source` unchecked against the disk: the files it names need not exist."""
     label, folder, values = _read(source)
     return _with_modules(anchored(_validated(values, label, {}), folder), folder)
 
@@ -110,9 +105,7 @@ def _with_modules(config: RunConfig, folder: Path) -> RunConfig:
 
     Without such a part there is nothing to keep.
     """
-    parts = (config.system, config.dataset, config.metric, config.attribution, config.matcher, *config.proposers)
-    parts += (*optimizers_of(config.optimizer), *config.search.objectives.values())
-    if not any(map(is_object, parts)):
+    if not any(is_object(name) for _, name in config.parts()):
         return config
     folders = config.modules or tuple(dict.fromkeys((folder.resolve(), Path.cwd())))
     for modules in folders:

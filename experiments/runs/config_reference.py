@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin
 
@@ -10,38 +10,22 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from attribution.attributor import ATTRIBUTORS
-from attribution.judging.metrics import METRIC_PLUGINS
-from attribution.survival.matching.matcher import MATCHERS
-from experiments.data.datasets import DATASETS
 from experiments.runs.config import Models, RunConfig
-from optimizer.proposers.rewrites import PROPOSERS
-from optimizer.search.optimizers import OPTIMIZERS
 from tracing.llm.settings import ModelSettings
-from tracing.plugins import PluginRegistry
+from tracing.systems.registry import SYSTEMS
 
 ROLE = "ROLE"
 """Stands for task, proposer, judge and embedding."""
 
-_REGISTRIES: Mapping[str, PluginRegistry] = {
-    "dataset": DATASETS,
-    "metric": METRIC_PLUGINS,
-    "attribution": ATTRIBUTORS,
-    "matcher": MATCHERS,
-    "optimizer": OPTIMIZERS,
-    "proposers": PROPOSERS,
-}
+_REGISTRIES = {registry.key: registry for registry, _ in RunConfig().parts() if registry is not SYSTEMS}
+"""By the keys whose choices are listed; those of `system` are in docs/systems.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One key.
+    """One key, named with its sections.
 
-    Attributes:
-        name: with its sections, separated by dots.
-        default: as YAML; empty if the meaning tells it.
-        meaning: one or two sentences.
-        choices: the values to choose from that come with memtune; empty if they are not listed.
+    `default` is YAML, and empty if the meaning tells it. `choices` come with memtune; none if they are not listed.
     """
 
     name: str
@@ -50,35 +34,28 @@ class ConfigKey:
     choices: tuple[str, ...] = ()
 
 
-def config_keys() -> Iterator[ConfigKey]:
-    """All keys, in the order of the settings. Those of a model are given once, for every role."""
-    yield from _keys(RunConfig, "")
-
-
-def _keys(section: type[BaseModel], prefix: str) -> Iterator[ConfigKey]:
+def config_keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[ConfigKey]:
+    """All keys of a section, in the order of the settings. Those of a model are given once, for every role."""
     for name, field in section.model_fields.items():
         inner = _section_of(field)
         if inner is Models:
             yield from _model_keys(f"{prefix}{name}.")
         elif inner is not None:
-            yield from _keys(inner, f"{prefix}{name}.")
+            yield from config_keys(inner, f"{prefix}{name}.")
         else:
             yield ConfigKey(f"{prefix}{name}", _default(field), _meaning(field), _choices(f"{prefix}{name}", field))
 
 
 def _model_keys(prefix: str) -> Iterator[ConfigKey]:
-    first, *others = Models.model_fields
-    yield _model_key(prefix, first)
+    first, *others = (
+        ConfigKey(f"{prefix}{role}.model", str(getattr(field.default, "model", "")), _meaning(field))
+        for role, field in Models.model_fields.items()
+    )
+    yield first
     for name, field in ModelSettings.model_fields.items():
         if name != "model":
             yield ConfigKey(f"{prefix}{ROLE}.{name}", _default(field), _meaning(field))
-    for role in others:
-        yield _model_key(prefix, role)
-
-
-def _model_key(prefix: str, role: str) -> ConfigKey:
-    field = Models.model_fields[role]
-    return ConfigKey(f"{prefix}{role}.model", str(getattr(field.default, "model", "")), _meaning(field))
+    yield from others
 
 
 def _choices(name: str, field: FieldInfo) -> tuple[str, ...]:

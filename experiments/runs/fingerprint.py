@@ -8,24 +8,17 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from attribution.attributor import ATTRIBUTORS
-from attribution.judging.metrics import METRIC_PLUGINS
-from attribution.survival.matching.matcher import MATCHERS
-from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.earlier_names import by_current_keys
 from experiments.runs.folder import FINGERPRINT, RunFolder
 from experiments.runs.run_settings import lasting_params, without_secrets
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Splits
-from optimizer.objectives.objectives import OBJECTIVES
-from optimizer.proposers.rewrites import PROPOSERS, Rewrite
-from optimizer.search.optimizers import OPTIMIZERS, optimizers_of
+from optimizer.proposers.rewrites import Rewrite
 from tracing.errors import RunError
 from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
-from tracing.systems.registry import SYSTEMS
 from tracing.version import memtune_version
 
 CODE = "memtune.code"
@@ -154,17 +147,7 @@ def _own_settings(system: MemorySystem) -> Mapping[str, Any]:
 
 def _own_code(config: RunConfig) -> dict[str, str]:
     """What identifies the source of each of the user's own parts."""
-    plugins = [
-        (SYSTEMS, config.system),
-        (ATTRIBUTORS, config.attribution),
-        (MATCHERS, config.matcher),
-        *((OPTIMIZERS, name) for name in optimizers_of(config.optimizer)),
-        *((PROPOSERS, name) for name in config.proposers),
-        *((OBJECTIVES, name) for name in config.search.objectives.values()),
-        (METRIC_PLUGINS, config.metric),
-        (DATASETS, config.dataset),
-    ]
-    code_by_key = {f"code.{name}": registry.code(name) for registry, name in plugins}
+    code_by_key = {f"code.{name}": registry.code(name) for registry, name in config.parts()}
     return {key: code for key, code in code_by_key.items() if code is not None}
 
 

@@ -28,7 +28,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -80,7 +80,8 @@ class RunFolder:
                 raise RunError(f"{out}: the folder is not empty; give --out a new one")
             # Of `module:Object` no colon is left: to some file systems, and to scp, it is more than a letter.
             slug = re.sub(r"[^\w.-]", "-", system)
-            for place in _places(runs, f"{now:%Y%m%d-%H%M%S}-{slug}"):
+            name = f"{now:%Y%m%d-%H%M%S}-{slug}"
+            for place in (runs / name, *(runs / f"{name}-{number}" for number in range(2, 100))):
                 if _make_folder(place, files):
                     return cls(place)
         except OSError as error:
@@ -242,11 +243,6 @@ def _latest_finished(runs: Sequence[RunFolder]) -> RunFolder:
         if (run.path / SUMMARY).is_file() and run.summary().finished:
             return run
     return runs[-1]
-
-
-def _places(runs: Path, name: str) -> Iterator[Path]:
-    yield runs / name
-    yield from (runs / f"{name}-{number}" for number in range(2, 100))
 
 
 def _make_folder(place: Path, files: Mapping[str, str]) -> bool:

@@ -11,12 +11,7 @@ LEAST_P = 0.001
 
 
 def interval_text(interval: Interval | None, form: str = ".3f", *, between: str = "–") -> str:
-    """An interval as `0.200–0.300`; without one, the reason.
-
-    Args:
-        form: format of a bound.
-        between: what separates the bounds.
-    """
+    """An interval as `0.200–0.300`, with the format of a bound and what separates them; without one, the reason."""
     return NO_INTERVAL if interval is None else f"{interval[0]:{form}}{between}{interval[1]:{form}}"
 
 

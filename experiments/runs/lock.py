@@ -20,10 +20,6 @@ class HeldError(RunError):
 def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the lock file `path`, which names the holding process. The system releases it however the process ends.
 
-    Args:
-        path: the file; it is created.
-        wait_s: seconds to wait for another process.
-
     Raises:
         HeldError: another process holds it.
         RunError: its folder cannot be written to.

@@ -34,11 +34,7 @@ def dump_config(config: RunConfig) -> str:
 
 
 def check_secrets(config: RunConfig) -> None:
-    """Make sure that no setting of the system lacks the secret that `dump_config` took out of it.
-
-    Raises:
-        ConfigError: one does.
-    """
+    """Make sure that no setting of the system lacks the secret that `dump_config` took out of it."""
     for key, value in config.system_settings.items():
         if REDACTED in str(value):
             raise ConfigError(

@@ -19,6 +19,17 @@ from optimizer.tuning.stopped import Stopped
 _LAST = ("prompts_dir", "report", "mlflow", "judge", "samples", "noise", "settings", "prompts_alone", "search")
 """Keys that end the file, in this order."""
 
+SETTINGS_ALONE = "The champion has the baseline prompts with other settings of the memory system."
+
+_VERDICTS: Mapping[str | None, str] = {
+    "improved": "On conversations it never saw, the champion answers better than the baseline prompts.",
+    "inconclusive": "The held-out conversations do not show a difference between the champion and the baseline "
+    "prompts.",
+    "regressed": "On conversations it never saw, the champion answers worse than the baseline prompts.",
+    None: "The run stopped before the champion was scored on the test conversations.",
+}
+_UNCHANGED = "No rewrite passed the gate: the champion is the baseline prompts, so there is no difference to test."
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SplitSize:
@@ -94,11 +105,7 @@ class Summary(RunFigures, RunFacts):
 
     @classmethod
     def from_json(cls, data: bytes) -> Summary:
-        """The summary that a file holds.
-
-        Raises:
-            ValidationError: it is not one.
-        """
+        """The summary that a file holds."""
         return _ADAPTER.validate_json(data)
 
     def as_json(self) -> dict[str, Any]:
@@ -139,6 +146,11 @@ class Summary(RunFigures, RunFacts):
         if champion.contains > baseline.contains:
             return f"The gain is one of content: {shares}; {exact}."
         return f"The gain is one of form: {shares}, but {exact}."
+
+    @property
+    def verdict_sentence(self) -> str:
+        """What the test says of the champion, in a sentence."""
+        return _VERDICTS[self.verdict] if self.rewritten or self.verdict is None else _UNCHANGED
 
     @property
     def rewritten(self) -> bool:

@@ -31,11 +31,7 @@ _BEGUN_WITH = {
 
 
 def write_starter(folder: Path) -> list[Path]:
-    """Write a configuration and a memory system into a folder; the files that were written.
-
-    Raises:
-        ConfigError: one of them is there already, or the folder cannot be written to.
-    """
+    """Write a configuration and a memory system into a folder; the files that were written."""
     texts = {
         CONFIG: starter_config(),
         SYSTEM: (files("experiments.starter") / SYSTEM).read_text(encoding="utf-8"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
@@ -88,35 +89,25 @@ def figures_of(graph: ExecutionGraph) -> TraceFigures:
     )
 
 
-def total(parts: Iterable[OperationFigures]) -> tuple[int, int, int, int, float]:
+def total(parts: Sequence[OperationFigures]) -> tuple[float, ...]:
     """Calls, cached calls, prompt tokens, completion tokens and cost over all operations."""
-    figures = list(parts)
-    return (
-        sum(figure.calls for figure in figures),
-        sum(figure.cached_calls for figure in figures),
-        sum(figure.prompt_tokens for figure in figures),
-        sum(figure.completion_tokens for figure in figures),
-        sum(figure.cost for figure in figures),
-    )
+    return tuple(_summed(parts).values())
 
 
-def _figures(name: str, kind: str, group: list[Operation]) -> OperationFigures:
+def _summed(parts: Sequence[OperationFigures] | Sequence[Operation]) -> dict[str, Any]:
+    names = "calls", "cached_calls", "prompt_tokens", "completion_tokens", "cost"
+    return {name: sum(getattr(part, name) for part in parts) for name in names}
+
+
+def _figures(name: str, kind: str, group: Sequence[Operation]) -> OperationFigures:
     spans = [operation.ended - operation.started for operation in group if operation.ended is not None]
-    calls, cached, sent, received, cost = (
-        sum(getattr(operation, field) for operation in group)
-        for field in ("calls", "cached_calls", "prompt_tokens", "completion_tokens", "cost")
-    )
     return OperationFigures(
         name=name,
         kind=kind,
         count=len(group),
         errors=sum(operation.status == "error" for operation in group),
         unfinished=sum(operation.status == "open" for operation in group),
-        calls=calls,
-        cached_calls=cached,
-        prompt_tokens=sent,
-        completion_tokens=received,
-        cost=cost,
+        **_summed(group),
         seconds=sum(spans),
         median_seconds=median(spans) if spans else 0.0,
         longest_seconds=max(spans, default=0.0),

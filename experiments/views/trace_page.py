@@ -85,15 +85,8 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
         ],
         "values": [_shortened_value(shown_text(value)) for value in values.values()],
         "variables": {
-            vid: [
-                variable.name,
-                variable.kind,
-                places[id(variable.value)],
-                variable.version,
-                variable.previous,
-                dict(variable.attributes),
-            ]
-            for vid, variable in graph.variables.items()
+            vid: [v.name, v.kind, places[id(v.value)], v.version, v.previous, dict(v.attributes)]
+            for vid, v in graph.variables.items()
         },
         "operations": {oid: _operation(operation, nesting) for oid, operation in graph.operations.items()},
     }
@@ -174,6 +167,7 @@ def questions_of(graph: ExecutionGraph, judged: Sequence[Judged] = ()) -> list[d
 
 def _judgement_record(case: Case, attribution: Attribution | None, evidence: list[str]) -> dict[str, Any]:
     question = case.question
+    decisive, alternatives = (attribution.decisive, attribution.alternatives) if attribution is not None else ((), ())
     return {
         "id": question.id,
         "asked": question.question,
@@ -182,8 +176,8 @@ def _judgement_record(case: Case, attribution: Attribution | None, evidence: lis
         "passed": case.passed,
         "score": round(case.judgement.score, 4),
         "evidence": evidence,
-        "decisive": [_blame(blame) for blame in attribution.decisive] if attribution is not None else [],
-        "alternatives": [_blame(blame) for blame in attribution.alternatives] if attribution is not None else [],
+        "decisive": [_blame(blame) for blame in decisive],
+        "alternatives": [_blame(blame) for blame in alternatives],
         "abstained": attribution.abstained if attribution is not None else None,
     }
 

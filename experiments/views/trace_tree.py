@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rich.text import Text
 
@@ -49,12 +48,6 @@ class Nesting:
                 self.children.setdefault(parent, []).append(operation)
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    operation: Operation
-    level: int
-
-
 def tree_lines(graph: ExecutionGraph, *, session: str | None = None, depth: int | None = None) -> Iterator[Text]:
     """The lines of a tree.
 
@@ -71,27 +64,22 @@ def tree_lines(graph: ExecutionGraph, *, session: str | None = None, depth: int 
         title = graph.sessions[sid].name if sid is not None else "outside of any session"
         yield styled((shorten(title), "bold"), (f"  {shorten(sid, None)}" if sid is not None else "", "dim"))
         if depth == 0:
-            counts = Counter(operation.name for operation in _all(tops, nesting))
+            counts = Counter(operation.name for operation, _ in _branches(tops, nesting, None))
             for name, count in counts.most_common():
                 yield styled("  ", shorten(name), (f" ×{count}", "dim"))
             continue
-        for branch in _branches(tops, nesting, depth):
-            yield from operation_lines(graph, branch.operation, branch.level)
+        for operation, level in _branches(tops, nesting, depth):
+            yield from operation_lines(graph, operation, level)
 
 
-def _branches(tops: list[Operation], nesting: Nesting, depth: int | None) -> Iterator[_Branch]:
-    waiting = [_Branch(operation, 1) for operation in reversed(tops)]
+def _branches(tops: list[Operation], nesting: Nesting, depth: int | None) -> Iterator[tuple[Operation, int]]:
+    """The operations down to a depth, each with its level."""
+    waiting = [(operation, 1) for operation in reversed(tops)]
     while waiting:
-        branch = waiting.pop()
-        yield branch
-        if depth is None or branch.level < depth:
-            inner = nesting.children.get(branch.operation.id, ())
-            waiting.extend(_Branch(operation, branch.level + 1) for operation in reversed(inner))
-
-
-def _all(tops: list[Operation], nesting: Nesting) -> Iterator[Operation]:
-    for branch in _branches(tops, nesting, None):
-        yield branch.operation
+        operation, level = waiting.pop()
+        yield operation, level
+        if depth is None or level < depth:
+            waiting += [(inner, level + 1) for inner in reversed(nesting.children.get(operation.id, ()))]
 
 
 def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, whole: bool = False) -> Iterator[Text]:
@@ -121,9 +109,8 @@ def _link_lines(graph: ExecutionGraph, arrow: str, links: tuple[Link, ...], inde
         # Ids of imported variables often are their names.
         own = variable.name == role or variable.name in vid.split("@")
         named = "" if own else f" {shorten(variable.name)}{version}"
-        value = (
-            shorten(shown_text(variable.value), None) if whole else shorten(shown_text(variable.value, 4 * WIDEST + 1))
-        )
+        text = shown_text(variable.value) if whole else shown_text(variable.value, 4 * WIDEST + 1)
+        value = shorten(text, None if whole else WIDEST)
         mark = (f"  {arrow} ", "green" if arrow == "→" else "yellow")
         yield styled(indent, mark, (shorten(role), "bold"), (f"{named} {shorten(vid, None)}: ", "dim"), value)
     if len(links) > len(visible_links):

@@ -19,10 +19,10 @@ from optimizer.evaluation.statistics import score_interval
 from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
+from tracing.systems.baseline import check_baseline
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, MemorySystem
-from tracing.systems.seeding import check_seeds
 
 if TYPE_CHECKING:
     from attribution.judging.llm_judge import LlmJudge
@@ -121,7 +121,7 @@ class Evaluator:
             BudgetExceededError: a hard budget ended it; what was computed so far stays in the caches.
             ContractError: the candidate breaks a prompt's contract.
         """
-        check_seeds(self.system.prompts, candidate)
+        check_baseline(self.system.prompts, candidate)
         outcomes: list[Outcome] = []
         failed = 0
         if progress is not None:

@@ -19,7 +19,7 @@ from tracing.recording.trace_context import trace
 from tracing.systems.calls import answer_question, settled
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.description import describe
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import (
     Answer,
     AnswersFromContext,
@@ -89,7 +89,7 @@ def audit(
                     "see docs/data-format.md"
                 )
     system = _ladder_system(evaluator.system)
-    candidate = seed_candidate(evaluator.system.prompts)
+    candidate = baseline_candidate(evaluator.system.prompts)
     pipeline = score_of(evaluator.evaluate(candidate, conversations, progress=progress))
     rungs = [Rung("baseline pipeline", pipeline.score, pipeline.ci, pipeline.n)]
     climbs: tuple[tuple[str, Stage, _RungFunction], ...] = (

@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from tracing.plugins import PluginRegistry
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import PromptSpec
+
+OBJECTIVES = PluginRegistry(
+    "objectives",
+    "search.objectives",
+    {
+        "extraction": "optimizer.objectives.extraction:extraction",
+        "decision": "optimizer.objectives.decisions:decision",
+        "answer": "optimizer.objectives.answers:answer",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from attribution.survival.flow import rewrites
 from attribution.survival.gold import Gold
 from attribution.survival.matching.matcher import Matcher, MatcherFactory
 from attribution.text.content import Vocabulary
-from optimizer.objectives.objective import Credit, KnowsRightOutputs, Objective, RecordedInput
+from optimizer.objectives.objective import OBJECTIVES, Credit, KnowsRightOutputs, Objective, RecordedInput
 from tracing.errors import ConfigError, MemtuneError, RunError, in_one_line
-from tracing.plugins import PluginRegistry
 from tracing.suggestions import unknown_names
 
 if TYPE_CHECKING:
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
     from tracing.systems.layouts import Item
     from tracing.systems.prompts import PromptSpec
     from tracing.systems.protocol import OperationSpec, Stage
-
-OBJECTIVES = PluginRegistry(
-    "objectives",
-    "search.objectives",
-    {
-        "extraction": "optimizer.objectives.extraction:extraction",
-        "decision": "optimizer.objectives.decisions:decision",
-        "answer": "optimizer.objectives.answers:answer",
-    },
-)
 
 _T = TypeVar("_T")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from attribution.judging.words import SHORT_REPLY_WORDS
-from attribution.survival.needs import is_unknowable
+from attribution.text.phrases import is_unknowable
 from attribution.text.tokens import contains, word_count
 from tracing.llm.reply_json import object_in
 from tracing.systems.layouts import RECORDED_REPLY, Item, Parts, recorded_outputs, recorded_parts

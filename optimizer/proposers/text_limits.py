@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from attribution.survival.needs import is_unknowable
 from attribution.text.content import time_words
 from attribution.text.names import has_capital, is_word, written_as_name
+from attribution.text.phrases import is_unknowable
 from attribution.text.question_kinds import asks_a_name
 from attribution.text.tokens import contains, words
 from optimizer.proposers.template import take_apart

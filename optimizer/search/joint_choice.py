@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare, look_schedule
 from optimizer.proposers.rewrites import HAND
 from optimizer.racing.halving import LocalScore
-from optimizer.racing.study import JointStudy, Params
+from optimizer.racing.joint_study import JointStudy, Params
 from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
 from optimizer.tuning.round import SettingsRecord
 

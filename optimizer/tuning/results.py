@@ -17,7 +17,7 @@ from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.gating.verdict import Difference, Verdict, VerdictName
 from optimizer.proposers.text_limits import TextLimits
-from optimizer.racing.studies import Studies
+from optimizer.racing.study_storage import Studies
 from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.systems.prompts import Candidate

@@ -25,7 +25,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 
 ASKED = {"id": "pet", "question": "What is Ana's dog called?", "answers": ["Rex"]}
 
@@ -137,7 +137,7 @@ def test_a_replay_builds_the_memory_of_what_had_been_said(
     scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
     system = Rag(chunk_tokens=1, retrieval="sparse", top_k=5)
-    seed, access, early = seed_candidate(system.prompts), open_access(), talk()
+    seed, access, early = baseline_candidate(system.prompts), open_access(), talk()
     given: list[str] = []
 
     def script(body: dict[str, Any]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from attribution.survival.needs import is_unknowable, outdated_value
+from attribution.survival.needs import outdated_value
 from attribution.text.content import Vocabulary
 from attribution.text.languages.reading_language import language_of, reading
+from attribution.text.phrases import is_unknowable
 from tracing.systems.conversations import Conversation, Question
 
 

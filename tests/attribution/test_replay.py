@@ -21,7 +21,7 @@ from experiments.systems.rag import Rag
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session, trace
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import MemorySystem
 
 MEMORY = FactMemory(near=0.3)
@@ -45,7 +45,7 @@ def replayed(
     system: MemorySystem, conversation: Conversation, question: str, access: ModelAccess
 ) -> tuple[Replay, Case]:
     """The case of a question as the system answers it, and what replays it against the recorded graph."""
-    candidate = seed_candidate(system.prompts)
+    candidate = baseline_candidate(system.prompts)
     with trace(prefix="b") as building:
         memory = system.build(conversation, candidate, access)
     with trace(prefix="a") as answering:
@@ -172,7 +172,7 @@ def test_every_blame_of_another_method_gets_its_own_verdict(
     assert replay.verdicts(case, guesses[:1]) == ["refuted"], "alone it does not help"
     assert replay.verdicts(case, guesses[:2]) == ["refuted", "not repairable"]
     scripted_server.script = lambda body: Reply("out of order", status=500)
-    candidate = seed_candidate(MEMORY.prompts)
+    candidate = baseline_candidate(MEMORY.prompts)
     failing = Replay(MEMORY, candidate, open_access(cache=False, retries=0), pets, judged)
     unsaid = replace(checked, decisive=tuple(replace(blame, verdict=None) for blame in checked.decisive))
     assert Checked(Saying(unsaid), failing).attribute(case) == unsaid, "the blames stay where the check fails"

@@ -28,7 +28,7 @@ from experiments.systems.fact_memory import FactMemory
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.systems.conversations import Conversation
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 
 pytestmark = pytest.mark.slow
 
@@ -264,7 +264,7 @@ def test_without_the_fault_the_answer_was_right_and_with_it_it_is_wrong_every_ti
     for labelled in injected.cases:
         assert not labelled.case.passed
         system = injected.systems[labelled.recording]
-        candidate = seed_candidate(system.prompts)
+        candidate = baseline_candidate(system.prompts)
         memory = system.build(labelled.recording.conversation, candidate, access)
         again = system.answer(memory, labelled.case.question, candidate, access)
         assert again.text == labelled.case.reply, labelled.fault

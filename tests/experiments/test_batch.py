@@ -19,9 +19,8 @@ from experiments.api.attributing import cases_of_run
 from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
 from experiments.attributing.batch import Batch, Tally
 from experiments.attributing.case_sources import Complaint, run_sources, sources_of
-from experiments.runs.cases_file import CaseReply, RunCase, Side, write_cases
+from experiments.runs.cases_file import CaseReply, RunCase, Side, write_cases, write_verdicts
 from experiments.runs.folder import RunFolder
-from experiments.runs.verdicts_file import write_verdicts
 from tracing.errors import DataError, RunError, TraceError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

@@ -17,8 +17,7 @@ from gold_runs import GoldModel, live, started
 from html_pages import Page
 from scripted_server import ScriptedServer
 
-from experiments.bench.optimize.comparing import area_under, compared
-from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, Point
+from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, Point, area_under, compared
 from experiments.bench.optimize.picture import mean_curve
 from experiments.bench.optimize.table import conclusions, markdown, notes
 from experiments.command import main

@@ -164,7 +164,7 @@ def test_what_was_tuned_from_a_longer_seed_is_exported(tmp_path: Path) -> None:
     seeds = {**MEM0, "extract": MEM0["extract"] + "\nkestrel" * 1000}
     with pytest.raises(ContractError, match="at most 6000 are allowed"):
         export("mem0", seeds, "mem0@1.0", tmp_path / "out", {})
-    out = export("mem0", seeds, "mem0@1.0", tmp_path / "out", {}, seeds=seeds)
+    out = export("mem0", seeds, "mem0@1.0", tmp_path / "out", {}, baseline=seeds)
     assert json.loads((out / "mem0.json").read_text())["custom_fact_extraction_prompt"].endswith("kestrel")
 
 

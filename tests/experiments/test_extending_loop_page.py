@@ -12,7 +12,7 @@ from attribution.attributor import ATTRIBUTORS
 from attribution.judging.metrics import METRIC_PLUGINS
 from attribution.survival.matching.matcher import MATCHERS
 from experiments.data.datasets import DATASETS
-from optimizer.objectives.objectives import OBJECTIVES
+from optimizer.objectives.objective import OBJECTIVES
 from optimizer.proposers.rewrites import PROPOSERS
 from optimizer.search.optimizers import OPTIMIZERS
 

@@ -10,8 +10,9 @@ import pytest
 from experiments.data.data_check import problems_of_dataset
 from experiments.data.data_settings import DataLimits
 from experiments.data.dataset_reader import Reading
-from experiments.data.loaders import assign_splits, limit_conversations, load_dataset, load_sealed, shorten
+from experiments.data.loaders import limit_conversations, load_dataset, load_sealed, shorten
 from experiments.data.published.locomo import NOT_TOLD, read_locomo
+from experiments.data.splits import assign_splits
 from experiments.runs.config_file import load_config
 from tracing.errors import DataError
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn, write_conversations

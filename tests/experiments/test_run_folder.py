@@ -17,9 +17,9 @@ from experiments.command import main
 from experiments.running.observers import RunJournal
 from experiments.runs.cases_file import RunCase, read_cases, write_cases
 from experiments.runs.comparison import compare, list_runs
+from experiments.runs.export_manifest import manifest_of
 from experiments.runs.folder import CASES, CONFIG, LOCK, SUMMARY, RunFolder, read_prompts
 from experiments.runs.lock import locked
-from experiments.runs.manifest import manifest_of
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts
 from optimizer.tuning.stopped import Stopped

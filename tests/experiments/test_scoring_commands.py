@@ -15,7 +15,7 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, RunFolder
 from experiments.systems.rag import Rag
 from tracing.systems.conversations import write_conversations
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -118,7 +118,7 @@ def test_what_regressed_fails_a_build_and_is_written_for_other_programs(
     assert difference["p_value"] == pytest.approx(1 / 32)
     same = ("eval", "--prompts", "baseline", "--against", "baseline-copy", "--limit-conversations", "18")
     Path("baseline-copy").mkdir()
-    Path("baseline-copy/answer.txt").write_text(seed_candidate(Rag.prompts)["answer"])
+    Path("baseline-copy/answer.txt").write_text(baseline_candidate(Rag.prompts)["answer"])
     assert command(*same, "--fail-on", "regressed")[0] == 0
     assert command(*same, "--fail-on", "not-improved")[0] == 1
     code, _, err = command("eval", "--prompts", "baseline", "--fail-on", "regressed")
@@ -166,7 +166,7 @@ def test_prompts_of_a_run_are_scored_on_what_the_run_was_about(
         "system: rag\ndataset: jsonl\ndata: ../../../mine.jsonl\n"
         f"models:\n  task: {{model: m, {endpoint}}}\n  embedding: {{model: e, {endpoint}}}\n",
     )
-    run.write_prompts("champion", seed_candidate(Rag.prompts))
+    run.write_prompts("champion", baseline_candidate(Rag.prompts))
     with pytest.raises(SystemExit) as ended:
         main(["eval", "--prompts", "latest", "--home", "home"])
     said = capsys.readouterr()

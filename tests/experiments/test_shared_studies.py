@@ -14,7 +14,7 @@ from scripted_server import ScriptedServer
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from experiments.runs.run_settings import dump_config, lasting_params, params_of
-from optimizer.racing.studies import StudyServer
+from optimizer.racing.study_storage import StudyServer
 
 LINES = (
     "system: rag\nsystem_settings: {chunk_tokens: 40, top_k: 1}\n"

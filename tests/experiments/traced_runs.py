@@ -7,7 +7,7 @@ from experiments.runs.folder import CONFIG, RunFolder
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, write_conversations
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.registry import open_system
 
 HOSTILE = "</script><script>alert('x')</script> | <b>radicchio</b>"
@@ -40,7 +40,7 @@ def conversation(name: str, questions: int = 3) -> Conversation:
 
 def record(path: Path, told: Conversation) -> None:
     """The memory loses the tortoise's food on extraction, and answers about Oslo in spite of its context."""
-    prompts = seed_candidate(open_system("fact-memory").prompts)
+    prompts = baseline_candidate(open_system("fact-memory").prompts)
     path.parent.mkdir(parents=True, exist_ok=True)
     with trace(path, prefix=told.id[0]):
         prompt = variable(prompts["extract"], name="extract", kind="prompt")
@@ -71,7 +71,7 @@ def traced_run(home: Path, questions: int = 3) -> RunFolder:
     (folder.path / CONFIG).write_text("system: fact-memory\ndataset: jsonl\ndata: data.jsonl\n")
     assert load_config(str(folder.path / CONFIG)).data is not None
     for which in ("baseline", "champion"):
-        folder.write_prompts(which, seed_candidate(open_system("fact-memory").prompts))
+        folder.write_prompts(which, baseline_candidate(open_system("fact-memory").prompts))
     for one in told:
         record(folder.path / "traces" / f"key-{one.id}" / f"{one.id}.jsonl", one)
     return folder

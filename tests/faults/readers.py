@@ -31,12 +31,12 @@ from experiments.mlflow_tracking.outbox import OUTBOX, Outbox
 from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogMetrics, LogText, SetTag, StartRun
 from experiments.running.run_parts import read_rewrites
+from experiments.runs.cases_file import read_verdicts, write_verdicts
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import check_fingerprint
 from experiments.runs.folder import CONFIG, FINGERPRINT, LEDGER, SUMMARY, VERDICTS, RunFolder, read_prompts
-from experiments.runs.ladder_file import ladder_json, read_ladder
-from experiments.runs.verdicts_file import read_verdicts, write_verdicts
+from experiments.runs.measurement_files import ladder_json, read_ladder
 from experiments.systems.fact_memory import FactMemory
 from experiments.views.trace_figures import figures_of
 from experiments.views.trace_tree import tree_lines

@@ -16,7 +16,7 @@ from attribution.judging.metrics import open_metric
 from experiments.data.conformance import DatasetConformance
 from experiments.data.datasets import sample
 from optimizer.conformance import ObjectiveConformance, OptimizerConformance, ProposerConformance
-from optimizer.objectives.objectives import OBJECTIVES
+from optimizer.objectives.objective import OBJECTIVES
 from optimizer.proposers.rewrites import PROPOSERS, Rewrite, open_proposers
 from optimizer.search.optimizers import OPTIMIZERS, open_optimizer
 from tracing.errors import BudgetExceededError

@@ -23,7 +23,7 @@ from tracing import operation, session, variable
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Item, Layout, plain_reply
-from tracing.systems.prompts import Candidate, Contract, PromptSpec, render, seed_candidate
+from tracing.systems.prompts import Candidate, Contract, PromptSpec, baseline_candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec, Stage
 
 JOT = PromptSpec(
@@ -96,7 +96,7 @@ def requests(
 ) -> dict[str, RewriteRequest]:
     scripted_server.script = script
     system = Jotter()
-    baseline = seed_candidate(system.prompts)
+    baseline = baseline_candidate(system.prompts)
     outcomes = Evaluator(system, open_access(), "short_contains", tmp_path).evaluate(baseline, CONVERSATIONS)
     assert [each.tainted for each in outcomes] == [None, None]
     failures = [

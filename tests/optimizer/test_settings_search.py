@@ -23,7 +23,7 @@ from optimizer.evaluation.variants import Variants
 from optimizer.gating.verdict import NO_CHANGE
 from optimizer.objectives.objectives import Golds
 from optimizer.objectives.retrieval import Retrieval, retrieval_of
-from optimizer.racing.studies import StudyJournal
+from optimizer.racing.study_storage import StudyJournal
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures

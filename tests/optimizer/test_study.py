@@ -13,8 +13,8 @@ from scripted_world import world
 from attribution.cases import Case
 from attribution.judging.words import Judgement
 from optimizer.evaluation.evaluator import Outcome
-from optimizer.racing.studies import Studies, StudyJournal
-from optimizer.racing.study import JointStudy
+from optimizer.racing.joint_study import JointStudy
+from optimizer.racing.study_storage import Studies, StudyJournal
 from tracing.errors import RunError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation

@@ -14,8 +14,8 @@ from postgres_cluster import PASSWORD
 from sqlalchemy import create_engine, text
 from test_study import CHOICES, REFERENCE, TALKS, outcome
 
-from optimizer.racing.studies import PASSWORD_VARIABLE, Studies, StudyServer, storage_url
-from optimizer.racing.study import JointStudy
+from optimizer.racing.joint_study import JointStudy
+from optimizer.racing.study_storage import PASSWORD_VARIABLE, Studies, StudyServer, storage_url
 from tracing.errors import ConfigError, RunError
 from tracing.recording.credentials import without_password
 

@@ -77,10 +77,10 @@ BROKEN = {
     ),
     "a number": ("Keeper = 3", "{own}:Keeper", "a int without prompts"),
     "it cannot be made": ("def Keeper():\n    raise KeyError('no\\nkey')", "{own}:Keeper", "cannot be made: KeyError"),
-    "its seed breaks the contract": (
+    "its baseline breaks the contract": (
         SYSTEM.replace("Asked: {asked}", "Asked:"),
         "{own}:Keeper",
-        "the seed prompt reply breaks its contract: the placeholder {asked} is missing",
+        "the baseline prompt reply breaks its contract: the placeholder {asked} is missing",
     ),
     "its prompt is no file name": (
         SYSTEM.replace('"reply"', '"../reply"'),

@@ -17,10 +17,10 @@ from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 
-SEED = seed_candidate(EverMemOS.prompts)
+BASELINE = baseline_candidate(EverMemOS.prompts)
 LINES = [turn.spoken for turn in SMALL_TALK.turns()]
 Open = Callable[..., ModelAccess]
 
@@ -43,7 +43,7 @@ def built(scripted_server: ScriptedServer, open_access: Open) -> Callable[..., t
     def build(model: Any = None, talk: Conversation = SMALL_TALK, **settings: Any) -> tuple[Memory, ExecutionGraph]:
         scripted_server.script = model or EverMemOSModel()
         with trace() as recorder:
-            memory = EverMemOS(**settings).build(talk, SEED, open_access(cache=False))
+            memory = EverMemOS(**settings).build(talk, BASELINE, open_access(cache=False))
         return memory, recorder.graph
 
     return build
@@ -119,7 +119,7 @@ def asked(access: ModelAccess, texts: Sequence[str], question: int = 1, **settin
     system = EverMemOS(**settings)
     with trace() as recorder, session("q"):
         memory = system.with_entries(texts, access)
-        candidate = seed_candidate(system.prompts)
+        candidate = baseline_candidate(system.prompts)
         return system.answer(memory, SMALL_TALK.questions[question], candidate, access).text, recorder.graph
 
 
@@ -215,8 +215,8 @@ def test_the_same_again_makes_no_new_call(scripted_server: ScriptedServer, open_
     system, access = EverMemOS(), open_access()
 
     def run() -> list[str]:
-        memory = system.build(SMALL_TALK, SEED, access)
-        return [system.answer(memory, question, SEED, access).text for question in SMALL_TALK.questions]
+        memory = system.build(SMALL_TALK, BASELINE, access)
+        return [system.answer(memory, question, BASELINE, access).text for question in SMALL_TALK.questions]
 
     first, calls = run(), (scripted_server.count, len(scripted_server.embedding_requests))
     assert run() == first

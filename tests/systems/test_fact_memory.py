@@ -16,7 +16,7 @@ from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import Memory
 
-SEED = {name: spec.text for name, spec in PROMPTS.items()}
+BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
 GREEN, YELLOW = "Aurel's cottage is painted green.", "Aurel's cottage is painted yellow."
 BASSOON = "Birte plays bassoon."
 FIVE_TURNS = Conversation.model_validate(
@@ -42,7 +42,7 @@ def memory_of(
     def store(reply: str, *sessions: Sequence[str], near: float = 0.6, compared: int = 2) -> Any:
         scripted_server.script = lambda body: reply
         with trace() as recorder:
-            memory = FactMemory(near=near, compared=compared).build_from_facts(sessions, SEED, open_access())
+            memory = FactMemory(near=near, compared=compared).build_from_facts(sessions, BASELINE, open_access())
         return memory, recorder.graph
 
     return store
@@ -150,7 +150,7 @@ def test_extraction_reads_every_turn_once_in_windows(
     scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
     scripted_server.script = lambda body: '{"facts": []}'
-    FactMemory(window=2).build(FIVE_TURNS, SEED, open_access())
+    FactMemory(window=2).build(FIVE_TURNS, BASELINE, open_access())
     read = [
         [line for line in prompt_of(body).splitlines() if line.startswith("Aurel:")]
         for body in scripted_server.requests
@@ -164,7 +164,7 @@ def test_an_unusable_extraction_gives_no_facts_and_the_build_goes_on(
 ) -> None:
     good = json.dumps({"facts": [BASSOON, BASSOON, f" {GREEN} "]})
     scripted_server.script = lambda body: reply if "number 1." in prompt_of(body) else good
-    memory = FactMemory(window=3).build(FIVE_TURNS, SEED, open_access())
+    memory = FactMemory(window=3).build(FIVE_TURNS, BASELINE, open_access())
     assert entries_of(memory) == [("m1", BASSOON), ("m2", GREEN)]
 
 
@@ -174,5 +174,5 @@ def test_the_answer_sees_the_nearest_memories_first(
     access, system = open_access(), FactMemory(top_k=2)
     memory = system.with_entries([BASSOON, GREEN, "The bus is late."], access)
     question = Question(id="q", question="Which colour is Aurel's cottage painted for Birte?", answers=("green",))
-    system.answer(memory, question, SEED, access)
+    system.answer(memory, question, BASELINE, access)
     assert f"- {GREEN}\n- {BASSOON}\n\n" in prompt_of(scripted_server.requests[-1])

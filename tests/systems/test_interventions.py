@@ -22,7 +22,7 @@ from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change, Heard, Intervention, Step, intervene, intervening
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import MemorySystem
 
 TALK = Conversation.model_validate(
@@ -73,7 +73,7 @@ def script(server: ScriptedServer, system: MemorySystem) -> None:
 
 def ran(system: MemorySystem, access: ModelAccess, *interventions: Intervention) -> tuple[list[str], str]:
     """The texts in the memory, and the reply."""
-    candidate = seed_candidate(system.prompts)
+    candidate = baseline_candidate(system.prompts)
     with trace(), ExitStack() as stack:
         for intervention in interventions:
             stack.enter_context(intervene(intervention))

@@ -11,9 +11,9 @@ from experiments.systems.long_context import LongContext
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK
-from tracing.systems.prompts import seed_candidate, tokens_of
+from tracing.systems.prompts import baseline_candidate, tokens_of
 
-SEED = seed_candidate(LongContext.prompts)
+BASELINE = baseline_candidate(LongContext.prompts)
 SAID = [(turn.id, f"{part.time}\n{turn.spoken}") for part in SMALL_TALK.sessions for turn in part.turns]
 
 
@@ -22,7 +22,7 @@ def test_the_newest_messages_that_fit_are_kept_and_the_others_deleted_in_the_tra
     open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer, most: int
 ) -> None:
     with trace() as recorder:
-        memory = LongContext(window_tokens=most).build(SMALL_TALK, SEED, open_access())
+        memory = LongContext(window_tokens=most).build(SMALL_TALK, BASELINE, open_access())
     kept = [entry["text"] for entry in memory.state["entries"]]
     texts = [text for _, text in SAID]
     assert kept == texts[len(texts) - len(kept) :]
@@ -39,13 +39,13 @@ def test_the_answer_reads_the_whole_window_in_the_order_in_which_it_was_said(
     open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer
 ) -> None:
     access, system = open_access(), LongContext()
-    memory = system.build(SMALL_TALK, SEED, access)
-    system.answer(memory, SMALL_TALK.questions[0], SEED, access)
+    memory = system.build(SMALL_TALK, BASELINE, access)
+    system.answer(memory, SMALL_TALK.questions[0], BASELINE, access)
     (request,) = scripted_server.requests
     assert "\n".join(f"- {text}" for _, text in SAID) in prompt_of(request)
 
 
 def test_given_facts_are_trimmed_too_and_given_entries_are_not(open_access: Callable[..., ModelAccess]) -> None:
     system, access, facts = LongContext(window_tokens=8), open_access(), ["An old long fact, all in all.", "New."]
-    assert [each["text"] for each in system.build_from_facts([facts], SEED, access).state["entries"]] == ["New."]
+    assert [each["text"] for each in system.build_from_facts([facts], BASELINE, access).state["entries"]] == ["New."]
     assert [each["text"] for each in system.with_entries(facts, access).state["entries"]] == facts

@@ -28,8 +28,8 @@ from tracing.systems.conversations import Question
 from tracing.systems.protocol import Memory
 
 Open = Callable[..., ModelAccess]
-SEED = {name: spec.text for name, spec in PROMPTS.items()}
-MEM0_SEED = {name: spec.text for name, spec in MEM0_PROMPTS.items()}
+BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
+MEM0_BASELINE = {name: spec.text for name, spec in MEM0_PROMPTS.items()}
 GREEN, YELLOW = "Aurel's cottage is painted green.", "Aurel's cottage is painted yellow."
 
 USABLE = '{"facts": ["x"], "event": "ADD", "label": "right", "tells": true, "id": ?}'
@@ -54,7 +54,7 @@ def hostile(request: pytest.FixtureRequest) -> str:
 
 def extracted(access: ModelAccess) -> tuple[Memory, ExecutionGraph]:
     with trace() as recorder:
-        memory = FactMemory().build(SMALL_TALK, SEED, access)
+        memory = FactMemory().build(SMALL_TALK, BASELINE, access)
     return memory, recorder.graph
 
 
@@ -119,7 +119,7 @@ def test_a_decision_that_is_no_json_loses_nothing(
 ) -> None:
     scripted_server.script = lambda body: hostile
     with trace() as recorder:
-        memory = FactMemory(near=0.6).build_from_facts([[GREEN], [YELLOW]], SEED, open_access())
+        memory = FactMemory(near=0.6).build_from_facts([[GREEN], [YELLOW]], BASELINE, open_access())
     assert [entry["text"] for entry in memory.state["entries"]] == [GREEN, YELLOW]
     assert all(op.attributes["malformed"] for op in recorder.graph.find_operations(name="decide_update"))
 
@@ -129,7 +129,7 @@ def test_mem0_goes_on_with_nothing(open_access: Open, scripted_server: ScriptedS
     model = Mem0Model()
     scripted_server.script = lambda body: hostile if is_extraction(body) == (step == "extraction") else model(body)
     with trace() as recorder:
-        memory = Mem0().build(SMALL_TALK, MEM0_SEED, open_access())
+        memory = Mem0().build(SMALL_TALK, MEM0_BASELINE, open_access())
     assert memory.state["entries"] == []
     name = "extract_facts" if step == "extraction" else "decide_update"
     assert all(op.attributes["malformed"] for op in recorder.graph.find_operations(name=name))
@@ -147,7 +147,7 @@ def test_mem0_is_spared_a_reply_with_thousands_of_items(
     wanted = step == "extraction"
     scripted_server.script = lambda body: json.dumps(many) if is_extraction(body) == wanted else model(body)
     started = time.monotonic()
-    memory = Mem0(max_tokens=1024).build(SMALL_TALK, MEM0_SEED, open_access())
+    memory = Mem0(max_tokens=1024).build(SMALL_TALK, MEM0_BASELINE, open_access())
     assert time.monotonic() - started < 15
     assert memory.state["entries"] == []
 
@@ -155,7 +155,7 @@ def test_mem0_is_spared_a_reply_with_thousands_of_items(
 def test_mem0_is_spared_facts_that_are_no_texts(open_access: Open, scripted_server: ScriptedServer) -> None:
     model = Mem0Model()
     scripted_server.script = lambda body: '{"facts": [{"fact": 5}]}' if is_extraction(body) else model(body)
-    assert Mem0().build(SMALL_TALK, MEM0_SEED, open_access()).state["entries"] == []
+    assert Mem0().build(SMALL_TALK, MEM0_BASELINE, open_access()).state["entries"] == []
 
 
 def test_a_judge_whose_label_cannot_be_read_leaves_it_to_the_words(

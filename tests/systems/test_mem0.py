@@ -30,7 +30,7 @@ from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import Memory, MemorySystem
 
 Open = Callable[..., ModelAccess]
-SEED = {name: spec.text for name, spec in PROMPTS.items()}
+BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
 GREEN, YELLOW = "Aurel's cottage is painted green.", "Aurel's cottage is painted yellow."
 BASSOON = "Birte plays bassoon."
 
@@ -50,7 +50,7 @@ class TestMem0(MemorySystemConformance):
 
 def build(access: ModelAccess, system: Mem0 | None = None) -> tuple[Memory, ExecutionGraph]:
     with trace(prefix="b") as recorder:
-        memory = (system or Mem0()).build(SMALL_TALK, SEED, access)
+        memory = (system or Mem0()).build(SMALL_TALK, BASELINE, access)
     return memory, recorder.graph
 
 
@@ -116,7 +116,7 @@ def test_a_failure_that_mem0_swallows_taints_the_build(
     access = open_access(retries=0, cache=False)
     with pytest.raises(error):
         build(access)
-    (outcome,) = Evaluator(Mem0(), access, "contains", snapshots=tmp_path).evaluate(SEED, [SMALL_TALK])
+    (outcome,) = Evaluator(Mem0(), access, "contains", snapshots=tmp_path).evaluate(BASELINE, [SMALL_TALK])
     assert outcome.tainted is not None
     assert outcome.cases == ()
 
@@ -141,7 +141,7 @@ def test_mem0_carries_out_the_decision_and_the_trace_says_so(
 ) -> None:
     scripted_server.script = Mem0Model(update=decide(event))
     with trace() as recorder:
-        memory = Mem0().build_from_facts([[GREEN], [YELLOW]], SEED, open_access())
+        memory = Mem0().build_from_facts([[GREEN], [YELLOW]], BASELINE, open_access())
     assert stored(memory) == expected
     graph = recorder.graph
     decisions = [graph.variables[op.output_ids()[0]].value for op in graph.find_operations(name="decide_update")]
@@ -163,7 +163,7 @@ def test_a_reply_of_no_use_stores_nothing_and_is_told_as_malformed(
     scripted_server.script = Mem0Model(update=lambda body: reply)
     access = open_access()
     with trace() as recorder, access.watch() as watch:
-        memory = Mem0().build_from_facts([[GREEN]], SEED, access)
+        memory = Mem0().build_from_facts([[GREEN]], BASELINE, access)
     assert stored(memory) == []
     assert watch.failures == []
     assert all("malformed" in op.attributes for op in recorder.graph.find_operations(name="decide_update"))
@@ -264,7 +264,7 @@ def test_the_exported_module_asks_as_a_run_does(scripted_server: ScriptedServer,
     build(open_access(cache=False), Mem0(reply_schema="always", window=1))
     of_the_run = forms()
     scripted_server.requests.clear()
-    prompts = native_prompts(SEED, library.V1)
+    prompts = native_prompts(BASELINE, library.V1)
     memory = with_reply_schemas(
         library.open_memory(prompts, base_url=scripted_server.base_url, key="k", chat_model="m", embedding_model="e")
     )
@@ -371,7 +371,7 @@ def test_the_answer_is_given_what_mem0s_search_finds(scripted_server: ScriptedSe
     scripted_server.script = Mem0Model()
     access = open_access()
     memory = Mem0().with_entries([GREEN, BASSOON, "Birte's sister breeds huskies."], access)
-    answer = Mem0(top_k=1).answer(memory, SMALL_TALK.questions[0], SEED, access)
+    answer = Mem0(top_k=1).answer(memory, SMALL_TALK.questions[0], BASELINE, access)
     assert answer.text == GREEN
     assert BASSOON not in prompt_of(scripted_server.requests[-1])
 
@@ -388,7 +388,7 @@ def test_a_rerun_asks_what_was_asked_and_stores_nothing(
     for execution in executions:
         with trace(prefix="l") as recorder:
             Mem0().rerun(
-                prompt, recorded_parts(spec.layout, spec.contract.placeholders, execution, graph), SEED, access
+                prompt, recorded_parts(spec.layout, spec.contract.placeholders, execution, graph), BASELINE, access
             )
         (again,) = recorder.graph.find_operations(name=spec.operation)
         values = [item.value for item in recorded_outputs(execution, graph)]
@@ -406,7 +406,7 @@ def test_a_fact_decided_on_with_others_is_decided_on_alone_again(
     _, graph = build(access, Mem0(window=2))
     execution = graph.find_operations(name=spec.operation)[-1]
     parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, graph)
-    Mem0().rerun("update", parts, SEED, access)
+    Mem0().rerun("update", parts, BASELINE, access)
     asked = scripted_server.requests[-1]
     assert facts_shown(asked) == [item.text for item in parts["fact"]]
     assert {each["text"] for each in memories_shown(asked)} == {item.text for item in parts["memories"]}

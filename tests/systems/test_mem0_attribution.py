@@ -7,8 +7,8 @@ import json
 from experiments.systems.mem0.decisions import memories_of
 from experiments.systems.mem0.prompts import CHOICES, MEMORIES_SCHEMA
 from experiments.systems.mem0.writer import _as_reply
+from tracing.systems.baseline import fitted
 from tracing.systems.layouts import Item
-from tracing.systems.seeding import fitted
 
 WHOLE = CHOICES["system"]
 REPLY = '{"memory": [{"id": "0", "text": "a", "attributed_to": "assistant"}, {"id": "1", "text": "b"}]}'

@@ -20,7 +20,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session, trace
 from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.conversations import Conversation
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
 from tracing.trace_memory import Event
@@ -186,7 +186,7 @@ def test_only_a_name_with_a_word_is_named_by_a_question() -> None:
 def recalled(access: ModelAccess, question: str, **settings: Any) -> list[str]:
     """The names of the events that a question recalls, without statements."""
     system: MemorySystem = open_system("trace-memory", {"statements": 1, **settings})
-    candidate = seed_candidate(system.prompts)
+    candidate = baseline_candidate(system.prompts)
     memory = system.build(TRACE, candidate, access)
     with trace() as recorder:
         asked = TRACE.questions[0].model_copy(update={"question": question})
@@ -218,7 +218,7 @@ def test_events_have_the_time_of_their_session_as_a_data_set_writes_it(
     scripted_server.script = lambda body: '{"facts": []}'
     system = TraceMemorySystem()
     dated = TRACE.model_copy(update={"sessions": (TRACE.sessions[0].model_copy(update={"time": said}),)})
-    memory = system.build(dated, seed_candidate(system.prompts), open_access())
+    memory = system.build(dated, baseline_candidate(system.prompts), open_access())
     assert {when(row["event"]["time"]) for row in memory.state["entries"]} == {begun}
 
 
@@ -227,14 +227,14 @@ def test_an_events_text_is_in_the_memory_once(
 ) -> None:
     scripted_server.script = lambda body: '{"facts": []}'
     system = TraceMemorySystem()
-    memory = system.build(TRACE, seed_candidate(system.prompts), open_access())
+    memory = system.build(TRACE, baseline_candidate(system.prompts), open_access())
     assert json.dumps(memory.state).count("The bearings howl.") == 1
 
 
 def blame_of(access: ModelAccess, question: str, **settings: Any) -> Blame:
     system = TraceMemorySystem(**settings)
     asked = next(one for one in TRACE.questions if one.id == question)
-    candidate = seed_candidate(system.prompts)
+    candidate = baseline_candidate(system.prompts)
     with trace(prefix="b") as building:
         memory = system.build(TRACE, candidate, access)
     with trace(prefix="a") as answering:

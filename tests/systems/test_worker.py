@@ -37,7 +37,7 @@ from tracing.systems.registry import open_system
 
 Open = Callable[..., ModelAccess]
 Apart = in_worker(requirements=())(FactMemory)
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 
 OWN = """
 import os
@@ -153,8 +153,8 @@ class TestApart(MemorySystemConformance):
 
 def both(access: ModelAccess, system: MemorySystem) -> tuple[Any, ExecutionGraph]:
     with trace(prefix="b") as recorder, operation("outer"):
-        memory = system.build(SMALL_TALK, SEED, access)
-        answer = system.answer(memory, SMALL_TALK.questions[0], SEED, access)
+        memory = system.build(SMALL_TALK, BASELINE, access)
+        answer = system.answer(memory, SMALL_TALK.questions[0], BASELINE, access)
     return answer.text, recorder.graph
 
 
@@ -223,20 +223,20 @@ def test_an_answer_that_failed_leaves_no_other_memory_in_the_worker(
     first = Apart().with_entries(["Birte plays the bassoon."], access)
     other = Apart().with_entries(["Birte plays the triangle."], access)
     ask = Apart().answer
-    ask(first, SMALL_TALK.questions[1], SEED, access)
+    ask(first, SMALL_TALK.questions[1], BASELINE, access)
     with pytest.raises(BudgetExceededError):
-        ask(other, SMALL_TALK.questions[1], SEED, open_access(Limits(calls=0), cache=False, concurrency=1))
-    ask(first, SMALL_TALK.questions[1], SEED, access)
+        ask(other, SMALL_TALK.questions[1], BASELINE, open_access(Limits(calls=0), cache=False, concurrency=1))
+    ask(first, SMALL_TALK.questions[1], BASELINE, access)
     assert "bassoon" in prompt_of(scripted_server.requests[-1])
 
 
 def test_budgets_hold_and_watches_count_across_the_boundary(scripted_server: ScriptedServer, open_access: Open) -> None:
     scripted_server.script = fact_model
     with pytest.raises(BudgetExceededError, match="calls"):
-        Apart().build(SMALL_TALK, SEED, open_access(Limits(calls=2), cache=False))
+        Apart().build(SMALL_TALK, BASELINE, open_access(Limits(calls=2), cache=False))
     access = open_access(cache=False)
     with access.watch() as watch:
-        Apart().build(SMALL_TALK, SEED, access)
+        Apart().build(SMALL_TALK, BASELINE, access)
     assert watch.calls == access.budget.spent.calls > 2
 
 
@@ -395,8 +395,8 @@ def test_an_environment_of_another_memtune_is_refused_with_the_command_that_mend
     (code,) = environment.folder.glob("lib/python3.*/site-packages/tracing/errors.py")
     code.write_text(code.read_text() + "# changed\n")
     with pytest.raises(ConfigError, match=r"belongs to another memtune; .*: memtune system install fact-memory$"):
-        Apart().build(SMALL_TALK, SEED, access)
+        Apart().build(SMALL_TALK, BASELINE, access)
     marker = environment.folder / "memtune.json"
     marker.write_text(marker.read_text().replace('"fingerprint": "', '"fingerprint": "0'))
     with pytest.raises(ConfigError, match=r"made by another memtune .*: memtune system install fact-memory$"):
-        Apart().build(SMALL_TALK, SEED, access)
+        Apart().build(SMALL_TALK, BASELINE, access)

@@ -12,6 +12,7 @@ from tracing.errors import BudgetExceededError, MemtuneError
 from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.meter import Meter, Usage, Watch
+from tracing.llm.accounting.price import price
 from tracing.llm.http.bodies import ChatCompletion, Embeddings
 from tracing.llm.settings import ModelSettings
 from tracing.llm.threads import end_if_given_up
@@ -209,12 +210,6 @@ def failures_noted(model: str) -> Iterator[None]:
         for watch in _watches.get():
             watch.fail(f"{kind}: {error}" if isinstance(error, MemtuneError) else f"{kind} during a call to {model}")
         raise
-
-
-def price(settings: ModelSettings, prompt_tokens: int, completion_tokens: int) -> Spending:
-    """What one call with these tokens costs."""
-    money = (prompt_tokens * settings.price_in + completion_tokens * settings.price_out) / 1e6
-    return Spending(calls=1, tokens=prompt_tokens + completion_tokens, money=money)
 
 
 def _operation_name() -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.errors import ModelError, ReplyCutShortError
-from tracing.llm.booking import Call, failures_noted, price, running_operation
+from tracing.llm.accounting.price import price
+from tracing.llm.booking import Call, failures_noted, running_operation
 from tracing.llm.cache import Replies, request_key
 from tracing.llm.dimension import Dimension
 from tracing.llm.http.bodies import ChatCompletion, Embeddings, packed, unpacked

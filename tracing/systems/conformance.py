@@ -80,7 +80,7 @@ class MemorySystemConformance(SystemSteps):
     """
 
     def test_the_description_is_whole(self) -> None:
-        """Name, version and settings distinguish built memories; a rewrite must meet the contract, so the seed must
+        """Name, version and settings distinguish built memories; a rewrite must meet the contract, so the baseline must
         too; blame reaches a prompt through its operation."""
         faults = faults_of(self.system())
         require(not faults, "; ".join(faults))

@@ -90,7 +90,7 @@ def _prompt_faults(specs: Mapping[str, PromptSpec], operations: list[OperationSp
     for name, spec in specs.items():
         problems = spec.contract.violations(spec.text)
         if problems:
-            faults.append(f"the seed prompt {name} breaks its contract: {'; '.join(problems)}")
+            faults.append(f"the baseline prompt {name} breaks its contract: {'; '.join(problems)}")
         if spec.name != name:
             faults.append(f"the prompt listed as {name} is called {spec.name}")
         if not _FILE_NAME.fullmatch(name):

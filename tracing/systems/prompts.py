@@ -27,7 +27,7 @@ class Contract:
         placeholders: names that must each occur at least once; no other may occur.
         reply_schema: JSON schema of the reply, enforced if the endpoint can; None for free text.
         markers: strings the text must contain (such as the key names of the reply).
-        waived: those of the markers that a seed of a user's own may lack; then its rewrites may, too.
+        waived: those of the markers that a text of a user's own may lack; then its rewrites may, too.
         max_chars: maximum length of the text in characters.
         max_tokens: maximum length in tokens, estimated (`tokens_of`); None for no limit.
         pinned: whole lines that the text must keep.
@@ -76,7 +76,7 @@ class PromptSpec:
 
     Attributes:
         name: unique within the system.
-        text: the seed text the system ships with.
+        text: the baseline, which the system ships with.
         operation: name of the operation whose request it makes.
         contract: what every rewrite must keep.
         purpose: one sentence for a proposer: what the operation should achieve.
@@ -143,8 +143,8 @@ def render(template: str, values: Mapping[str, str]) -> str:
     return template.format_map(values)
 
 
-def seed_candidate(specs: Mapping[str, PromptSpec]) -> Candidate:
-    """The seed texts of a system, by prompt."""
+def baseline_candidate(specs: Mapping[str, PromptSpec]) -> Candidate:
+    """The baseline texts of a system, by prompt."""
     return {name: spec.text for name, spec in specs.items()}
 
 

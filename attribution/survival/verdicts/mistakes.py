@@ -10,13 +10,12 @@ from attribution.gold_answers.suspicion import Suspicion
 from attribution.judging.normal_forms import same_form_as_any
 from attribution.survival.case_view import CaseView
 from attribution.survival.matching.matcher import JudgesReplies
-from attribution.survival.needs import is_unknowable
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
 from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.languages.reading_language import language as reading_language
 from attribution.text.names import names_in
-from attribution.text.phrases import denies, frames, says_unknown
+from attribution.text.phrases import denies, frames, is_unknowable, says_unknown
 from tracing.systems.conversations import Question
 
 MISJUDGED = 0.8

@@ -16,7 +16,7 @@ from attribution.data_files import data_of
 
 Language = Literal["en", "de", "es", "fr"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr")
-Source = Language | Literal["common", "not_read"]
+Source = Language | Literal["common", "near_languages"]
 """A language, what is common to all, or what is known of those that are not read."""
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
@@ -71,7 +71,7 @@ def all_function_words() -> frozenset[str]:
 @cache
 def near_function_words() -> tuple[frozenset[str], ...]:
     """The same of languages that are not read, but share many words with one that is."""
-    return tuple(frozenset(words.split()) for words in language_data("not_read").values())
+    return tuple(frozenset(words.split()) for words in language_data("near_languages").values())
 
 
 @lru_cache(maxsize=32768)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.runs.config import RunConfig, Tracking
 from experiments.runs.folder import BASELINE
-from optimizer.search.optimizers import CLOSED_LOOP, LOCAL_SEARCH, OPTIMIZERS
+from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS
 from tracing.errors import ConfigError
 from tracing.plugins import is_object, look_in
 
@@ -17,31 +16,12 @@ OURS = LOCAL_SEARCH
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One way to search.
-
-    Attributes:
-        name: as it is shown and given on the command line.
-        optimizer: that searches; None for the baseline prompts as they are.
-        blame, local_objectives: as in the settings of a search.
-    """
+    """One way to search, by its name on the command line; without an optimizer, the baseline prompts as they are."""
 
     name: str
     optimizer: str | None
     blame: bool = True
     local_objectives: bool = True
-
-    def configured(self, config: RunConfig, *, seed: int, calls: int, rounds: int, tracking: Tracking) -> RunConfig:
-        """The settings of its run: those of all contenders, but for how it searches."""
-        search = {"blame": self.blame, "local_objectives": self.local_objectives, "calls": calls}
-        return config.model_copy(
-            update={
-                "optimizer": self.optimizer or CLOSED_LOOP,
-                "rounds": rounds if self.optimizer is not None else 0,
-                "seed": seed,
-                "search": config.search.model_copy(update=search),
-                "tracking": tracking,
-            }
-        )
 
 
 _BASELINE = Contender(BASELINE, None)
@@ -63,11 +43,7 @@ DEFAULT = tuple(_BUILT_IN)
 
 
 def contenders_of(names: Sequence[str]) -> tuple[Contender, ...]:
-    """The contenders of these names, each once; the baseline comes first, since the others start from its replies.
-
-    Raises:
-        ConfigError: a name is neither a contender nor an optimizer.
-    """
+    """The contenders of these names, each once; the baseline comes first, since the others start from its replies."""
     contenders = {BASELINE: _BASELINE}
     for name in names:
         if name not in _BUILT_IN:

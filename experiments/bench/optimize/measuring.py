@@ -16,14 +16,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.bench.optimize.comparing import compared
 from experiments.bench.optimize.contenders import Contender
-from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures
+from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, compared
 from experiments.bench.optimize.one_run import RunPlace, measure_run
 from experiments.bench.phases import Phases, Progress
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
-from experiments.runs.config import BudgetSettings, RunConfig, Tracking
+from experiments.runs.config import BudgetSettings, RunConfig
 from experiments.runs.earlier_names import by_current_keys, first_folder
 from experiments.runs.fingerprint import differing
 from experiments.runs.folder import BASELINE, LOCK, RunFolder
@@ -31,6 +30,7 @@ from experiments.runs.lock import HeldError, locked
 from experiments.runs.run_settings import lasting_params
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import digest
+from optimizer.search.optimizers import CLOSED_LOOP
 from tracing.errors import ConfigError, RunError
 
 SYSTEMS = ("fact-memory", "rag")
@@ -51,16 +51,10 @@ _Run = tuple[str, Contender, int]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared.
+    """What is compared, with how many `calls` and `rounds` a search.
 
-    Attributes:
-        config: of every run, but for what a contender, a system and a seed decide.
-        dataset: its conversations, split.
-        systems: names of the memory systems; the settings of the configuration are for its own.
-        contenders: the baseline prompts first.
-        seeds: of the searches; the baseline prompts need one run only.
-        calls: that each search may make.
-        rounds: that each search may take.
+    `config` is that of every run, but for what a contender, a system and a seed decide; its system settings are for its
+    own system. The first contender are the baseline prompts, which need a run of one seed only.
     """
 
     config: RunConfig
@@ -88,14 +82,8 @@ def measure_optimizers(
     Several programs may do so in one folder at once: each run is made by one of them. Of a finished run only its
     `figures.json` is needed, beside the folder's `settings.json`, to go on elsewhere.
 
-    Args:
-        plan: what is compared. Systems, contenders and seeds may differ from call to call; finished runs are kept.
-        folder: of the runs.
-        progress: called with the run and its phase.
-        finished: called with the figures so far at the start and after each run.
-
-    Returns:
-        The figures, without the runs that other programs are still at.
+    Systems, contenders and seeds may differ from call to call; finished runs are kept. `finished` is called with the
+    figures so far at the start and after each run. The figures lack the runs that other programs are still at.
 
     Raises:
         ConfigError: a budget of the configuration would end runs; or the folder has runs with other settings.
@@ -202,19 +190,23 @@ def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPla
 
 def _configured(plan: Plan, folder: Path, system: str, contender: Contender, seed: int) -> RunConfig:
     config = plan.config
-    tracking = Tracking(uri=config.tracking.uri or store_uri(folder), experiment=config.tracking.experiment, traces=0)
-    tuned = contender.configured(config, seed=seed, calls=plan.calls, rounds=plan.rounds, tracking=tracking)
-    own = config.system_settings if system == config.system else {}
-    return tuned.model_copy(update={"system": system, "system_settings": own})
+    search = {"blame": contender.blame, "local_objectives": contender.local_objectives, "calls": plan.calls}
+    tracking = {"uri": config.tracking.uri or store_uri(folder), "traces": 0}
+    return config.model_copy(
+        update={
+            "system": system,
+            "system_settings": config.system_settings if system == config.system else {},
+            "optimizer": contender.optimizer or CLOSED_LOOP,
+            "rounds": plan.rounds if contender.optimizer is not None else 0,
+            "seed": seed,
+            "search": config.search.model_copy(update=search),
+            "tracking": config.tracking.model_copy(update=tracking),
+        }
+    )
 
 
 def _check_settings(plan: Plan, folder: Path) -> None:
-    """Make sure that what is in the folder was made with the same settings, and keep them.
-
-    Raises:
-        ConfigError: it was made with others.
-        RunError: the file is damaged.
-    """
+    """Make sure that what is in the folder was made with the same settings, and keep them."""
     models = plan.config.models.roles()
     groups = plan.dataset.splits.named().values()
     now = {

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from experiments.bench.optimize.comparing import area_under
 from experiments.bench.optimize.contenders import Contender
-from experiments.bench.optimize.figures import ContenderRun, Point
+from experiments.bench.optimize.figures import ContenderRun, Point, area_under
 from experiments.data.loaders import Dataset
 from experiments.running.judging import calibrate_judge
 from experiments.running.parts import open_evaluator
@@ -58,11 +57,7 @@ class RunPlace:
         return self.cache.is_dir() and (self.path / FIGURES).exists()
 
     def figures(self) -> ContenderRun | None:
-        """What was measured; None if the run is not finished.
-
-        Raises:
-            RunError: the file is damaged.
-        """
+        """What was measured; None if the run is not finished."""
         file = self.path / FIGURES
         try:
             return ContenderRun.model_validate_json(file.read_bytes())
@@ -86,12 +81,8 @@ def measure_run(
 ) -> ContenderRun:
     """Make a run, or finish one that was interrupted, and keep its figures.
 
-    Args:
-        contender: whose run it is.
-        config: of the run, its budget of calls for the search included.
-        place: the folder of the run.
-        baseline: a finished run of the baseline prompts, whose replies this one has for nothing; None for that run.
-        budget: calls that the area is normalised by.
+    It has the replies of `baseline`, a finished run of the baseline prompts, for nothing; that run itself has None. The
+    area is normalised by `budget` calls.
 
     Raises:
         RunInterrupted: Ctrl-C; called again, it goes on.

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from experiments.commands.bench.moved import moved
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, helper_options, home_option
 from experiments.commands.output import write_output
 
@@ -26,14 +27,7 @@ complaints_option = click.option(
 )
 
 
-@click.command(
-    epilog="""
-Examples:
-  memtune bench attribution --suite annotated/ --method survival --json report.json
-  memtune bench attribution --suite annotated/ --method survival --complaints
-  memtune bench attribution --suite annotated/ --method assisted --helper-model gpt-4.1-mini --base-url URL
-"""
-)
+@click.command(epilog=examples("bench attribution"))
 @click.option(
     "--suite",
     required=True,
@@ -71,8 +65,17 @@ def attribution(
     import json
 
     from attribution.survival.matching.matcher import WORDS
-    from experiments.bench.attribution import attributor, complaints_in, measure, needs_models, read_suite, remarks_on
-    from experiments.bench.attribution_table import accuracy_table, add_error_types, summary
+    from experiments.bench.attribution import (
+        accuracy_table,
+        add_error_types,
+        attributor,
+        complaints_in,
+        measure,
+        needs_models,
+        read_suite,
+        remarks_on,
+        summary,
+    )
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, open_access

@@ -7,46 +7,38 @@ from typing import Any
 
 import click
 
-from experiments.commands.options import Command, with_options
+from experiments.commands.examples import examples
+from experiments.commands.options import several
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
-
-def gate_options(command: Command) -> Command:
-    """How much is simulated, and where the figures go."""
-    return with_options(
-        command,
-        click.option(
-            "--conversations",
-            type=click.IntRange(min=4),
-            default=24,
-            show_default=True,
-            metavar="N",
-            help="Conversations to search with (train and validation).",
-        ),
-        click.option(
-            "--test", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Held-out ones."
-        ),
-        click.option(
-            "--trials",
-            type=click.IntRange(min=1),
-            default=1000,
-            show_default=True,
-            metavar="N",
-            help="Challengers an effect.",
-        ),
-        click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws."),
-        click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures."),
-    )
-
-
-@click.command(
-    epilog="""\b
-Examples:
-  memtune bench gate --recorded mine.json
-  memtune bench gate --recorded mine.json --trials 2000 --json gate.json
-"""
+gate_options = several(
+    click.option(
+        "--conversations",
+        type=click.IntRange(min=4),
+        default=24,
+        show_default=True,
+        metavar="N",
+        help="Conversations to search with (train and validation).",
+    ),
+    click.option(
+        "--test", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Held-out ones."
+    ),
+    click.option(
+        "--trials",
+        type=click.IntRange(min=1),
+        default=1000,
+        show_default=True,
+        metavar="N",
+        help="Challengers an effect.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws."),
+    click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures."),
 )
+"""How much is simulated, and where the figures go."""
+
+
+@click.command(epilog=examples("bench gate"))
 @click.option(
     "--recorded",
     type=click.Path(path_type=Path),
@@ -63,7 +55,7 @@ def gate(recorded: Path, **sizes: Any) -> None:
     simulate(recorded, **sizes)
 
 
-def simulate(recorded: Path, *, conversations: int, test: int, trials: int, seed: int, file: Path | None) -> None:
+def simulate(recorded: Path, *, file: Path | None, **sizes: Any) -> None:
     """Simulate gate and verdict on recorded answers, write the figures and show them."""
     from experiments.bench.gate import EFFECTS, measure_gate
     from experiments.bench.recorded_answers import read_recorded
@@ -72,9 +64,7 @@ def simulate(recorded: Path, *, conversations: int, test: int, trials: int, seed
 
     answers = read_recorded(recorded)
     with run_view() as view:
-        figures = measure_gate(
-            answers, conversations=conversations, test=test, trials=trials, seed=seed, progress=view.progress
-        )
+        figures = measure_gate(answers, **sizes, progress=view.progress)
     if file is not None:
         write_output(file, figures.model_dump_json(indent=2) + "\n", "--json")
     table = plain_table(gap=2)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.commands.earlier_names import current_contenders
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, executor_options, home_option, setup_options
 from experiments.commands.output import write_output, write_output_whole
 from experiments.display.terminal import say
@@ -25,14 +26,7 @@ ROUNDS = 50
 """More than a search makes before its calls end it, and few enough that one with nothing left to try soon ends."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune bench optimize --json optimize.json --table optimize.md --picture optimize.svg
-  memtune bench optimize --system rag --optimizer random --optimizer local-search --seeds 5 --calls 400
-  memtune bench optimize experiment.yaml --limit-conversations 24 --limit-questions 5 --folder compared
-"""
-)
+@click.command(epilog=examples("bench optimize"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
 @executor_options
@@ -145,34 +139,25 @@ def optimize(
 
 
 def _show(figures: OptimizeFigures) -> None:
-    from experiments.bench.optimize.table import (
-        COSTS,
-        NOTE,
-        SCORES,
-        conclusions,
-        cost_cells,
-        heading,
-        notes,
-        score_cells,
-    )
+    from experiments.bench.optimize import table as words
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table
 
     console = LiteralConsole()
     for system in figures.systems:
-        console.print(heading(figures, system), soft_wrap=True)
+        console.print(words.heading(figures, system), soft_wrap=True)
         for headings, cells in (
-            (SCORES, score_cells),
-            ((SCORES[0], *COSTS), lambda contender: (contender.contender, *cost_cells(contender))),
+            (words.SCORES, words.score_cells),
+            ((words.SCORES[0], *words.COSTS), lambda row: (row.contender, *words.cost_cells(row))),
         ):
             table = plain_table()
-            for name in headings:
-                table.add_column(name, justify="left" if name == SCORES[0] else "right", no_wrap=name != SCORES[0])
+            for place, name in enumerate(headings):
+                table.add_column(name, justify="right" if place else "left", no_wrap=bool(place))
             for contender in system.contenders:
                 table.add_row(*cells(contender))
             console.print(table)
-        for line in conclusions(system):
+        for line in words.conclusions(system):
             console.print(line, soft_wrap=True)
         console.print("")
-    for line in (NOTE, *notes(figures)):
+    for line in (words.NOTE, *words.notes(figures)):
         console.print(line, soft_wrap=True)

@@ -7,23 +7,14 @@ import click
 from experiments.commands.data.data_audit import audit
 from experiments.commands.data.inspection import show, validate
 from experiments.commands.data.public_homes import fetch, list_
+from experiments.commands.examples import examples
 from experiments.commands.whole_summaries import WholeSummaries
 
 
 @click.group(
     cls=WholeSummaries,
-    epilog="""\b
-Examples:
-  memtune data list
-  memtune data fetch locomo
-  memtune data show mine.jsonl
-  memtune data validate exports/ --dataset openai-chats
-  memtune data audit --split all
-""",
+    commands=[list_, show, validate, fetch, audit],
+    epilog=examples("data"),
 )
 def data() -> None:
     """Find, fetch, check and look at data sets, and measure how much each operation could gain on one."""
-
-
-for _command in (list_, show, validate, fetch, audit):
-    data.add_command(_command)

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
-from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.examples import examples
+from experiments.commands.options import (
+    SuggestingChoice,
+    config_from,
+    dataset_from,
+    executor_options,
+    home_option,
+    setup_options,
+)
 from experiments.commands.output import write_output
 
 if TYPE_CHECKING:
@@ -19,16 +26,7 @@ _MOST_TURNS, _LONGEST_TURN = 4, 200
 """How much is shown of what speaks against a gold answer: turns, and characters of each."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data audit
-  memtune data audit --split all
-  memtune data audit --system rag --limit-conversations 6
-  memtune data audit --json ladder.json
-  memtune data audit --gold --dataset locomo --data locomo10.json
-"""
-)
+@click.command(epilog=examples("data audit"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
 @executor_options
@@ -82,9 +80,7 @@ def _list_suspicious(settings: RunConfig, split: str | None, out: Path | None) -
             conversation for conversation in read_dataset(settings, Reading()) if conversation.split != "sealed"
         ]
     else:
-        splits = dataset_from(settings).splits
-        named = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-        conversations = list(named[str(split)])
+        conversations = list(getattr(dataset_from(settings).splits, str(split)))
     suspicions = [
         (conversation, suspicion) for conversation in conversations for suspicion in Audit(conversation).suspicions()
     ]
@@ -117,22 +113,17 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     from experiments.running.judging import calibrate_judge
     from experiments.running.parts import home_folder, open_evaluator
     from experiments.runs.intervals import interval_text
-    from experiments.runs.ladder_file import ladder_json
+    from experiments.runs.measurement_files import ladder_json
     from optimizer.evaluation.ladder import attainable
     from optimizer.evaluation.ladder import audit as climb
-    from tracing.systems.prompts import seed_candidate
+    from tracing.systems.prompts import baseline_candidate
 
     splits = dataset_from(settings).splits
-    groups = {"train": splits.train, "validation": splits.validation, "test": splits.test}
-    conversations = groups.get(split) or (*splits.train, *splits.validation, *splits.test)
+    conversations = getattr(splits, split, ()) or (*splits.train, *splits.validation, *splits.test)
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
         evaluator.access.check()
-        calibrate_judge(evaluator, seed_candidate(evaluator.system.prompts), conversations)
-        rungs = climb(
-            evaluator,
-            conversations,
-            progress=partial(view.progress, "baseline pipeline"),
-        )
+        calibrate_judge(evaluator, baseline_candidate(evaluator.system.prompts), conversations)
+        rungs = climb(evaluator, conversations, progress=partial(view.progress, "baseline pipeline"))
     if out is not None:
         write_output(out, ladder_json(rungs), "--json")
     table = Table()

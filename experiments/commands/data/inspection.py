@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import config_from, data_options
 from experiments.display.terminal import brief, say, shortened
 
@@ -20,15 +22,7 @@ _TURNS, _IDS, _LONGEST, _LONGEST_ANSWER = 3, 20, 160, 400
 """How much is shown: turns of the outer sessions, conversations by id, characters of a turn and of answers."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data show
-  memtune data show mine.jsonl
-  memtune data show realmem --data Lin_Wanyu_dialogues_256k.json --conversation Lin_Wanyu/Fitness_1
-  memtune data show --dataset locomo --data locomo10.json --limit-sessions 4
-"""
-)
+@click.command(epilog=examples("data show"))
 @click.argument("source", required=False, metavar="[NAME|PATH|CONFIG.yaml]")
 @click.option(
     "--conversation",
@@ -55,12 +49,8 @@ def show(source: str | None, chosen: str | None, **options: Any) -> None:
     why = ""
     groups: dict[str, Sequence[Conversation]]
     with run_view() as view:
-
-        def progress(completed: int, total: int) -> None:
-            view.progress(f"reading {config.dataset}", completed, total)
-
         try:
-            dataset = load_dataset(config, progress=progress)
+            dataset = load_dataset(config, progress=partial(view.progress, f"reading {config.dataset}"))
             groups = dict(dataset.splits.named().items())
         except DataError as error:
             # What cannot be split can still be looked at; what cannot be read fails here again.
@@ -138,20 +128,10 @@ def _print_conversation(console: LiteralConsole, conversation: Conversation, *, 
         console.print(f"{conversation.id}: {first.question} → {answers}")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data validate mine.jsonl
-  memtune data validate tables/
-  memtune data validate longmemeval_s_cleaned.json --dataset longmemeval
-
-Exit code 0 without a problem, 1 with one, 2 if the path cannot be checked at all.
-"""
-)
+@click.command(epilog=examples("data validate"))
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--dataset", metavar="NAME", help="What it is, where that is not recognised [default: by its content].")
-@click.pass_context
-def validate(context: click.Context, path: Path, dataset: str | None) -> None:
+def validate(path: Path, dataset: str | None) -> int:
     """Check a file or folder of data, and print every problem with its file, line or key, and remedy."""
     from experiments.data.data_check import dataset_name_of, problems_of_dataset
     from experiments.display.tables import run_view
@@ -161,9 +141,7 @@ def validate(context: click.Context, path: Path, dataset: str | None) -> None:
         raise DataError(f"{path}: no such file or folder; give an existing one")
     name = dataset or dataset_name_of(path)
     with run_view() as view:
-        check = problems_of_dataset(
-            name, path, lambda completed, total: view.progress(f"checking {path}", completed, total)
-        )
+        check = problems_of_dataset(name, path, partial(view.progress, f"checking {path}"))
     for problem in check.problems:
         say(brief(problem))
     for note in check.notes:
@@ -171,5 +149,6 @@ def validate(context: click.Context, path: Path, dataset: str | None) -> None:
     counts = f"{check.conversations} conversations, {check.questions} questions"
     if check.problems:
         say(f"{path}: {len(check.problems)} problem{'s' if len(check.problems) > 1 else ''} as {name} ({counts} read)")
-        context.exit(1)
+        return 1
     say(f"{path}: {name}, {counts}, no problem")
+    return 0

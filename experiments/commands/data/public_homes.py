@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.options import home_option
+from experiments.commands.output import download_bars
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -16,14 +18,7 @@ if TYPE_CHECKING:
 _MOST = 12
 
 
-@click.command(
-    "list",
-    epilog="""\b
-Examples:
-  memtune data list
-  memtune data list --home shared-home
-""",
-)
+@click.command("list", epilog=examples("data list"))
 @home_option
 def list_(home: Path | None) -> None:
     """List the data sets: what they are, their licence, size and public home, and which are in the home's folder.
@@ -34,7 +29,7 @@ def list_(home: Path | None) -> None:
 
     from experiments.data.datasets import DATASETS, card_of
     from experiments.display.literal_console import LiteralConsole
-    from experiments.display.terminal import one_line, say
+    from experiments.display.terminal import one_line
     from experiments.running.parts import home_path
     from tracing.errors import MemtuneError
 
@@ -75,14 +70,7 @@ def _here(name: str, card: Card, folder: Path) -> str:
     return f"no: memtune data fetch {name}"
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune data fetch locomo
-  memtune data fetch longmemeval longmemeval_oracle.json
-  memtune data fetch realmem --home shared-home
-"""
-)
+@click.command(epilog=examples("data fetch"))
 @click.argument("name")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @home_option
@@ -92,14 +80,8 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
     A file is verified by its SHA-256. Where memtune does not know it, the first fetch records it in SHA256SUMS, and
     later ones must bring the same bytes. A download that stopped is continued. Mind the licence that is printed.
     """
-    import functools
-
-    from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
-
     from experiments.data.datasets import DATASETS, card_of, files_of, way_out
     from experiments.data.file_download import fetch as fetch_file
-    from experiments.display.literal_console import LiteralConsole
-    from experiments.display.progress import progress_on
     from experiments.running.parts import home_folder
     from tracing.errors import ConfigError, DataError
 
@@ -115,19 +97,8 @@ def fetch(name: str, files: tuple[str, ...], home: Path | None) -> None:
         known_names = ", ".join(file.name for file in listed[:_MOST])
         raise ConfigError(f"{unknown[0]}: is not a file of {name}; its files are {known_names}")
     chosen = [file for file in listed if not files or file.name in files]
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    fetched = []
-    with progress_on(LiteralConsole(stderr=True), *columns) as progress:
-
-        @functools.cache
-        def task_of(title: str) -> TaskID:
-            return progress.add_task(title, total=None)
-
-        def arrived(title: str, received: int, size: int) -> None:
-            progress.update(task_of(title), completed=received, total=size or None)
-
-        for file in chosen:
-            fetched.append(fetch_file(file, folder, otherwise=way_out(card), arrived=arrived))
+    with download_bars() as arrived:
+        fetched = [fetch_file(file, folder, otherwise=way_out(card), arrived=arrived) for file in chosen]
     for path in fetched[:_MOST]:
         say(path)
     if len(fetched) > _MOST:

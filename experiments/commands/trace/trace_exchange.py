@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.choice import SuggestingChoice
+from experiments.commands.examples import examples
+from experiments.commands.options import SuggestingChoice
 from experiments.display.terminal import one_line, say, shortened
 from tracing.errors import TraceError
 from tracing.files.loading import load_trace
@@ -24,15 +25,7 @@ _MOST_WARNINGS, _LONGEST_WARNING = 10, 200
 _force = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 
 
-@click.command(
-    "import",
-    epilog="""\b
-Examples:
-  memtune trace import graph.json --from smartcomment --out graph.jsonl
-  memtune trace import spans.json --from otlp --out spans.jsonl --force
-  memtune trace import trace.json --from mlflow --out trace.jsonl
-""",
-)
+@click.command("import", epilog=examples("trace import"))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--from",
@@ -53,14 +46,7 @@ def import_(file: Path, source: str, out: Path, force: bool) -> None:
     say(f"{_summary(imported.graph)} imported to {out}")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace export run.jsonl --to smartcomment --out run.json
-  memtune trace export run.jsonl --to otlp --out spans.json
-  memtune trace export run.jsonl --to mlflow --out trace.json --force
-"""
-)
+@click.command(epilog=examples("trace export"))
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--to",

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.examples import examples
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
@@ -51,13 +52,7 @@ _since = click.option(
 _until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="Only what ran at or before this time.")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace stats run.jsonl
-  memtune trace stats run.jsonl --json | jq .by_operation
-"""
-)
+@click.command(epilog=examples("trace stats"))
 @_trace_argument
 @_as_json
 def stats(file: Path, as_json: bool) -> None:
@@ -99,15 +94,7 @@ def stats(file: Path, as_json: bool) -> None:
         console.print(f"… and {len(figures.errors) - 10} more errors")
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace show run.jsonl
-  memtune trace show run.jsonl --session D1 --depth 2
-  memtune trace show run.jsonl --operation o17
-  memtune trace show run.jsonl --html run.html
-"""
-)
+@click.command(epilog=examples("trace show"))
 @_trace_argument
 @click.option(
     "--operation",
@@ -163,14 +150,7 @@ def show(
         say("collapsed; expand it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace search run.jsonl Oslo
-  memtune trace search run.jsonl 'moved to \\w+' --regex --kind fact
-  memtune trace search run.jsonl "" --session Q7 --from 2026-11-21T22:57
-"""
-)
+@click.command(epilog=examples("trace search"))
 @_trace_argument
 @click.argument("pattern")
 @click.option("--regex", is_flag=True, help="PATTERN is a regular expression, matched line by line.")
@@ -179,16 +159,7 @@ Examples:
 @_since
 @_until
 @_as_json
-def search(
-    file: Path,
-    pattern: str,
-    regex: bool,
-    kind: str | None,
-    session: str | None,
-    since: float | None,
-    until: float | None,
-    as_json: bool,
-) -> int:
+def search(file: Path, pattern: str, as_json: bool, **only: Any) -> int:
     """Find variables and operations whose name, value, error or attributes contain PATTERN.
 
     Exits with 1 if nothing is found, as grep does. An empty PATTERN matches everything that the options allow.
@@ -199,19 +170,14 @@ def search(
 
     count = 0
     graph = _loaded(file)
-    for match in find(graph, pattern or None, regex=regex, kind=kind, session=session, since=since, until=until):
+    for match in find(graph, pattern or None, **only):
         count += 1
         element = match.item
         element_type = "variable" if isinstance(element, Variable) else "operation"
         if as_json:
-            record = {
-                "type": element_type,
-                "id": element.id,
-                "name": element.name,
-                "kind": element.kind,
-                "session": element.session,
-            }
-            say(json.dumps({**record, "place": match.place, "excerpt": match.excerpt}, ensure_ascii=False))
+            record = {name: getattr(element, name) for name in ("id", "name", "kind", "session")}
+            place = {"place": match.place, "excerpt": match.excerpt}
+            say(json.dumps({"type": element_type, **record, **place}, ensure_ascii=False))
         else:
             where = f" ({match.place})" if match.place not in ("", "value") else ""
             about = f"{shorten(element.id, None)}  {shorten(element.kind, 40)}  {shorten(element.name, 40)}{where}"
@@ -219,15 +185,7 @@ def search(
     return 0 if count else DIFFERENT
 
 
-@click.command(
-    "slice",
-    epilog="""\b
-Examples:
-  memtune trace slice run.jsonl v42
-  memtune trace slice run.jsonl v42 --kind llm --depth 3
-  memtune trace slice run.jsonl v7 --forward --out after-v7.jsonl
-""",
-)
+@click.command("slice", epilog=examples("trace slice"))
 @_trace_argument
 @click.argument("start", metavar="ID")
 @click.option("--forward", is_flag=True, help="Show what was made from it instead.")
@@ -240,17 +198,7 @@ Examples:
 @click.option("--out", type=TRACE, metavar="FILE", help="Write the slice as a trace, to a new file.")
 @_as_json
 def slice_(
-    file: Path,
-    start: str,
-    forward: bool,
-    kind: str | None,
-    name: str | None,
-    session: str | None,
-    depth: int | None,
-    since: float | None,
-    until: float | None,
-    out: Path | None,
-    as_json: bool,
+    file: Path, start: str, forward: bool, depth: int | None, out: Path | None, as_json: bool, **only: Any
 ) -> None:
     """Show what a variable was made from, through operations and earlier versions.
 
@@ -267,8 +215,7 @@ def slice_(
     if operation is None and start not in graph.variables:
         raise click.BadParameter(_no_such(file, "variable or operation", start))
     starts = operation.output_ids() or operation.input_ids() if operation is not None else [start]
-    only = Filter(name, kind, session, since, until)
-    cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=only, depth=depth)
+    cut = (graph.forward_slice if forward else graph.backward_slice)(*starts, only=Filter(**only), depth=depth)
     if out is not None:
         if out.exists():
             raise TraceError(f"{out}: exists already; delete it or give another path")
@@ -283,13 +230,7 @@ def slice_(
             say(f"no operation that was asked for {'read' if forward else 'made'} {', '.join(starts)}", err=True)
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  memtune trace diff passing.jsonl failing.jsonl
-  memtune trace diff passing.jsonl failing.jsonl --json | jq .cause.name
-"""
-)
+@click.command(epilog=examples("trace diff"))
 @click.argument("first", metavar="TRACE_A", type=TRACE)
 @click.argument("second", metavar="TRACE_B", type=TRACE)
 @_as_json

@@ -13,8 +13,8 @@ from experiments.systems.everos.system import EverOs
 from experiments.systems.exporting.proving import result_of
 from experiments.systems.worker.isolated import own_environment
 from tracing.errors import RunError
+from tracing.systems.baseline import check_baseline
 from tracing.systems.prompts import Candidate, render
-from tracing.systems.seeding import check_seeds
 
 ANSWER_FILE = "answer.txt"
 
@@ -26,7 +26,7 @@ class EverOsSlots:
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:
         """Write the slots as YAML and the answer prompt, which EverOS has no slot for, as a template."""
-        check_seeds(PROMPTS, candidate)
+        check_baseline(PROMPTS, candidate)
         write_slots({name: candidate[name] for name in SLOTS}, folder / FOLDER)
         (folder / ANSWER_FILE).write_text(candidate["answer"], encoding="utf-8", newline="")
         return {**{name: f"{FOLDER}/{name}.yaml" for name in SLOTS}, "answer": ANSWER_FILE}

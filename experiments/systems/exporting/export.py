@@ -25,11 +25,11 @@ from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
 from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt
 from tracing.suggestions import did_you_mean
+from tracing.systems.baseline import with_baseline
 from tracing.systems.description import describe
-from tracing.systems.prompts import Candidate, check_candidate, placeholders_of, render, seed_candidate
+from tracing.systems.prompts import Candidate, baseline_candidate, check_candidate, placeholders_of, render
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
-from tracing.systems.seeding import with_seeds
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "memtune-export", 1
@@ -48,7 +48,7 @@ def export(
     model: str | None = None,
     settings: Mapping[str, Any] | None = None,
     mapping: Mapping[str, str] | None = None,
-    seeds: Candidate | None = None,
+    baseline: Candidate | None = None,
 ) -> Path:
     """Write `candidate` to the new folder `out` in the form of `target`, with `manifest.json` beside it.
 
@@ -63,7 +63,7 @@ def export(
         settings: of the system, if it cannot be made without.
         mapping: prompt → the target's place for it, for a target with places of its own. A prompt without a place is
             written beside as a text file.
-        seeds: the prompts that the candidate was tuned from, if they are not the system's own.
+        baseline: the prompts that the candidate was tuned from, if they are not the system's own.
 
     Raises:
         ContractError: a prompt breaks its contract, does not fit its place, reads back differently, or is not sent by
@@ -73,8 +73,8 @@ def export(
         ConfigError: no such system or exporter, or the library to verify in is not installed.
     """
     system = open_system(system_name, settings)
-    if seeds is not None and seeds != seed_candidate(system.prompts):
-        system = with_seeds(system, seeds)
+    if baseline is not None and baseline != baseline_candidate(system.prompts):
+        system = with_baseline(system, baseline)
     target = known_target(target, lambda: _fitting(system_name, system))
     exporter = _holding(system_name, system, target)
     if verify and not isinstance(exporter, Proves):
@@ -185,12 +185,12 @@ def known_target(target: str, fitting: Callable[[], str]) -> str:
 def _fitting(system_name: str, system: MemorySystem) -> str:
     names = []
     for name in EXPORTERS.names():
-        # Leave out a broken one, and one that the seed prompts do not fit; naming it gives the reason.
+        # Leave out a broken one, and one that the baseline prompts do not fit; naming it gives the reason.
         with contextlib.suppress(ConfigError, RunError, ContractError):
             exporter = open_exporter(name)
             at = _places(exporter, name, system_name, system, {})
             if isinstance(exporter, HasPlaces):
-                check_fit(name, exporter.places, system.prompts, seed_candidate(system.prompts), at)
+                check_fit(name, exporter.places, system.prompts, baseline_candidate(system.prompts), at)
             if not isinstance(exporter, HoldsOnly) or set(exporter.prompts) == set(system.prompts):
                 names.append(name)
     return f"{system_name} can be exported to: {', '.join(names)}"

@@ -15,10 +15,10 @@ from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import likeliest, of_stage
 from experiments.systems.exporting.written_files import whole_folder
 from tracing.errors import ContractError, RunError
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.baseline import fitted
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
-from tracing.systems.seeding import fitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class ImportedPrompts:
 
     Attributes:
         candidate: a text for each prompt of the system.
-        names: prompt → its name in the source. A prompt that is not here has the system's own seed text.
-        form: the exporter whose form the source has; None for the system's own seeds.
+        names: prompt → its name in the source. A prompt that is not here has the system's own text.
+        form: the exporter whose form the source has; None for the system's own.
     """
 
     candidate: Mapping[str, str]
@@ -62,7 +62,7 @@ def import_prompts(
     if source is None:
         exporter = open_exporter(own) if own is not None else None
         if not isinstance(exporter, HasDefaults):
-            return ImportedPrompts(seed_candidate(system.prompts), {}, None)
+            return ImportedPrompts(baseline_candidate(system.prompts), {}, None)
         with own_errors("defaults"):
             texts = dict(exporter.defaults())
         return _Reading(system_name, system, "its library", exporter, texts).all(mapping or {}, own)
@@ -114,7 +114,7 @@ class _Reading:
             raise ContractError(f"{self.source}: {'; '.join(problems)}")
         beside = self._beside()
         names |= {prompt: f"{prompt}.txt" for prompt in beside if prompt not in names}
-        return ImportedPrompts({**seed_candidate(self.system.prompts), **beside, **candidate}, names, form)
+        return ImportedPrompts({**baseline_candidate(self.system.prompts), **beside, **candidate}, names, form)
 
     def _beside(self) -> dict[str, str]:
         """The prompts that an export wrote beside, since the target has no place for them."""

@@ -1,4 +1,4 @@
-"""The seed prompts of Mem0, and their contracts.
+"""The baseline prompts of Mem0, and their contracts.
 
 Mem0 sends `extract` as a system message before the messages, and `update` before the stored memories, the new facts and
 its own description of the reply. Neither is a template for Mem0: it gets the rendered text, in which braces are plain.

@@ -14,8 +14,8 @@ from experiments.systems.memori.proof import AUGMENTATION_FILE
 from experiments.systems.memori.system import Memori
 from experiments.systems.worker.isolated import own_environment
 from tracing.errors import RunError
+from tracing.systems.baseline import check_baseline
 from tracing.systems.prompts import Candidate
-from tracing.systems.seeding import check_seeds
 
 
 class MemoriAugmentation(OneFile):
@@ -25,7 +25,7 @@ class MemoriAugmentation(OneFile):
 
     def content(self, candidate: Candidate) -> str:
         """The prompts."""
-        check_seeds(PROMPTS, candidate)
+        check_baseline(PROMPTS, candidate)
         return as_json(candidate)
 
     def write(self, candidate: Candidate, folder: Path) -> dict[str, str]:

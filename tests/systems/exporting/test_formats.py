@@ -36,7 +36,7 @@ from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import placeholders_of, render
 
-SEED = {name: spec.text for name, spec in FactMemory.prompts.items()}
+BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FEWER = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -135,13 +135,13 @@ def test_a_literal_text_that_would_read_as_a_placeholder_is_refused() -> None:
 
 
 def test_a_python_export_is_a_module_with_a_constant_for_each_prompt(tmp_path: Path) -> None:
-    out = export("fact-memory", SEED, "python", tmp_path / "out", {})
+    out = export("fact-memory", BASELINE, "python", tmp_path / "out", {})
     names: dict[str, str] = {}
     for node in ast.parse((out / "prompts.py").read_text()).body[1:]:
         assert isinstance(node, ast.Assign)
         assert isinstance(node.targets[0], ast.Name)
         names[node.targets[0].id] = ast.literal_eval(node.value)
-    assert names == {f"{name.upper()}_PROMPT": text for name, text in SEED.items()}
+    assert names == {f"{name.upper()}_PROMPT": text for name, text in BASELINE.items()}
 
 
 def test_a_dotenv_export_loads_with_python_dotenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,12 +19,12 @@ from experiments.systems.mem0 import Mem0
 from experiments.systems.mem0.exporter import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
-from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.prompts import Candidate, baseline_candidate
 
 
 def exported(target: str, out: Path, *, mapping: Mapping[str, str] | None = None, **settings: Any) -> dict[str, Any]:
     """The manifest of an export of the user's system."""
-    candidate = seed_candidate(Own(**settings).prompts)
+    candidate = baseline_candidate(Own(**settings).prompts)
     export(OWN, candidate, target, out, {}, settings=settings, mapping=mapping)
     found: dict[str, Any] = json.loads((out / "manifest.json").read_text())
     return found
@@ -87,7 +87,7 @@ def test_of_several_prompts_for_one_place_the_user_chooses(tmp_path: Path) -> No
 
 def test_a_system_without_a_prompt_for_any_place_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"it has places for instructions \(extract\), but the system has answer"):
-        export("rag", seed_candidate(Rag.prompts), "langmem", tmp_path / "out", {})
+        export("rag", baseline_candidate(Rag.prompts), "langmem", tmp_path / "out", {})
 
 
 def test_placeholders_that_the_target_does_not_fill_are_refused(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_placeholders_that_the_target_does_not_fill_are_refused(tmp_path: Path) 
 
 
 def test_a_prompt_that_asks_for_a_reply_which_nobody_reads_is_refused(tmp_path: Path) -> None:
-    seeds = seed_candidate(Mem0.prompts)
+    seeds = baseline_candidate(Mem0.prompts)
     with pytest.raises(ContractError, match="the prompt asks for a JSON object with facts as reply, but no JSON"):
         export("mem0", seeds, "langmem", tmp_path / "out", {})
     with pytest.raises(ContractError, match="a JSON object with facts as reply, but a JSON object with memory"):
@@ -131,7 +131,7 @@ def test_the_generations_of_mem0_differ_in_what_they_need() -> None:
 def test_both_ways_to_steer_mem0_2_have_their_place(tmp_path: Path, tuned: str, place: str, file: str) -> None:
     from experiments.systems.mem0.system import Mem0Two
 
-    candidate = seed_candidate(Mem0Two(tuned=tuned).prompts)
+    candidate = baseline_candidate(Mem0Two(tuned=tuned).prompts)
     out = export("mem0@2", candidate, "mem0@2", tmp_path / "out", {}, settings={"tuned": tuned})
     prompts = json.loads((out / "manifest.json").read_text())["prompts"]
     (entry,) = [entry for entry in prompts.values() if "place" in entry]
@@ -166,22 +166,22 @@ def test_where_graphiti_asks_by_its_own_prompts_is_warned_of(tmp_path: Path) -> 
 def test_a_prompt_without_what_mem0_stores_with_a_memory_is_exported_with_a_warning(tmp_path: Path) -> None:
     from experiments.systems.mem0.system import Mem0Two
 
-    seeds = seed_candidate(Mem0Two().prompts)
+    seeds = baseline_candidate(Mem0Two().prompts)
     earlier = {**seeds, "extract": 'Reply as JSON: {{"memory": [{{"text": "..."}}]}}'}
     for name, texts, warned in (("own", seeds, 0), ("earlier", earlier, 1)):
-        out = export("mem0@2", texts, "mem0@2", tmp_path / name, {}, seeds=texts)
+        out = export("mem0@2", texts, "mem0@2", tmp_path / name, {}, baseline=texts)
         said = json.loads((out / "manifest.json").read_text())["warnings"]
         lost = [each for each in said if "lacks attributed_to: Mem0's memories will not have it" in each]
         assert len(lost) == warned
     with pytest.raises(ContractError, match="extract: the marker 'attributed_to' is missing"):
-        export("mem0@2", earlier, "mem0@2", tmp_path / "rewritten", {}, seeds=seeds)
+        export("mem0@2", earlier, "mem0@2", tmp_path / "rewritten", {}, baseline=seeds)
 
 
 def test_only_targets_that_fit_are_offered(tmp_path: Path) -> None:
     with pytest.raises(
         RunError, match=r"mem0 can be exported to: text, .*mlflow, mem0@0\.1, mem0@1\.0, or by your own"
     ):
-        export("mem0", seed_candidate(Mem0.prompts), "nothing", tmp_path / "out", {})
+        export("mem0", baseline_candidate(Mem0.prompts), "nothing", tmp_path / "out", {})
 
 
 class _Places(ExporterConformance):

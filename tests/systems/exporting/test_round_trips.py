@@ -15,9 +15,9 @@ from experiments.systems.exporting.exporter import EXPORTERS
 from experiments.systems.exporting.forms import as_string_template, from_string_template
 from experiments.systems.exporting.importing import import_prompts
 from tracing.errors import ContractError
-from tracing.systems.prompts import Candidate, seed_candidate
+from tracing.systems.baseline import check_baseline
+from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.registry import open_system
-from tracing.systems.seeding import check_seeds
 
 AWKWARD = '\nMind «é» 😀 {{"a": 1}}, $5, $$name, 100 %, \\n and "it\'s".'
 
@@ -52,13 +52,13 @@ CASES = {
 
 def candidate_of(case: Case, ending: str) -> Candidate:
     """The seeds of a system, each with its name and this ending."""
-    seeds = seed_candidate(open_system(case.system, case.settings).prompts)
+    seeds = baseline_candidate(open_system(case.system, case.settings).prompts)
     return {name: f"{text} ({name}){ending}" for name, text in seeds.items()}
 
 
 def gone_out(case: Case, target: str, out: Path, candidate: Candidate) -> Candidate:
     """What comes in of the export of these prompts, by its folder."""
-    export(case.system, candidate, target, out, {}, settings=case.settings, mapping=case.mapping, seeds=candidate)
+    export(case.system, candidate, target, out, {}, settings=case.settings, mapping=case.mapping, baseline=candidate)
     return import_prompts(case.system, str(out), settings=case.settings).candidate
 
 
@@ -78,7 +78,7 @@ def test_what_a_run_may_start_from_goes_out_however_long_it_is(name: str, tmp_pa
     case, target = CASES[name], name.partition(" ")[0]
     for words in (900, 2600):
         candidate = candidate_of(case, " kestrel" * words)
-        check_seeds(open_system(case.system, case.settings).prompts, candidate)
+        check_baseline(open_system(case.system, case.settings).prompts, candidate)
         assert gone_out(case, target, tmp_path / f"{words}", candidate) == candidate
 
 
@@ -94,7 +94,7 @@ def test_what_is_beside_a_place_does_not_come_in_as_what_is_in_it(tmp_path: Path
 def test_an_export_without_its_manifest_is_recognised(name: str, kept: str, tmp_path: Path) -> None:
     case, out = CASES[name], tmp_path / "out"
     candidate = candidate_of(case, AWKWARD)
-    export(case.system, candidate, name, out, {}, settings=case.settings, seeds=candidate)
+    export(case.system, candidate, name, out, {}, settings=case.settings, baseline=candidate)
     (out / "manifest.json").unlink()
     (file,) = [path for path in out.iterdir() if path.suffix != ".txt"]
     imported = import_prompts(case.system, str(file if kept == "file" else out), settings=case.settings)

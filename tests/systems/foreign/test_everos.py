@@ -30,14 +30,14 @@ from tracing.recording.trace_context import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.interventions import Intervention, Step, intervene
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 Open = Callable[..., ModelAccess]
-SEED = seed_candidate(PROMPTS)
+BASELINE = baseline_candidate(PROMPTS)
 
 
 def told(request: str) -> list[str]:
@@ -90,7 +90,7 @@ class TestEverOs(MemorySystemConformance):
 
 def build(access: ModelAccess, conversation: Conversation = SMALL_TALK) -> tuple[Memory, ExecutionGraph]:
     with trace(prefix="b") as recorder:
-        memory = open_system("everos").build(conversation, SEED, access)
+        memory = open_system("everos").build(conversation, BASELINE, access)
     return memory, recorder.graph
 
 
@@ -118,11 +118,11 @@ def test_what_everos_asks_and_stores_is_recorded_and_a_re_run_asks_nothing_new(
     behind = graph.backward_slice(entries[0]["variable"]).variables.values()
     assert {"D1:1", "D1:2", "boundary_detection", "episode_extract"} <= {one.name for one in behind}
     asked = SMALL_TALK.questions[0]
-    answer = open_system("everos").answer(memory, asked, SEED, open_access())
+    answer = open_system("everos").answer(memory, asked, BASELINE, open_access())
     made = (scripted_server.count, len(scripted_server.embedding_requests))
     again, _ = build(open_access(), talk)
     assert again.state == memory.state
-    assert open_system("everos").answer(again, asked, SEED, open_access()).text == answer.text
+    assert open_system("everos").answer(again, asked, BASELINE, open_access()).text == answer.text
     assert (scripted_server.count, len(scripted_server.embedding_requests)) == made
 
 
@@ -136,11 +136,11 @@ def test_a_value_that_the_episode_lost_is_its_prompts_fault(scripted_server: Scr
     system, access = open_system("everos"), open_access()
     asked = SMALL_TALK.questions[0].model_copy(update={"evidence": ("D2:1",)})
     with trace(prefix="b") as building:
-        memory = system.build(SMALL_TALK, SEED, access)
+        memory = system.build(SMALL_TALK, BASELINE, access)
     with trace(prefix="a") as answering:
         answering.adopt(building.records())
         with session(asked.id):
-            answer = system.answer(memory, asked, SEED, access)
+            answer = system.answer(memory, asked, BASELINE, access)
     graph = building.graph.merge(answering.graph)
     case = Case(SMALL_TALK.id, asked, answer.text, judge(answer.text, asked.answers), answer.variable)
     (blame,) = attribute(case, graph, SMALL_TALK, system.operations).decisive
@@ -158,7 +158,7 @@ def test_a_memory_and_its_search_have_nothing_of_another_conversation(
     assert "cottage" not in json.dumps(second.state)
     for memory, foreign in ((first, "houseboat"), (second, "cottage"), (first, "houseboat")):
         with trace() as recorder:
-            open_system("everos").answer(memory, SMALL_TALK.questions[0], SEED, access)
+            open_system("everos").answer(memory, SMALL_TALK.questions[0], BASELINE, access)
         found = [one.value for one in recorder.graph.find_variables(kind="context")]
         assert found
         assert not any(foreign in str(value) for value in found)
@@ -196,7 +196,7 @@ def test_a_reply_that_everos_refuses_ends_the_build_in_one_line(
 @pytest.mark.thorough
 def test_everos_sends_the_exported_texts_with_the_conversation(tmp_path: Path) -> None:
     awkward = ' Mind {{"braces"}}, $5, 100 %,\ttabs and «é».\n'
-    candidate = {name: text + awkward if name in SLOTS else text for name, text in SEED.items()}
+    candidate = {name: text + awkward if name in SLOTS else text for name, text in BASELINE.items()}
     exporter = EverOsSlots()
     exporter.write(candidate, tmp_path)
     proof = exporter.prove(tmp_path)
@@ -266,5 +266,5 @@ def test_a_repaired_extraction_is_what_everos_stores_and_finds(
     assert "A kestrel nests" in json.dumps(memory.state["entries"])
     asked = SMALL_TALK.questions[0].model_copy(update={"question": "Where does the kestrel nest?"})
     with trace() as recorder:
-        open_system("everos").answer(memory, asked, SEED, access)
+        open_system("everos").answer(memory, asked, BASELINE, access)
     assert any("kestrel" in str(one.value) for one in recorder.graph.find_variables(kind="context"))

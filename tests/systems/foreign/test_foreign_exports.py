@@ -14,9 +14,9 @@ from experiments.systems.exporting.exporter import Exporter
 from experiments.systems.memori.exporter import MemoriAugmentation
 from experiments.systems.memori.ingestion import PROMPTS as MEMORI
 from tracing.errors import ContractError, RunError
-from tracing.systems.prompts import Candidate, render, seed_candidate
+from tracing.systems.prompts import Candidate, baseline_candidate, render
 
-SEED = seed_candidate(PROMPTS)
+BASELINE = baseline_candidate(PROMPTS)
 
 
 class TestEverOsExport(ExporterConformance):
@@ -24,7 +24,7 @@ class TestEverOsExport(ExporterConformance):
         return EverOsSlots()
 
     def candidate(self) -> Candidate:
-        return SEED
+        return BASELINE
 
 
 class TestMemoriExport(ExporterConformance):
@@ -32,14 +32,14 @@ class TestMemoriExport(ExporterConformance):
         return MemoriAugmentation()
 
     def candidate(self) -> Candidate:
-        return seed_candidate(MEMORI)
+        return baseline_candidate(MEMORI)
 
 
 def test_an_export_for_memori_that_is_imported_is_the_same_byte_for_byte(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     exporter, first = MemoriAugmentation(), tmp_path / "a" / "memori.json"
-    exporter.write(seed_candidate(MEMORI), first.parent)
+    exporter.write(baseline_candidate(MEMORI), first.parent)
     assert exporter.recognises(str(first))
     assert exporter.recognises(str(first.parent))
     assert exporter.texts(str(first.parent)) == exporter.texts(str(first))
@@ -49,7 +49,7 @@ def test_an_export_for_memori_that_is_imported_is_the_same_byte_for_byte(tmp_pat
 
 @pytest.mark.parametrize(
     ("exporter", "seed", "name"),
-    [(EverOsSlots(), SEED, "episode_extract"), (MemoriAugmentation(), seed_candidate(MEMORI), "extract")],
+    [(EverOsSlots(), BASELINE, "episode_extract"), (MemoriAugmentation(), baseline_candidate(MEMORI), "extract")],
 )
 def test_a_text_that_lost_the_conversation_is_not_written(
     exporter: Exporter, seed: Candidate, name: str, tmp_path: Path
@@ -70,12 +70,12 @@ def test_a_text_that_lost_the_conversation_is_not_written(
     ],
 )
 def test_a_text_that_everos_would_misread_breaks_the_contract(name: str, change: tuple[str, str], problem: str) -> None:
-    broken = SEED[name].replace(*change)
+    broken = BASELINE[name].replace(*change)
     assert any(problem in said for said in PROMPTS[name].contract.violations(broken))
 
 
 def test_braces_that_everos_reads_otherwise_are_not_exported(tmp_path: Path) -> None:
-    broken = {**SEED, "boundary_detection": SEED["boundary_detection"].replace("{messages}", "{{{messages}}}")}
+    broken = {**BASELINE, "boundary_detection": BASELINE["boundary_detection"].replace("{messages}", "{{{messages}}}")}
     with pytest.raises(ContractError, match="braces beside a placeholder"):
         written(EverOsSlots(), broken, tmp_path)
 
@@ -102,8 +102,8 @@ def test_an_imported_text_makes_the_same_request_and_is_exported_as_it_was(text:
 
 def test_the_values_of_a_request_are_read_back(tmp_path: Path) -> None:
     values = {"conversation_start_time": "now", "conversation": "a\n{b} (c)*", "custom_instructions": "be short"}
-    assert PromptRequest(SEED["episode_extract"]).values(render(SEED["episode_extract"], values)) == values
-    assert PromptRequest(SEED["episode_extract"]).values("another request") is None
+    assert PromptRequest(BASELINE["episode_extract"]).values(render(BASELINE["episode_extract"], values)) == values
+    assert PromptRequest(BASELINE["episode_extract"]).values("another request") is None
 
 
 @pytest.mark.parametrize("content", ["- a list", "enabled: true\ntemplate: [1]", "enabled: {", "\xff"])

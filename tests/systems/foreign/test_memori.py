@@ -27,7 +27,7 @@ from tracing.recording.trace_context import session, trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation
 from tracing.systems.interventions import Intervention, Step, intervene
-from tracing.systems.prompts import seed_candidate
+from tracing.systems.prompts import baseline_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 
 Open = Callable[..., ModelAccess]
 Ready = Callable[[str], None]
-SEED = seed_candidate(PROMPTS)
+BASELINE = baseline_candidate(PROMPTS)
 
 
 def read(request: str) -> list[str]:
@@ -81,17 +81,17 @@ def build(
     access: ModelAccess, conversation: Conversation = SMALL_TALK, **settings: int
 ) -> tuple[Memory, ExecutionGraph]:
     with trace(prefix="b") as recorder:
-        memory = open_system("memori", settings).build(conversation, SEED, access)
+        memory = open_system("memori", settings).build(conversation, BASELINE, access)
     return memory, recorder.graph
 
 
 def test_a_re_run_makes_no_new_call(scripted_server: ScriptedServer, open_access: Open) -> None:
     scripted_server.script = every_line
     memory, _ = build(open_access(), window=1)
-    open_system("memori").answer(memory, SMALL_TALK.questions[0], SEED, open_access())
+    open_system("memori").answer(memory, SMALL_TALK.questions[0], BASELINE, open_access())
     made = (scripted_server.count, len(scripted_server.embedding_requests))
     again, _ = build(open_access(), window=1)
-    open_system("memori").answer(again, SMALL_TALK.questions[0], SEED, open_access())
+    open_system("memori").answer(again, SMALL_TALK.questions[0], BASELINE, open_access())
     assert (scripted_server.count, len(scripted_server.embedding_requests)) == made
     assert again.state == memory.state
 
@@ -159,11 +159,11 @@ def test_an_extraction_that_the_injected_context_contaminates_is_named_as_the_fa
     scripted_server.script = confused
     system, access, asked = open_system("memori"), open_access(), MEALS.questions[0]
     with trace(prefix="b") as building:
-        memory = system.build(MEALS, SEED, access)
+        memory = system.build(MEALS, BASELINE, access)
     with trace(prefix="a") as answering:
         answering.adopt(building.records())
         with session(asked.id):
-            answer = system.answer(memory, asked, SEED, access)
+            answer = system.answer(memory, asked, BASELINE, access)
     graph = building.graph.merge(answering.graph)
     case = Case(MEALS.id, asked, answer.text, judge(answer.text, asked.answers), answer.variable)
     assert answer.text == "papaya"
@@ -239,7 +239,7 @@ def test_a_malformed_reply_stores_nothing_and_is_noted(scripted_server: Scripted
 
 
 def test_memori_sends_the_exported_text_and_stores_what_its_reply_says(tmp_path: Path) -> None:
-    candidate = {**SEED, "extract": SEED["extract"] + ' Mind {{"braces"}}, $5, 100 % and kestrel.'}
+    candidate = {**BASELINE, "extract": BASELINE["extract"] + ' Mind {{"braces"}}, $5, 100 % and kestrel.'}
     MemoriAugmentation().write(candidate, tmp_path)
     (proof,) = MemoriAugmentation().prove(tmp_path)
     assert f"all {len(candidate['extract'])} characters are in the user message of memori 3.3.6's" in proof
@@ -267,5 +267,5 @@ def test_a_repaired_extraction_is_what_memori_stores_and_finds(
     assert "A kestrel nests" in json.dumps(memory.state["entries"])
     asked = SMALL_TALK.questions[0].model_copy(update={"question": "Where does the kestrel nest?"})
     with trace() as recorder:
-        open_system("memori").answer(memory, asked, SEED, access)
+        open_system("memori").answer(memory, asked, BASELINE, access)
     assert any("kestrel" in str(one.value) for one in recorder.graph.find_variables(kind="context"))

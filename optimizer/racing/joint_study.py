@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from optuna import Trial
 
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.racing.studies import Studies
+    from optimizer.racing.study_storage import Studies
 
 Choice = bool | int | float | str
 Params = Mapping[str, Choice]

@@ -11,10 +11,10 @@ from tracing.systems.protocol import MemorySystem
 
 
 def fitted(contract: Contract, text: str) -> Contract:
-    """A contract as a seed of a user's own needs it: with room for rewrites of a longer text, in its own spelling.
+    """A contract as a text of a user's own needs it: with room for rewrites of a longer text, in its own spelling.
 
-    A marker that is a word (`JSON`) may be in other letters in a prompt that works; its rewrites keep the seed's. One
-    that can be waived counts if the seed has it.
+    A marker that is a word (`JSON`) may be in other letters in a prompt that works; its rewrites keep the text's. One
+    that can be waived counts if the text has it.
     """
     spelt = {marker: _spelt(marker, text) for marker in contract.markers}
     markers = tuple(there for marker, there in spelt.items() if marker not in contract.waived or there in text)
@@ -26,14 +26,14 @@ def _spelt(marker: str, text: str) -> str:
     return marker if place < 0 else text[place : place + len(marker)]
 
 
-def check_seeds(specs: Mapping[str, PromptSpec], texts: Candidate) -> None:
-    """Raise a `ContractError` for texts that could not be the seeds of these prompts; their author says how long."""
-    check_candidate({name: _seeded(spec, texts.get(name)) for name, spec in specs.items()}, texts)
+def check_baseline(specs: Mapping[str, PromptSpec], texts: Candidate) -> None:
+    """Raise a `ContractError` for texts that could not be the baseline of these prompts; their author says how long."""
+    check_candidate({name: _with_text(spec, texts.get(name)) for name, spec in specs.items()}, texts)
 
 
-def with_seeds(system: MemorySystem, texts: Candidate) -> MemorySystem:
-    """The same system with these seed texts, checked as by `check_seeds`; the given object is not changed."""
-    specs = {name: _seeded(spec, texts.get(name)) for name, spec in system.prompts.items()}
+def with_baseline(system: MemorySystem, texts: Candidate) -> MemorySystem:
+    """The same system with these texts as its baseline (`check_baseline`); the object that is passed stays."""
+    specs = {name: _with_text(spec, texts.get(name)) for name, spec in system.prompts.items()}
     check_candidate(specs, texts)
     kind = type(system)
     members = {
@@ -44,13 +44,13 @@ def with_seeds(system: MemorySystem, texts: Candidate) -> MemorySystem:
         "__qualname__": kind.__qualname__,
         "__slots__": (),
     }
-    seeded = copy.copy(system)
+    changed = copy.copy(system)
     # A frozen dataclass refuses a plain assignment.
-    object.__setattr__(seeded, "__class__", type(kind.__name__, (kind,), members))
-    return seeded
+    object.__setattr__(changed, "__class__", type(kind.__name__, (kind,), members))
+    return changed
 
 
-def _seeded(spec: PromptSpec, text: str | None) -> PromptSpec:
+def _with_text(spec: PromptSpec, text: str | None) -> PromptSpec:
     """The same prompt with this text; the system's own becomes one that a search may go back to."""
     if text is None:
         return spec

@@ -1,0 +1,69 @@
+"""What `memtune eval` and `memtune data audit` measured, as files for other programs. Their keys are an interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from optimizer.evaluation.ladder import Rung
+from optimizer.evaluation.scores import Interval, Score
+from optimizer.gating.verdict import VerdictName
+from tracing.errors import DataError
+from tracing.systems.conversations import first_problem
+
+LADDER = "ladder.json"
+"""The name of an oracle ladder in a run's folder."""
+
+_RUNGS = TypeAdapter(tuple[Rung, ...])
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EvaluatedPrompts(_Part):
+    """Prompts as they were named on the command line, with a score for each repetition and the mean of these."""
+
+    prompts: str
+    mean: float
+    scores: tuple[Score, ...]
+
+
+class EvaluationDifference(_Part):
+    """The first prompts' score less that of `against`, with conversations as the unit of interval and test."""
+
+    against: str
+    verdict: VerdictName
+    delta: float
+    delta_ci: Interval | None
+    p_value: float
+    conversations: int
+
+
+class Evaluation(_Part):
+    """What was scored on which conversations; `difference` is null without other prompts to compare with."""
+
+    system: str
+    dataset: str
+    model: str
+    metric: str
+    split: str
+    evaluated: tuple[EvaluatedPrompts, ...]
+    difference: EvaluationDifference | None = None
+
+
+def ladder_json(rungs: Sequence[Rung]) -> str:
+    """The text of a ladder's file."""
+    return _RUNGS.dump_json(tuple(rungs), indent=2).decode() + "\n"
+
+
+def read_ladder(path: Path) -> Sequence[Rung]:
+    """The rungs in a ladder's file."""
+    try:
+        return _RUNGS.validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); make it with: memtune data audit --json") from None
+    except ValidationError as error:
+        raise DataError(f"{path}: {first_problem(error)}; make it with: memtune data audit --json") from None
