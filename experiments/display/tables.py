@@ -213,9 +213,10 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     spending = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     if calls.money is not None:
         spending += f"; money {money_text(calls.money)}"
-    if calls.empty:
-        spending += f"; {calls.empty:,} replies were empty"
-    return [*lines, styled(spending), styled(f"stopped: {summary.stopped}")]
+    lines.append(styled(spending))
+    if calls.unusable_sentence is not None:
+        lines.append(styled((calls.many_unusable or calls.unusable_sentence, "yellow" if calls.many_unusable else "")))
+    return [*lines, styled(f"stopped: {summary.stopped}")]
 
 
 def difference_line(verdict: Verdict, conversations: int) -> Text:

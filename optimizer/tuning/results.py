@@ -93,12 +93,17 @@ class SearchCost:
     by_optimizer: Mapping[str, SearchCost] = field(default_factory=dict)
 
 
+MANY_UNUSABLE = 0.05
+"""Share of replies above which those that could not be used decide the scores."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallCounts:
     """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made.
 
     Nothing is reused for those of proposers, judge and reruns. `money` is what those made cost, in the currency of the
-    models' prices; None where no prices are known. `empty` counts the replies without a text.
+    models' prices; None where no prices are known. `empty` counts the replies without a text; `unusable` has, by
+    operation and reason (`empty`, `cut short`, `refused`, `malformed`), those that could not be used.
     """
 
     made: int
@@ -106,6 +111,31 @@ class CallCounts:
     without_reuse: int
     money: float | None = None
     empty: int = 0
+    unusable: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def unusable_sentence(self) -> str | None:
+        """How many replies could not be used, of which operations and why; None if all could."""
+        total = sum(sum(reasons.values()) for reasons in self.unusable.values())
+        if not total:
+            return None
+        parts = "; ".join(
+            f"{operation}: {', '.join(f'{count:,} {reason}' for reason, count in reasons.items())}"
+            for operation, reasons in self.unusable.items()
+        )
+        return f"{total:,} of {self.made + self.cached:,} replies could not be used ({parts})"
+
+    @property
+    def many_unusable(self) -> str | None:
+        """What to do where so many replies could not be used that scores say little of the prompts; None if not."""
+        total = sum(sum(reasons.values()) for reasons in self.unusable.values())
+        if total <= MANY_UNUSABLE * (self.made + self.cached):
+            return None
+        return (
+            f"{self.unusable_sentence}: scores measure the form of the replies, not the prompts; raise "
+            "models.task.max_tokens where they are cut short, take a model that keeps to a form, or look at them in the "
+            "traces"
+        )
 
     @classmethod
     def so_far(cls, access: ModelAccess, evaluator: Evaluator) -> CallCounts:
@@ -113,9 +143,8 @@ class CallCounts:
         totals, evaluation = access.meter.totals(), evaluator.calls
         made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
         outside = made + cached - evaluation.sent - evaluation.cached
-        return cls(
-            made, cached, evaluation.without_reuse + outside, counted_money(totals["cost"]), int(totals["empty"])
-        )
+        without_reuse, money = evaluation.without_reuse + outside, counted_money(totals["cost"])
+        return cls(made, cached, without_reuse, money, int(totals["empty"]), access.meter.unusable())
 
 
 def counted_money(spent: float) -> float | None:

@@ -26,6 +26,12 @@ class Usage:
     malformed: int = 0
     estimated: int = 0
 
+    @property
+    def unusable(self) -> dict[str, int]:
+        """Reason → how many replies could not be used for it; only the reasons there are."""
+        counts = {"empty": self.empty, "cut short": self.cut, "refused": self.refused, "malformed": self.malformed}
+        return {reason: count for reason, count in counts.items() if count}
+
     def __add__(self, other: Usage) -> Usage:
         # `astuple` would take ten times as long, for each call.
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
@@ -47,6 +53,11 @@ class Meter:
         """`{operation name: {count name: value}}`, as plain values that can be written as JSON."""
         with self._lock:
             return {name: asdict(usage) for name, usage in sorted(self._usage.items())}
+
+    def unusable(self) -> dict[str, dict[str, int]]:
+        """Operation name → reason → how many of its replies could not be used; only where there are any."""
+        with self._lock:
+            return {name: usage.unusable for name, usage in sorted(self._usage.items()) if usage.unusable}
 
     def totals(self) -> dict[str, float]:
         """The same counts over all operations."""
