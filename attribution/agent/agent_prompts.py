@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo
 
-from attribution.agent.exploration import TOOLS, Exploration
+from attribution.agent.exploration import TOOLS, Exploration, short
 from attribution.cases import Case, ErrorType
-from attribution.data_files import data_of
 from attribution.text.content import content_of, text_of
+from tracing.package_data import packaged_tables
 from tracing.systems.protocol import OperationSpec
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Prose(BaseModel):
     evidence: _Ids = Field(default_factory=list, json_schema_extra={"minItems": 1})
 
 
-_PROMPTS = data_of("prompts.toml")["agent"]
+_PROMPTS = packaged_tables("attribution", "prompts.toml")["agent"]
 ATTRIBUTION, QUESTION = (_PROMPTS["graph"] + _PROMPTS[task] for task in ("attribution", "question"))
 STEP, CONCLUDE = _PROMPTS["step"], _PROMPTS["conclude"]
 
@@ -172,8 +172,7 @@ def _pipeline(specs: Sequence[OperationSpec], exploration: Exploration) -> list[
 
 
 def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return short(" ".join(text.split()), _LONGEST)
 
 
 def starting_points(question: str, exploration: Exploration) -> list[str]:
@@ -237,8 +236,7 @@ class Note:
     @property
     def brief(self) -> str:
         """The step in one line."""
-        line = f"> {self.request} => {' '.join(self.reply.split())}"
-        return line if len(line) <= _BRIEF_CHARACTERS else f"{line[: _BRIEF_CHARACTERS - 1]}…"
+        return short(f"> {self.request} => {' '.join(self.reply.split())}", _BRIEF_CHARACTERS)
 
 
 def tokens_at_most(text: str) -> int:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from attribution.agent.agent_prompts import tokens_at_most
-from attribution.data_files import data_of
 from attribution.recordings import Recording
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.matching.matcher import Matcher
@@ -24,6 +23,7 @@ from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.elements import Variable
 from tracing.llm.reply_json import object_in
+from tracing.package_data import packaged_tables
 from tracing.recording.operations import operation
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ MOST_TOKENS = 2000
 _LONGEST_TEXT = 900
 _REPLY_TOKENS = 160
 _PROBED = 0.9
-_PROBE = data_of("prompts.toml")["probe"]
+_PROBE = packaged_tables("attribution", "prompts.toml")["probe"]
 
 
 def assisted(

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
-from attribution.data_files import data_of
 from attribution.text.content import text_of
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.search import Expression, search
+from tracing.package_data import packaged_tables
 
 REPLY_CHARACTERS = 1500
 LINE_CHARACTERS = 150
@@ -25,7 +25,7 @@ _LONGEST_ID = 12
 
 _HANDLE = re.compile(r"\b[vo]\d+\b")
 
-TOOLS: Mapping[str, str] = data_of("prompts.toml")["agent"]["tools"]
+TOOLS: Mapping[str, str] = packaged_tables("attribution", "prompts.toml")["agent"]["tools"]
 """Name of a tool → what it shows and what it needs."""
 
 
@@ -124,7 +124,7 @@ class Exploration:
         if isinstance(element, Operation):
             return self._execution(element)
         version = f" version {element.version}" if element.version > 1 else ""
-        return _short(
+        return short(
             f"{self.handles.variable(element.id)} {element.kind} {element.name}{version}: {_one_line(element)}"
         )
 
@@ -172,7 +172,7 @@ class Exploration:
         return [
             self.line(match.item)
             if isinstance(match.item, Operation)
-            else _short(f"{self.handles.variable(match.item.id)} {match.item.kind} {match.item.name}: {match.excerpt}")
+            else short(f"{self.handles.variable(match.item.id)} {match.item.kind} {match.item.name}: {match.excerpt}")
             for match in matches
         ]
 
@@ -229,9 +229,7 @@ class Exploration:
         outputs = ", ".join(self.handles.variable(vid) for vid in operation.output_ids()[:6])
         more = ", …" if len(operation.outputs) > 6 else ""
         handle = self.handles.operation(operation.id)
-        return _short(
-            f"{handle} {operation.name}{where}: read {len(operation.inputs)}, made [{outputs}{more}]{trouble}"
-        )
+        return short(f"{handle} {operation.name}{where}: read {len(operation.inputs)}, made [{outputs}{more}]{trouble}")
 
     def _cut(self, lines: Iterable[str]) -> str:
         shown_lines: list[str] = []
@@ -249,5 +247,6 @@ def _one_line(variable: Variable) -> str:
     return " ".join((text_of(variable.value) or repr(variable.value)).split())
 
 
-def _short(line: str) -> str:
-    return line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…"
+def short(line: str, longest: int = LINE_CHARACTERS) -> str:
+    """A line of at most so many characters, the last of which shows that it was cut."""
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"

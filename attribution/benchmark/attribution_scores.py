@@ -249,8 +249,6 @@ class ConfidenceCurve:
     """
 
     points: tuple[tuple[float, float], ...]
-    cases: int
-    source: str
 
     def __call__(self, confidence: float) -> float:
         """The calibrated confidence."""
@@ -261,7 +259,7 @@ class ConfidenceCurve:
         return first + (last - first) * (confidence - low) / (high - low)
 
 
-def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
+def fit(pairs: Sequence[tuple[float, bool]]) -> ConfidenceCurve:
     """Fit on (confidence, right): groups of similar size, shrunk towards the mean, pooled until increasing (isotonic).
 
     Equal confidences stay in one group, since their cases cannot be distinguished.
@@ -285,7 +283,7 @@ def fit(pairs: Sequence[tuple[float, bool]], source: str) -> ConfidenceCurve:
             (a, b, n), (c, d, m) = pools[-2], pools[-1]
             pools[-2:] = [(a + c, b + d, n + m)]
     points = tuple((round(pool[0] / pool[2], 3), round(_rate(pool, mean), 3)) for pool in pools)
-    return ConfidenceCurve(points, len(pairs), source)
+    return ConfidenceCurve(points)
 
 
 def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tuple[float, bool]]:
@@ -293,7 +291,7 @@ def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tu
     calibrated: list[tuple[float, bool]] = []
     for at, (confidence, right) in enumerate(pairs):
         others = [pair for other, pair in enumerate(pairs) if other % folds != at % folds]
-        calibrated.append((fit(others, "cross-fitting")(confidence) if others else confidence, right))
+        calibrated.append((fit(others)(confidence) if others else confidence, right))
     return calibrated
 
 

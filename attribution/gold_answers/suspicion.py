@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from attribution.data_files import data_of
+from tracing.package_data import packaged_tables
 
 Doubt = Literal["unsaid", "speaker", "date", "event", "premise"]
 """What can be wrong with an annotation: nobody says the answer; another speaker says it; the dated evidence gives
@@ -34,7 +34,9 @@ _UNSEEN = 4
 _FEWEST = 10
 _COUNTED: Mapping[tuple[Doubt, bool, bool], tuple[int, int]] = {
     (doubt, strong, supported): (spoiled, sound)
-    for doubt, strong, supported, spoiled, sound in data_of("fitted.toml")["suspicion"]["counted"]
+    for doubt, strong, supported, spoiled, sound in packaged_tables("attribution", "fitted.toml")["suspicion"][
+        "counted"
+    ]
 }
 """By kind, strength and whether the reply is supported: how many spoiled and how many sound gold answers have it."""
 

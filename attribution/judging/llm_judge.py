@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from attribution.data_files import data_of
 from attribution.judging.words import Judgement, judge
 from tracing.errors import CallFailedError, MalformedReplyError
 from tracing.llm.reply_json import read_json
 from tracing.llm.single_flight import SingleFlight
+from tracing.package_data import packaged_tables
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Question
@@ -39,7 +39,7 @@ LABEL_TOKENS = 160
 
 Mode = Literal["margin", "label"]
 
-_PROMPTS = data_of("prompts.toml")["judge"]
+_PROMPTS = packaged_tables("attribution", "prompts.toml")["judge"]
 _NO_LOGPROBS = re.compile(r"HTTP 4(00|22)\b|the reply is malformed")
 
 

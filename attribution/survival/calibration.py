@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Blame, ErrorType
 from attribution.constants import LEAST_CONFIDENT, MOST_CONFIDENT, UNREAD
-from attribution.data_files import data_of
 from attribution.survival.assertion import Standing
 from attribution.survival.case_view import CaseView, Trail
 from attribution.text.content import content_of, text_of
 from attribution.text.languages.language_data import Language
 from attribution.text.phrases import says_unknown
+from tracing.package_data import packaged_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ def stated_of(grounds: Grounds) -> float:
     return min(MOST_CONFIDENT, max(LEAST_CONFIDENT, grounds.stated))
 
 
-SURVIVAL = Calibration(**data_of("fitted.toml")["survival"])
-UNANSWERED: Mapping[Standing, Mapping[ErrorType, float]] = data_of("fitted.toml")["unanswered"]
+SURVIVAL = Calibration(**packaged_tables("attribution", "fitted.toml")["survival"])
+UNANSWERED: Mapping[Standing, Mapping[ErrorType, float]] = packaged_tables("attribution", "fitted.toml")["unanswered"]
 
 
 FEW = 0.45

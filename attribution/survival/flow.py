@@ -181,7 +181,9 @@ class ContentFlow:
         return queue
 
     def decider(self, operation: Operation) -> Operation | None:
-        """The prompted update operation whose decision `operation` was to carry out; None if it had none."""
+        """Who decided: an operation with a prompt itself, else the one whose decision it was to carry out, if any."""
+        if self.has_prompt(operation):
+            return operation
         for vid in operation.input_ids():
             for producer in self.graph.producers(vid):
                 if self.stage(producer) == "update" and self.has_prompt(producer) and self._decides(vid):

@@ -137,7 +137,7 @@ class Survival:
         with reading(past.language):
             view = past._view(case_then)
             attribution = replace(past._judged(case_then, view), case=case)
-            trails = [] if isinstance(view, str) else past._trails(view, past._known_needs(view))
+            trails = [] if isinstance(view, str) else past._trails(view, past._known_needs(past._needs(view)))
             right = " or ".join(quote(answer) for answer in case_then.question.answers if answer.strip()) or "not known"
             evidence = (case.prediction,) if case.prediction else ()
             reply = ExplainedStep("Reply", f"{quote(case.reply)}; right would be {right}", evidence)
@@ -267,7 +267,7 @@ class Survival:
         if not needs:
             gold = quote(question.answers[0])
             return f"{question.id} has no evidence turns, and no turn holds the gold answer {gold}"
-        needs_in_trace = self._known_needs(view)
+        needs_in_trace = self._known_needs(needs)
         if not needs_in_trace:
             turns = ", ".join(turn for need in needs for turn in need.turns)
             return f"the trace has none of the evidence turns {turns}"
@@ -292,9 +292,9 @@ class Survival:
     def _needs(self, view: CaseView) -> list[Need]:
         return needs_of(view.case.question, self._talk.conversation, self._talk.vocabulary)
 
-    def _known_needs(self, view: CaseView) -> list[Need]:
+    def _known_needs(self, needs: Sequence[Need]) -> list[Need]:
         """Those of which the trace has a turn."""
-        return [need for need in self._needs(view) if self._flow.messages(*need.turns)]
+        return [need for need in needs if self._flow.messages(*need.turns)]
 
     def _trails(self, view: CaseView, needs: Sequence[Need]) -> list[Trail]:
         """Where what the answer needs and the reply lacks has survived."""

@@ -11,10 +11,10 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from attribution.constants import TWO_DIGIT_YEARS
-from attribution.data_files import data_of
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
 from attribution.text.languages.language_data import Language, filled, joined
 from attribution.text.numbers import CJK_NUMERAL, QUANTITY, cjk_number, quantity_of
+from tracing.package_data import packaged_tables
 
 Span = tuple[int, int]
 """First and last day, both included, as `date.toordinal` counts them."""
@@ -306,7 +306,7 @@ def _rules(table: str) -> tuple[Rule, ...]:
     """The rules of a table of `dates.toml`: the pattern, by what it resolves, and the arguments of that."""
     return tuple(
         Rule(re.compile(filled(joined(pattern), _PARTS), re.IGNORECASE), _resolving(*resolver))
-        for pattern, *resolver in data_of("text/languages/dates.toml")[table]
+        for pattern, *resolver in packaged_tables("attribution", "text/languages/dates.toml")[table]
     )
 
 

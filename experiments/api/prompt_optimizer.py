@@ -152,7 +152,7 @@ class _Search:
             return
         ranked: list[tuple[float, str]] = []
         before = self._mean("written", self._champion)
-        for text in self._proposals(n, name, wrong, proposals):
+        for text in self._rewrites(n, name, wrong, proposals):
             gain = self._mean("written", {**self._champion, name: text}) - before
             if gain > 0:
                 ranked.append((gain, text))
@@ -168,7 +168,7 @@ class _Search:
             if decision.accepted:
                 self._champion = {**self._champion, name: text}
 
-    def _proposals(self, n: int, name: str, wrong: list[EvaluationResultRecord], count: int) -> Iterator[str]:
+    def _rewrites(self, n: int, name: str, wrong: list[EvaluationResultRecord], count: int) -> Iterator[str]:
         from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
         spec, current = self._specs[name], self._champion[name]
@@ -188,12 +188,12 @@ class _Search:
             text = str(reflection["new_instruction"])
             if self._reflector.stopped is not None:
                 return
-            for proposal, problems in admit([Rewrite(name, text, "reflection", "")], spec, frozenset(known_texts))[1]:
-                self._tried.append(_TriedRewrite(n, name, None, f"rejected: {'; '.join(problems)}", proposal.text))
-                break
-            else:
-                known_texts.add(text)
-                yield text
+            _, rejected = admit([Rewrite(name, text, "reflection", "")], spec, frozenset(known_texts))
+            if rejected:
+                self._tried.append(_TriedRewrite(n, name, None, f"rejected: {'; '.join(rejected[0][1])}", text))
+                continue
+            known_texts.add(text)
+            yield text
 
     def _comparison(self, challenger: Mapping[str, str]) -> Comparison:
         sides = [self._results("deciding", texts) for texts in (self._champion, challenger, self._baseline)]

@@ -11,7 +11,7 @@ from experiments.api.attributed import BLAMED, Attributed, Page, blamed
 from experiments.api.starting import Model
 from experiments.display.pages import template
 from experiments.runs.earlier_names import current_side
-from experiments.runs.folder import BASELINE, REPORT, RunFolder
+from experiments.runs.folder import BASELINE, CHAMPION, REPORT, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS
 from tracing.errors import RunError
@@ -66,7 +66,7 @@ class Result:
         Raises:
             RunError: they are missing.
         """
-        return self._folder.prompts("champion")
+        return self._folder.prompts(CHAMPION)
 
     @cached_property
     def cases(self) -> pd.DataFrame:

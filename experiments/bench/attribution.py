@@ -73,7 +73,7 @@ def remarks_on(suite: Suite) -> tuple[str, ...]:
 def measure(
     suite: Suite, make: Make, access: ModelAccess | None, *, seed: int, progress: Progress
 ) -> tuple[list[Prediction], dict[str, Any]]:
-    """Attribute every case and score it: the predictions, and the figures of `metrics.score`, beside which
+    """Attribute every case and score it: the predictions, and the figures of `score`, beside which
 
     calls_per_case: model calls made, cached ones left out. by_nature, by_system: of injected faults, so empty here.
     """

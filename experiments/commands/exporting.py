@@ -75,7 +75,7 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
     """
     from experiments.running.parts import home_folder
     from experiments.runs.export_manifest import manifest_of, system_settings
-    from experiments.runs.folder import BASELINE, RunFolder
+    from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
     from experiments.systems.exporting.export import MANIFEST
     from experiments.systems.exporting.export import export as write
     from tracing.errors import RunError
@@ -92,7 +92,7 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
     origin = manifest_of(folder, summary)
     written = write(
         summary.system,
-        folder.prompts("champion"),
+        folder.prompts(CHAMPION),
         target,
         out,
         origin,

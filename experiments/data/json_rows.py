@@ -22,7 +22,7 @@ _EVERY = 1 << 22
 T = TypeVar("T")
 
 
-class Layout(BaseModel):
+class FileLayout(BaseModel):
     """A part of a file in another tool's layout; keys that are not named are passed over."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

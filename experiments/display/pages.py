@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from experiments.display.terminal import visible
 from experiments.runs.intervals import interval_text, money_text, p_text
+from tracing.package_data import packaged_text
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def template(name: str) -> Template:
         "breakable": _breakable,
         "interval": interval_text,
     }
-    return environment.from_string((resources.files("experiments") / "templates" / name).read_text(encoding="utf-8"))
+    return environment.from_string(packaged_text("experiments", f"templates/{name}"))
 
 
 def _displayed(value: Any) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, in_turn, is_ready, make_ready, store_uri
 from tracing.errors import ConfigError
+from tracing.package_data import packaged_text
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import excerpt
 
@@ -21,7 +22,7 @@ PARENT = ""
 NOTE = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""
 
-ABOUT = (resources.files("experiments") / "templates" / "mlflow_experiment.md").read_text(encoding="utf-8")
+ABOUT = packaged_text("experiments", "templates/mlflow_experiment.md")
 """The description of an experiment that has none."""
 
 KEY = "memtune.key"

@@ -116,7 +116,7 @@ def _figure(number: float) -> str:
 def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimate:
     """The cost of a run of `config`.
 
-    Counted are: every split with the baseline; in each round all proposals on the conversations they are screened on,
+    Counted are: every split with the baseline; in each round all rewrites on the conversations they are screened on,
     the finalists on the validation split and a new champion on the train split; and the champion on the test split. In
     a round of a local search: reruns on recorded inputs, and the joint choice on train and validation, of settings too
     where they may be tuned. Of several optimizers, each is counted.

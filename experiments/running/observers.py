@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from experiments.runs.folder import BASELINE, CASES, REWRITES, RunFolder
+from experiments.runs.folder import BASELINE, CASES, CHAMPION, REWRITES, RunFolder
 from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
@@ -96,7 +96,7 @@ class RunJournal:
 
     def save(self, result: LoopResult) -> Summary:
         """Write prompts and summary of `result`."""
-        self._folder.write_prompts("champion", result.champion_candidate)
+        self._folder.write_prompts(CHAMPION, result.champion_candidate)
         summary = summarize(self._facts, result)
         self._folder.write_summary(summary)
         return summary

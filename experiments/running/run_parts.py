@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,6 @@ from tracing.systems.prompts import Candidate, PromptSpec, baseline_candidate, c
 if TYPE_CHECKING:
     from experiments.data.loaders import Dataset
     from experiments.runs.config import RunConfig
-    from optimizer.evaluation.scores import Settings
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.rewrites import ProposerFactory
     from optimizer.racing.study_storage import Studies, StudyServer
@@ -89,7 +87,7 @@ def open_parts(
 
     system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)
     matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
-    check_settings(config, system, partial(configured_system, config))
+    check_settings(config, system)
     objectives = open_objectives(config.search.objectives, system.prompts)
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     server = study_server(config)
@@ -275,12 +273,11 @@ def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[
         )
 
 
-def check_settings(config: RunConfig, system: MemorySystem, system_under: Callable[[Settings], MemorySystem]) -> None:
+def check_settings(config: RunConfig, system: MemorySystem) -> None:
     """Refuse settings that cannot be tuned (`search.settings`).
 
     Args:
         system: that of `config`.
-        system_under: opens it with other values of its settings.
 
     Raises:
         ConfigError: the optimizer does not tune settings, the system does not know one or refuses a value, its
@@ -297,7 +294,7 @@ def check_settings(config: RunConfig, system: MemorySystem, system_under: Callab
         key = f"search.settings.{name}"
         for value in values:
             try:
-                variant = system_under({name: value})
+                variant = configured_system(config, {name: value})
                 described = describe(variant).settings
             except ConfigError as error:
                 raise ConfigError(f"{key}: {str(error).removeprefix(f'system_settings.{name}: ')}") from None

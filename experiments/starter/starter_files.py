@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from importlib.resources import files
 from pathlib import Path
 
 from experiments.runs.config_reference import ROLE, config_keys
 from tracing.errors import ConfigError
+from tracing.package_data import packaged_text
 
 CONFIG, SYSTEM = "experiment.yaml", "my_memory.py"
 
@@ -34,7 +34,7 @@ def write_starter(folder: Path) -> list[Path]:
     """Write a configuration and a memory system into a folder; the files that were written."""
     texts = {
         CONFIG: starter_config(),
-        SYSTEM: (files("experiments.starter") / SYSTEM).read_text(encoding="utf-8"),
+        SYSTEM: packaged_text("experiments.starter", SYSTEM),
     }
     for name in texts:
         if (folder / name).exists():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +18,7 @@ from experiments.views.trace_tree import Nesting, shorten
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.search import shown_text
+from tracing.package_data import packaged_text
 from tracing.recording.redaction import Redaction, redact
 
 LONGEST_VALUE = 20_000
@@ -48,8 +48,7 @@ def render_page(graph: ExecutionGraph, title: str, judged: Sequence[Judged] = ()
     data = data.encode("utf-8", "backslashreplace").decode()  # half of a character, as JSON has it
     # Only `<` could end a script element; JSON can escape it.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    folder = resources.files("experiments") / "templates" / "trace"
-    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    script = "\n".join(packaged_text("experiments", f"templates/trace/{name}.js") for name in _SCRIPTS)
     parts = {"data": safe, "script": script, "picture": render_map(graph, title)}
     return template("trace.html").render(title=title, **{name: Markup(part) for name, part in parts.items()})  # noqa: S704
 

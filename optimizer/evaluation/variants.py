@@ -24,7 +24,7 @@ class Variants:
     Args:
         base: evaluates it under the run's own settings.
         allowed: name of a setting → values that may be tried, the run's own among them or not.
-        opened: opens the system under other values.
+        open_system: opens the system under other values.
 
     Attributes:
         own: the run's own value of each of these settings.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from attribution.text.tokens import contains
@@ -20,6 +19,7 @@ from optimizer.proposers.earlier import EarlierText, best_and_worst
 from optimizer.proposers.examples import Example
 from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new
 from tracing.errors import BudgetExceededError, ModelError
+from tracing.package_data import packaged_text
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 
@@ -38,7 +38,7 @@ TEMPERATURE = 0.7
 
 _log = logging.getLogger(__name__)
 
-_REQUEST = (files("optimizer.proposers") / "reflection.txt").read_text(encoding="utf-8").removesuffix("\n")
+_REQUEST = packaged_text("optimizer.proposers", "reflection.txt").removesuffix("\n")
 
 
 class ReflectionProposer:

@@ -6,11 +6,9 @@ They need no author, keep placeholders and literal braces unchanged, and return 
 from __future__ import annotations
 
 import random
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from itertools import pairwise, starmap
 from typing import TYPE_CHECKING
 
@@ -19,11 +17,12 @@ from optimizer.proposers.examples import Symptom, symptoms_of
 from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new, new_rewrites
 from optimizer.proposers.template import is_fixed, sentences, take_apart, without_blank_ends
 from optimizer.proposers.turns import by_turns
+from tracing.package_data import packaged_tables
 
 if TYPE_CHECKING:
     from tracing.systems.protocol import Stage
 
-TEXTS = tomllib.loads((files("optimizer.proposers") / "texts.toml").read_text(encoding="utf-8"))
+TEXTS = packaged_tables("optimizer.proposers", "texts.toml")
 FORMAT_LINES: dict[Stage, list[str]] = TEXTS["format_lines"]
 """Lines that close a request and ask for the form of the reply, by stage."""
 

@@ -9,11 +9,9 @@ the system would refuse, or one under which it fails. The author rewrites the in
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome
@@ -25,6 +23,7 @@ from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.rounds import overrule
 from optimizer.tuning.round import RewriteRecord, blame_shares
 from optimizer.tuning.stopped import Stopped
+from tracing.package_data import packaged_tables
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 BATCH = 4
 """Comments that are merged by one request."""
 
-_REQUESTS = tomllib.loads((files("optimizer.published") / "reference.toml").read_text(encoding="utf-8"))
+_REQUESTS = packaged_tables("optimizer.published", "reference.toml")
 _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 

@@ -15,15 +15,12 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.earlier import EarlierText
 from optimizer.proposers.rewrites import Rewrite
 from optimizer.proposers.turns import by_turns
-
-if TYPE_CHECKING:
-    from optimizer.objectives.objective import RecordedInput
 
 Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
 """Measures a text on recorded inputs: credits in order, None where a call failed."""
@@ -204,7 +201,7 @@ class Pool:
         Args:
             champion: the text to compare with.
             inputs: recorded in any round.
-            known: the credits of a text as far as they are known.
+            known_credits: the credits of a text as far as they are known.
             weight: of an input.
         """
         rewrites = [scored.rewrite for text, scored in self._scores.items() if text != champion]

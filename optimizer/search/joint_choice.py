@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare, look_schedule
 from optimizer.proposers.rewrites import HAND
-from optimizer.racing.halving import LocalScore
 from optimizer.racing.joint_study import JointStudy, Params
 from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
 from optimizer.tuning.round import SettingsRecord
@@ -57,6 +56,11 @@ class Combination:
     gain: float | None = 0.0
     decision: GateDecision | None = None
     settings: Settings = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the gate accepted it."""
+        return self.decision is not None and self.decision.accepted
 
     def candidate(self, champion: Candidate) -> Candidate:
         """The champion with these texts."""
@@ -118,7 +122,7 @@ def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], eval
         ranking = sorted(
             (_further(combination, champion[:count], schedule, evaluate) for combination in racing), key=_rank
         )
-        if ranking and ranking[0].decision is not None and ranking[0].decision.accepted:
+        if ranking and ranking[0].accepted:
             return [ranking[0], *map(_beaten, ranking[1:]), *dropped]
         undecided = [combination for combination in ranking if combination.decision is None]
         racing = undecided[: 1 if number else SURVIVORS]
@@ -144,8 +148,7 @@ def affordable_combinations(conversations: int, evaluations: float | None) -> in
 
 def _rank(combination: Combination) -> tuple[bool, float]:
     """What the gate accepts first, then by gain."""
-    accepted = combination.decision is not None and combination.decision.accepted
-    return not accepted, math.inf if combination.gain is None else -combination.gain
+    return not combination.accepted, math.inf if combination.gain is None else -combination.gain
 
 
 def _beaten(combination: Combination) -> Combination:

@@ -195,7 +195,7 @@ class _LocalRounds:
                 self._note(this_round, combination, order)
         self.alignment = {name: alignment_of(pairs, seed=tuning.settings.seed) for name, pairs in self.met.items()}
         winner = ranked[0]
-        if winner.decision is None or not winner.decision.accepted:
+        if not winner.accepted:
             return
         texts = [scored.rewrite.text for scored in winner.parts.values()]
         if crown_winner(tuning, this_round, texts, winner.candidate(tuning.champion), winner.settings):

@@ -89,7 +89,7 @@ def _race(tuning: Tuning, tunings: Mapping[str, Tuning], *, together: bool) -> N
         for combination in reversed(ranked):
             _note(this_round, combination)
         winner = ranked[0]
-        if winner.decision is None or not winner.decision.accepted:
+        if not winner.accepted:
             return
         keys = [_key(prompt, scored) for prompt, scored in winner.parts.items()]
         crown_winner(tuning, this_round, keys, winner.candidate(tuning.champion), winner.settings)

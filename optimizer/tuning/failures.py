@@ -15,7 +15,6 @@ from tracing.errors import BudgetExceededError
 from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:
-    from attribution.cases import Attribution
     from optimizer.evaluation.evaluator import Outcome
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.llm.access import ModelAccess

@@ -18,7 +18,7 @@ from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.gating.verdict import Difference, Verdict, VerdictName
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.study_storage import Studies
-from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
+from optimizer.tuning.round import UNWRITTEN, RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.systems.prompts import Candidate
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from optimizer.proposers.rewrites import Rewrite
     from tracing.llm.access import ModelAccess
 
-_UNWRITTEN = Field(exclude=True)
-"""Marks what a summary leaves out."""
 _ALSO_ITERATIONS = Field(validation_alias=AliasChoices("rounds", "iterations"))
 """Summaries of earlier commits call rounds iterations."""
 
@@ -53,7 +51,7 @@ class LoopSettings:
         limits: what users ask of every text.
         tune: names of the prompts that may be rewritten; None for all.
         selector: how rounds choose the prompts that they rewrite.
-        attribution: whether blame guides the search; otherwise every wrong answer counts against every prompt.
+        blame: whether it guides the search; otherwise every wrong answer counts against every prompt.
         local_objectives: whether texts are first compared on recorded inputs.
         objectives: prompt name → what makes its local objective, where a user chose it.
         matcher: sets up what decides for local objectives what a text carries; None for its words.
@@ -89,7 +87,7 @@ class SearchCost:
 
     calls: int
     tokens: int
-    seconds: Annotated[float, _UNWRITTEN] = field(default=math.nan, compare=False)
+    seconds: Annotated[float, UNWRITTEN] = field(default=math.nan, compare=False)
     by_optimizer: Mapping[str, SearchCost] = field(default_factory=dict)
 
 
@@ -133,8 +131,8 @@ class CallCounts:
             return None
         return (
             f"{self.unusable_sentence}: scores measure the form of the replies, not the prompts; raise "
-            "models.task.max_tokens where they are cut short, take a model that keeps to a form, or look at them in the "
-            "traces"
+            "models.task.max_tokens where they are cut short, take a model that keeps to a form, or look at them in "
+            "the traces"
         )
 
     @classmethod

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from optimizer.proposers.rewrites import Rewrite
     from tracing.llm.accounting.meter import Meter
 
-_UNWRITTEN = Field(exclude=True)
+UNWRITTEN = Field(exclude=True)
 """Marks what a summary leaves out."""
 _AS_SENTENCE = PlainSerializer(lambda decision: None if decision is None else str(decision))
 _READ = BeforeValidator(lambda value: GateDecision.read(value) if isinstance(value, str) else value)
@@ -160,15 +160,15 @@ class RoundRecord:
     calls_made: int
     calls_cached: int
     tokens: int
-    champion: Annotated[Candidate | None, _UNWRITTEN] = None
-    rewrites: Annotated[tuple[RewriteRecord, ...], _UNWRITTEN] = ()
+    champion: Annotated[Candidate | None, UNWRITTEN] = None
+    rewrites: Annotated[tuple[RewriteRecord, ...], UNWRITTEN] = ()
     alignment: Mapping[str, Alignment] = field(default_factory=dict)
     edit: AcceptedEdit | None = None
     settings: tuple[SettingsRecord, ...] = ()
     changed: Mapping[str, SettingChange] = field(default_factory=dict)
     search_calls: int | None = None
     optimizer: str | None = None
-    validation_ci: Annotated[Interval | None, _UNWRITTEN] = None
+    validation_ci: Annotated[Interval | None, UNWRITTEN] = None
 
 
 @dataclass(slots=True)

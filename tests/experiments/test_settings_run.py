@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from scripted_server import ScriptedServer, prompt_of
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.running.parts import configured_system, ready_system
+from experiments.running.parts import ready_system
 from experiments.running.run_parts import check_settings
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
@@ -118,7 +117,7 @@ def test_the_configuration_on_the_settings_page_is_accepted() -> None:
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     config = RunConfig.model_validate(yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0]))
     assert set(config.search.settings) == {"top_k", "chunk_tokens"}
-    check_settings(config, ready_system(config), partial(configured_system, config))
+    check_settings(config, ready_system(config))
 
 
 def test_a_setting_whose_own_value_is_no_plain_value_is_refused(command: Command, tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from tracing.package_data import packaged_tables
 
 TRACE, OTLP, MLFLOW, SMARTCOMMENT = "trace", "otlp", "mlflow", "smartcomment"
 ATTRIBUTIONS, JSONL = "attributions", "jsonl"
@@ -145,11 +146,12 @@ class _Tables:
 
 @cache
 def _tables() -> _Tables:
-    return msgspec.toml.decode((files("tracing") / "files" / "file_kinds.toml").read_bytes(), type=_Tables)
+    return msgspec.convert(packaged_tables("tracing.files", "file_kinds.toml"), _Tables)
 
 
 def _kind(name: str) -> FileKind:
-    kind, remedy = _tables().kinds[name], _tables().kinds[name]["remedy"]
+    kind = _tables().kinds[name]
+    remedy = kind["remedy"]
     for phrase, words in _tables().phrases.items():
         remedy = remedy.replace(f"{{{phrase}}}", words)
     return FileKind(name, kind["what"], remedy)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles, first_of, text_or_none
 from tracing.interchange.spans import Span
 from tracing.interchange.speech import INSTRUCTIONS, role_of, speech_of, unspoken
+from tracing.package_data import packaged_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class _Conventions:
 
 @cache
 def _conventions() -> _Conventions:
-    text = (files("tracing") / "interchange" / "foreign_spans.toml").read_bytes()
-    return msgspec.toml.decode(text, type=_Conventions)
+    return msgspec.convert(packaged_tables("tracing.interchange", "foreign_spans.toml"), _Conventions)
 
 
 _DETAILS = "gen_ai.client.inference.operation.details"

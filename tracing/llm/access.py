@@ -14,11 +14,12 @@ from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.meter import Meter, Watch
 from tracing.llm.booking import Booking, watching
-from tracing.llm.cache import Replies, ResponseCache
+from tracing.llm.cache import ResponseCache
 from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.models import ChatModel, EmbeddingModel, SilentModel
+from tracing.llm.replies import Replies
 from tracing.llm.settings import EMBEDDED_EMBEDDING, Limits, ModelSettings, Role
 from tracing.llm.single_flight import SingleFlight
 from tracing.llm.threads import Threads

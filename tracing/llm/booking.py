@@ -100,7 +100,7 @@ class Booking:
             self._budget.settle(call.most, spent)
             if spent.calls:
                 usage = Usage(1, 0, read, written, spent.money, self._budget.since(started))
-                self._count(call.settings.model, usage)
+                self._book(call.settings.model, usage)
 
     def claim(self, settings: ModelSettings, keys: Sequence[str], most: Callable[[int], Spending]) -> bool:
         """Book cached replies that the run paid for before it was resumed as if paid now; whether there are any.
@@ -122,14 +122,12 @@ class Booking:
             self._budget.go_to(entry.seconds)
             self._budget.reserve(reserved)
             self._budget.settle(reserved, spent)
-            self._count(settings.model, Usage(1, 0, read, written, spent.money, entry.took))
+            self._book(settings.model, Usage(1, 0, read, written, spent.money, entry.took))
         return bool(claimed)
 
     def reuse(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
         """Book a reply from the cache that another run paid for, with the tokens that it had then."""
-        self._meter.count(_operation_name(), Usage(calls_cached=1))
-        for watch in _watches.get():
-            watch.count(Usage(calls_cached=1))
+        self._count(Usage(calls_cached=1))
         operation = current_operation()
         if operation is not None:
             operation.record_call(
@@ -143,10 +141,8 @@ class Booking:
         for watch in _watches.get():
             watch.count(usage)
 
-    def _count(self, model: str, usage: Usage) -> None:
-        self._meter.count(_operation_name(), usage)
-        for watch in _watches.get():
-            watch.count(usage)
+    def _book(self, model: str, usage: Usage) -> None:
+        self._count(usage)
         operation = current_operation()
         if operation is not None:
             operation.record_call(
@@ -155,6 +151,11 @@ class Booking:
                 completion_tokens=usage.completion_tokens,
                 cost=usage.cost,
             )
+
+    def _count(self, usage: Usage) -> None:
+        self._meter.count(_operation_name(), usage)
+        for watch in _watches.get():
+            watch.count(usage)
 
 
 def book_elsewhere(watched: Usage, recorded: Mapping[str, Any] | None) -> None:

@@ -1,7 +1,4 @@
-"""A cache of model replies on disk, keyed by the content of the request; what it lacks is asked for.
-
-A request passes four links: cache → ledger → budget → endpoint. `Replies` is the first, `booking` has the others.
-"""
+"""A cache of model replies on disk, keyed by the content of the request."""
 
 from __future__ import annotations
 
@@ -12,17 +9,11 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from tracing.errors import ConfigError
-from tracing.llm.single_flight import SingleFlight
-
-if TYPE_CHECKING:
-    from tracing.llm.booking import Booking, Call, Reply
-
-R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
@@ -148,37 +139,3 @@ class ResponseCache:
         """Close the file; the cache cannot be used afterwards."""
         with self._lock:
             self._db.close()
-
-
-class Replies:
-    """Cached replies are not requested again.
-
-    Args:
-        cache: None for none.
-        booking: the next link.
-        flights: shared by all users of the cache.
-    """
-
-    def __init__(self, cache: ResponseCache | None, booking: Booking, flights: SingleFlight) -> None:
-        self.booking, self.alone = booking, flights.alone
-        self._cache = cache
-
-    def stored(self, keys: Sequence[str], read: Callable[[bytes], R | None]) -> dict[str, R]:
-        """The cached replies for `keys`; an entry for which `read` returns None is removed."""
-        if self._cache is None:
-            return {}
-        entries = self._cache.get_many(keys)
-        sound = {key: value for key, entry in entries.items() if (value := read(entry)) is not None}
-        if len(sound) < len(entries):
-            self._cache.discard([key for key in entries if key not in sound])
-        return sound
-
-    def make(self, call: Call[Reply]) -> Mapping[str, bytes]:
-        """Make a call and cache its replies. Raises as `Booking.make`."""
-        entries, ledger = self.booking.make(call), self.booking.ledger
-        if self._cache is not None and not self._cache.put_many(entries) and ledger is not None:
-            # They are paid.
-            ledger.use_spare_room()
-            self._cache.put_many(entries)
-        self.booking.require_room()
-        return entries

@@ -10,10 +10,11 @@ from typing import Any
 from tracing.errors import ModelError, ReplyCutShortError
 from tracing.llm.accounting.price import price
 from tracing.llm.booking import Call, failures_noted, running_operation
-from tracing.llm.cache import Replies, request_key
+from tracing.llm.cache import request_key
 from tracing.llm.dimension import Dimension
 from tracing.llm.http.bodies import ChatCompletion, Embeddings, packed, unpacked
 from tracing.llm.http.endpoint import Endpoint
+from tracing.llm.replies import Replies
 
 DEFAULT_MAX_TOKENS = 1024
 """Maximum length of a reply if a program with its own client gives none: budgets must reserve the most."""

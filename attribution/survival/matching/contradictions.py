@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Literal
 
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.languages.language_data import compiled_of_language, words_of_language
 from attribution.text.phrases import denies
+from tracing.package_data import packaged_text
 
-_TWO = 2
 _PATTERNS = compiled_of_language("common", "contradictions")
 _JOINED, _BY, _AUXILIARY = (_PATTERNS[key].pattern for key in ("joined", "by", "auxiliary"))
 _COMMON = frozenset((*words_of_language("common", "common_words"), *map(str.casefold, (*MONTHS, *WEEKDAYS))))
@@ -51,7 +50,7 @@ def contrary(statement: str, text: str) -> Contrary | None:
         # The terms may hold a denial of their own: `can't stand`.
         rest = [_without(choice, my_sides, mine), _without(choice, their_sides, theirs)]
         denied = _denied(rest[0]) != _denied(rest[1])
-        return None if denied and len(choice) == _TWO else "opposed"
+        return None if denied and len(choice) == 2 else "opposed"
     if _denied(mine) == _denied(theirs):
         return None
     return "opposed" if same else "denied"
@@ -94,7 +93,7 @@ def _choices() -> tuple[tuple[re.Pattern[str], ...], ...]:
 
     A star stands for any ending, an underscore for a space, and a star between underscores for up to two words.
     """
-    text = (files("attribution.survival.matching") / "contrary_terms.txt").read_text(encoding="utf-8")
+    text = packaged_text("attribution.survival.matching", "contrary_terms.txt")
     return tuple(tuple(map(_side, choice.split("|"))) for choice in text.strip().split("\n\n"))
 
 
@@ -183,13 +182,8 @@ def _names(text: str) -> list[str]:
     names: dict[str, None] = {}
     for word in _NAME.finditer(text):
         name = word[0]
-        if not name[0].isupper() or _PATTERNS["determined"].search(text[: word.start()]) or _is_common(name):
+        if not name[0].isupper() or _PATTERNS["determined"].search(text[: word.start()]) or name.casefold() in _COMMON:
             continue
         same_name = _same_name(name, list(names))
         names[name if same_name is None else same_name] = None
     return list(names)
-
-
-def _is_common(word: str) -> bool:
-    """Whether a capital word begins sentences more often than it names somebody."""
-    return word.casefold() in _COMMON

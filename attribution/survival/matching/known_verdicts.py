@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
+
+from tracing.package_data import packaged_text
 
 KNOWN_LANGUAGES = ("en", "de", "es", "fr")
 
@@ -41,12 +42,12 @@ class ReplyTwins:
 def known_pairs(language: str) -> list[ClaimPair]:
     """The pairs in a language; in English if there are none in it."""
     nearest = language if language in KNOWN_LANGUAGES else KNOWN_LANGUAGES[0]
-    return list(read_pairs(_text(f"{nearest}.txt"), nearest))
+    return list(read_pairs(packaged_text("attribution.survival.matching", f"known/{nearest}.txt"), nearest))
 
 
 def known_replies() -> list[ReplyTwins]:
     """The replies, in several languages."""
-    return list(read_replies(_text("replies.txt")))
+    return list(read_replies(packaged_text("attribution.survival.matching", "known/replies.txt")))
 
 
 def read_pairs(text: str, language: str) -> Iterator[ClaimPair]:
@@ -60,7 +61,3 @@ def read_replies(text: str) -> Iterator[ReplyTwins]:
     """The replies in a text of lines `kind|question|answer|right|wrong`."""
     for line in text.splitlines():
         yield ReplyTwins(*line.split("|"))
-
-
-def _text(name: str) -> str:
-    return (files("attribution.survival.matching") / "known" / name).read_text(encoding="utf-8")

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from attribution.constants import BELIEVED, FEWEST_TOLD, MISJUDGED
-from attribution.data_files import data_of
 from attribution.judging.llm_judge import LlmJudge, replied_value, request
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
 from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.reviewed_matcher import ReviewedMatcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.text.content import content_of
+from tracing.package_data import packaged_tables
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Question
@@ -40,7 +40,7 @@ MOST_ASKED = 4
 _SURE = 0.95
 _REPLY_TOKENS = 60
 _LONGEST_TEXT = 2000
-_PROMPTS = data_of("prompts.toml")["matcher"]
+_PROMPTS = packaged_tables("attribution", "prompts.toml")["matcher"]
 
 _log = logging.getLogger(__name__)
 

@@ -122,7 +122,7 @@ def _unanswered_change(
     lineage = {version.id for entry in standing for version in flow.graph.versions(entry.id)}
     for fact in facts:
         for last in flow.written(fact).operations[-1:]:
-            decider = last if flow.has_prompt(last) else flow.decider(last)
+            decider = flow.decider(last)
             if decider is not None and not lineage.isdisjoint(decider.input_ids()):
                 fault = flow.at_fault(last)
                 return fault, _what(view, fault, decider)
@@ -155,7 +155,7 @@ def _losses_of(view: CaseView, fact: Variable, need: Need) -> list[_Loss]:
     if not writing.operations:
         return []
     last = writing.operations[-1]
-    decider = last if flow.has_prompt(last) else flow.decider(last)
+    decider = flow.decider(last)
     fault = flow.at_fault(last)
     did = _what(view, fault, decider) if decider is not None else f"{last.name} did not keep it"
     stored = next((result for result in writing.results if result.kind == "memory_entry"), None)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import simplemma
 
-from attribution.data_files import data_of
+from tracing.package_data import packaged_tables
 
 Language = Literal["en", "de", "es", "fr"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr")
@@ -24,7 +24,7 @@ _NAME = re.compile(r"\{([a-z_]+)\}")
 
 def language_data(language: Source) -> Mapping[str, Any]:
     """The whole file of a source."""
-    return data_of(f"text/languages/{language}.toml")
+    return packaged_tables("attribution", f"text/languages/{language}.toml")
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field
 
 from experiments.data.dataset_reader import FileReader, Reading, build_conversation
-from experiments.data.json_rows import Layout, json_rows
+from experiments.data.json_rows import FileLayout, json_rows
 from experiments.data.own.tables import Questions
 from tracing.interchange.speech import REASONING, TOOL_CALLS, TOOL_RESULTS, UNSPOKEN
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
@@ -33,17 +33,17 @@ _LAST_YEAR = 253_402_300_799
 """The last second that a date can name."""
 
 
-class _Author(Layout):
+class _Author(FileLayout):
     role: str
 
 
-class _Content(Layout):
+class _Content(FileLayout):
     content_type: str = "text"
     parts: tuple[Any, ...] = ()
     text: str | None = None
 
 
-class _Message(Layout):
+class _Message(FileLayout):
     id: str | None = None
     author: _Author
     content: _Content
@@ -52,13 +52,13 @@ class _Message(Layout):
     recipient: str | None = None
 
 
-class _Node(Layout):
+class _Node(FileLayout):
     message: _Message | None = None
     parent: str | None = None
     children: tuple[str, ...] = ()
 
 
-class _Chat(Layout):
+class _Chat(FileLayout):
     id: str | None = None
     conversation_id: str | None = None
     title: str | None = None

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import AliasChoices, Field, model_validator
 
 from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
-from experiments.data.json_rows import Layout, json_rows
+from experiments.data.json_rows import FileLayout, json_rows
 from experiments.data.own.tables import QUESTIONS, Questions
 from tracing.files.file_kinds import HOLDERS, MESSAGES, is_chat, is_message
 from tracing.interchange.speech import SPEAKERS, name_of, role_of, speech_of, unspoken, unwrapped
@@ -32,7 +32,7 @@ _IDS = ("id", *_THREAD, "uuid", "custom_id", "conversation_hash")
 _NO_TEXT = "messages without a text"
 
 
-class _Message(Layout):
+class _Message(FileLayout):
     """A message; `speaker` is its name or else its role."""
 
     speaker: str = Field(validation_alias="from")
@@ -64,7 +64,7 @@ class _Message(Layout):
         return read
 
 
-class _Chat(Layout):
+class _Chat(FileLayout):
     """A chat, or a message of one that is written message by message, whose `thread` is its id if it has one.
 
     Its `inner` ones are those of an export that is an object with a list of chats.

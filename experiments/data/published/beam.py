@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from experiments.data.dataset_reader import FileReader, Reading, build_conversation
-from experiments.data.json_rows import Layout, read_document
+from experiments.data.json_rows import FileLayout, read_document
 from experiments.data.published.locomo import NOT_TOLD
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -30,14 +30,14 @@ _MARK = "->->"
 """Ends a user's message with its place in the plan, which nobody said."""
 
 
-class _Message(Layout):
+class _Message(FileLayout):
     role: str
     id: int
     content: str
     time_anchor: str | None = None
 
 
-class _Batch(Layout):
+class _Batch(FileLayout):
     batch_number: int
     turns: tuple[tuple[_Message, ...], ...]
 

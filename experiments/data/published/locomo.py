@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
-from experiments.data.json_rows import Layout, json_rows
+from experiments.data.json_rows import FileLayout, json_rows
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -26,14 +26,14 @@ NOT_TOLD = ("not mentioned", "unknown", "no information", "not specified", "not 
 """Accepted answers of an adversarial question."""
 
 
-class _Turn(Layout):
+class _Turn(FileLayout):
     speaker: str
     dia_id: str
     text: str
     blip_caption: str | None = None
 
 
-class _Question(Layout):
+class _Question(FileLayout):
     question: str
     category: int = Field(ge=1, le=5)
     answer: str | int | float | None = None
@@ -41,7 +41,7 @@ class _Question(Layout):
     evidence: tuple[str, ...] = ()
 
 
-class _Sample(Layout):
+class _Sample(FileLayout):
     sample_id: str
     conversation: Mapping[str, Any]
     qa: tuple[_Question, ...]

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import Field
 
 from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
-from experiments.data.json_rows import Layout, json_rows
+from experiments.data.json_rows import FileLayout, json_rows
 from experiments.data.published.locomo import NOT_TOLD
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -24,13 +24,13 @@ _EXPECTED = "the layout of LongMemEval is expected, see docs/data-format.md"
 _UPDATES = "knowledge-update"
 
 
-class _Turn(Layout):
+class _Turn(FileLayout):
     role: str
     content: str
     has_answer: bool | None = None
 
 
-class _Instance(Layout):
+class _Instance(FileLayout):
     question_id: str
     question_type: str
     question: str

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
-from experiments.data.json_rows import Layout, read_document
+from experiments.data.json_rows import FileLayout, read_document
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Question, Turn
 
 REALMEM = "realmem"
@@ -34,12 +34,12 @@ _OUTSIDE = "Enhanced"
 """The project of chats that only make the history longer."""
 
 
-class _UsedMemory(Layout):
+class _UsedMemory(FileLayout):
     session_uuid: str
     content: Any
 
 
-class _Turn(Layout):
+class _Turn(FileLayout):
     speaker: str
     content: str
     is_query: bool = False
@@ -48,7 +48,7 @@ class _Turn(Layout):
     memory_used: tuple[_UsedMemory, ...] = ()
 
 
-class _Memory(Layout):
+class _Memory(FileLayout):
     index: str
     content: Any
     source_turn: int
@@ -56,7 +56,7 @@ class _Memory(Layout):
     source_role_snapshot: str = ""
 
 
-class _Session(Layout):
+class _Session(FileLayout):
     session_identifier: str
     session_uuid: str
     current_time: str = ""
@@ -64,7 +64,7 @@ class _Session(Layout):
     extracted_memory: tuple[_Memory, ...] = ()
 
 
-class _Persona(Layout):
+class _Persona(FileLayout):
     dialogues: tuple[_Session, ...]
 
 

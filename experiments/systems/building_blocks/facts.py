@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.systems.building_blocks.prompt_files import SHARED, prompts_in
-from experiments.systems.building_blocks.structured_replies import object_schema, parsed_reply, read_as
+from experiments.systems.building_blocks.structured_replies import number_schema, object_schema, parsed_reply, read_as
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.trace_context import variable
@@ -47,8 +47,7 @@ def decision_reply(parts: Parts, outputs: Sequence[Item]) -> str:
 
 def decision_schema(count: int | None = None) -> dict[str, Any]:
     """The form of a decision on one of so many memories."""
-    numbers = {} if count is None else {"enum": [str(number) for number in range(1, count + 1)]}
-    return object_schema(event={"type": "string", "enum": list(EVENTS)}, id={"type": "string", **numbers})
+    return object_schema(event={"type": "string", "enum": list(EVENTS)}, id=number_schema(count))
 
 
 _SLACK = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,5 +63,10 @@ def prompts_in(
                 reply=(replies or {}).get(table),
             ),
         )
-        for table, fields in tomllib.loads(file.read_text(encoding="utf-8")).items()
+        for table, fields in _tables(file).items()
     }
+
+
+@cache
+def _tables(file: Path) -> Mapping[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from experiments.systems.building_blocks.prompt_files import SHARED, prompts_in
 from experiments.systems.building_blocks.recall import as_context
-from experiments.systems.building_blocks.structured_replies import model_step, object_schema
+from experiments.systems.building_blocks.structured_replies import model_step, number_schema, object_schema
 from tracing.llm.models import ChatModel
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
@@ -31,8 +31,7 @@ def _best_of(parts: Parts, outputs: Sequence[Item]) -> str:
 
 def _schema(count: int | None = None) -> dict[str, Any]:
     """The form of a reply that names some of so many passages."""
-    numbers = {} if count is None else {"enum": [str(number) for number in range(1, count + 1)]}
-    return object_schema(best={"type": "array", "items": {"type": "string", **numbers}, "maxItems": MOST_NAMED})
+    return object_schema(best={"type": "array", "items": number_schema(count), "maxItems": MOST_NAMED})
 
 
 RERANK_PROMPT = prompts_in(SHARED, schemas={"rerank": _schema()}, replies={"rerank": _best_of})["rerank"]

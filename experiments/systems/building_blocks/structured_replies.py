@@ -33,6 +33,12 @@ def object_schema(**properties: Any) -> dict[str, Any]:
     }
 
 
+def number_schema(count: int | None) -> dict[str, Any]:
+    """The JSON schema of the number, as a text, of one of so many things; of any number if that is None."""
+    numbers = {} if count is None else {"enum": [str(number) for number in range(1, count + 1)]}
+    return {"type": "string", **numbers}
+
+
 LONGEST_SHOWN = 500
 """Most characters of a malformed reply that its operation records."""
 

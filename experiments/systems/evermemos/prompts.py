@@ -1,7 +1,7 @@
 """The eight prompts, and the forms of their replies: schemas for endpoints, and models that read them.
 
-Compacting a profile,
-which EverMemOS does with a prompt of its own, is part of the update here: its reply has room for a few sentences only.
+Compacting a profile, which EverMemOS does with a prompt of its own, is part of the update here: its reply has room for
+a few sentences only.
 """
 
 from __future__ import annotations

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from experiments.systems.exporting.export import FORMAT, MANIFEST, own_errors
-from experiments.systems.exporting.exporter import EXPORTERS, Exporter, HasDefaults, HasPlaces, Reads, open_exporter
+from experiments.systems.exporting.exporter import (
+    EXPORTERS,
+    Exporter,
+    HasDefaults,
+    HasPlaces,
+    Reads,
+    open_exporter,
+    version_of,
+)
 from experiments.systems.exporting.formats.constants import constant_of
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import likeliest, of_stage
@@ -171,10 +179,7 @@ _GENERAL = ("rag", "graphiti@0.31", "dspy", "json", "python", "dotenv", "mlflow"
 
 def own_form(system_name: str) -> str | None:
     """The exporter that writes for a system itself: the one of its name, or the only version of that."""
-    versions = [name for name in EXPORTERS.names() if name.partition("@")[0] == system_name]
-    if system_name in EXPORTERS.names():
-        return system_name
-    return versions[0] if len(versions) == 1 else OWN_FORMS.get(system_name)
+    return version_of(system_name) or OWN_FORMS.get(system_name)
 
 
 def readable_forms() -> list[str]:

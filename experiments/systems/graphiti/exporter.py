@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from experiments.systems.exporting.proving import proven_in, sent_by
 from experiments.systems.exporting.written_files import OneFile
 from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker.environment import Environment
+from tracing.package_data import packaged_tables
 from tracing.systems.prompts import Candidate, placeholders_of, render
 
 MODULE_FILE = "graphiti_prompts.py"
@@ -27,7 +27,7 @@ _ENVIRONMENT = Environment(
 GRAPHITI = proven_in(_ENVIRONMENT, "graphiti-core", "0.31.")
 
 _MODULE = Path(__file__).with_name("graphiti_prompts.template")
-_ROWS = tomllib.loads(Path(__file__).with_name("places.toml").read_text(encoding="utf-8"))
+_ROWS = packaged_tables("experiments.systems.graphiti", "places.toml")
 
 _NO_PLACE = (
     "Graphiti asks by its own prompts for the dates, attributes, summaries and duplicates of what it extracted: there "

@@ -33,7 +33,7 @@ from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import noted, noted_again
 
-SEED_CHOICES = ("short", "library")
+PROMPT_CHOICES = ("short", "library")
 
 
 class AnyMem0(SharedAnswer, EnforcesSchemas):
@@ -167,7 +167,7 @@ class Mem0(DecidingMem0):
         seed_prompts: str = "short",
     ) -> None:
         super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
-        check_choice("seed_prompts", seed_prompts, SEED_CHOICES)
+        check_choice("seed_prompts", seed_prompts, PROMPT_CHOICES)
         if seed_prompts == "library":
             self.prompts = library_prompts()
         self.version = f"1 with {self.generation.package} {self.generation.here() or 'missing'}"

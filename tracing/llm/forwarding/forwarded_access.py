@@ -36,7 +36,7 @@ class ForwardedAccess(ModelAccess):
     def __init__(self, ask: Ask, described: Mapping[str, Any]) -> None:
         """`described` is what `forwarded_calls.described` says of the other process's access."""
         # Nothing is opened, so the constructor of an access with endpoints of its own is not called.
-        self._described = described
+        self._concurrency = int(described["concurrency"])
         self.ledger, self.repetition = None, described["repetition"]
         self.threads = Threads(described["threads"])
         self.meter, self.budget = Meter(), Budget(Limits())
@@ -49,7 +49,7 @@ class ForwardedAccess(ModelAccess):
     @property
     def concurrency(self) -> int:
         """How many requests the task model's endpoint may have at a time, from all workers together."""
-        return int(self._described["concurrency"])
+        return self._concurrency
 
 
 class _Forwarded:

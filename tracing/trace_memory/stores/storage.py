@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any, Protocol
 
 from tracing.errors import MemtuneError
+from tracing.package_data import packaged_text
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory.events import Event, as_json, check_type, checked_name, moment
 
@@ -82,7 +82,7 @@ class Storage(Protocol):
 
 def sql_in(file: str) -> str:
     """The SQL of a file beside the stores."""
-    return (files("tracing") / "trace_memory" / "stores" / file).read_text(encoding="utf-8")
+    return packaged_text("tracing.trace_memory.stores", file)
 
 
 def row_of(event: Event, redaction: Redaction | None) -> Row:

@@ -74,13 +74,17 @@ def constant_of(prompt: str) -> str:
     return re.sub(r"\W", "_", f"{prompt}_prompt", flags=re.ASCII).upper()
 
 
-class _Constants(OneFile):
-    """What the three have in common: a constant for each prompt, in a file with an ending of its own."""
+class _KnownByEnding(OneFile):
+    """A file with an ending of its own."""
 
     def recognises(self, source: str) -> bool:
         """Whether it is a file with such an ending."""
         path, ending = Path(source), Path(self.file).suffix
         return path.is_file() and ending in (path.suffix, path.name)
+
+
+class _Constants(_KnownByEnding):
+    """A constant for each prompt."""
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
         """A prompt with its values, as `str.format` gives it."""
@@ -94,7 +98,7 @@ class _Constants(OneFile):
         return named
 
 
-class JsonConstants(_Constants):
+class JsonConstants(_KnownByEnding):
     """A JSON object with a text for each prompt, by the name of the prompt."""
 
     file = JSON_FILE
@@ -102,10 +106,6 @@ class JsonConstants(_Constants):
     def content(self, candidate: Candidate) -> str:
         """The object."""
         return as_json(candidate)
-
-    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
-        """A prompt with its values, as `str.format` gives it."""
-        return OneFile.render(self, name, values, folder)
 
     def texts(self, source: str) -> dict[str, str]:
         """The texts of an object, by key."""
