@@ -15,6 +15,7 @@ PROGRAM = "python -m benchmarks"
 
 BENCHMARKS: Mapping[str, str] = {
     "attribution": "attribution:attribution",
+    "busy": "busy:busy",
     "calibration": "calibration:calibration",
     "evidence": "evidence:evidence",
     "exploring": "exploring:exploring",

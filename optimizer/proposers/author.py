@@ -1,4 +1,4 @@
-"""The author: a model that writes prompts, whose reasoning is removed and whose unusable replies are told."""
+"""The author: a model that writes prompts, and whose unusable replies are told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ModelError, in_one_line
-from tracing.interchange.speech import without_reasoning
 
 if TYPE_CHECKING:
     from tracing.llm.models import ChatModel, ChatReply
@@ -53,7 +52,7 @@ class Author:
     def chat(
         self, messages: Sequence[Mapping[str, str]], *, max_tokens: int = REPLY_TOKENS, **options: Any
     ) -> ChatReply:
-        """The model's reply without its reasoning; an empty text if it is unusable.
+        """The model's reply; an empty text if it is unusable.
 
         Args:
             max_tokens: maximum length of the first reply.
@@ -76,17 +75,17 @@ class Author:
             if reply.finish_reason != "length" or limit >= self._most or goes_in_circles(reply.text):
                 break
             limit = min(_MORE * limit, self._most)
-        text = without_reasoning(reply.text)
+        text = reply.text.strip()
         if reply.finish_reason == "length":
             cut = f"the reply was cut short at {reply.completion_tokens or limit} tokens"
             self.tell("cut", f"{cut}, repeating itself" if goes_in_circles(reply.text) else cut)
             text = ""
         elif not text:
-            self.tell("empty", "the reply was reasoning only" if reply.text.strip() else "the reply was empty")
+            self.tell("empty", "the reply was reasoning only" if reply.thinking else "the reply was empty")
         return replace(reply, text=text)
 
     def text(self, request: str, *, temperature: float, sample: int) -> str:
-        """The reply to a request, without its reasoning; empty if it is unusable or the call failed."""
+        """The reply to a request; empty if it is unusable or the call failed."""
         try:
             reply = self.chat([{"role": "user", "content": request}], temperature=temperature, sample=sample)
         except ModelError:

@@ -214,6 +214,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "attribution", "--suite", "annotated.json", "--method", "survival"), []),
         (("bench", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
+    "benchmarks busy": [(("benchmarks", "busy", "--weights", ARGUMENT), GIVEN)],
     "benchmarks calibration": [
         (("benchmarks", "calibration", "--labelled", "annotated.json", "--cases", "20"), []),
         (("benchmarks", "calibration", "--labelled", ARGUMENT, "--cases", "20"), GIVEN),

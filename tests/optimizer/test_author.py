@@ -13,9 +13,13 @@ from optimizer.proposers.author import Author, goes_in_circles
 from tracing.errors import BudgetExceededError
 from tracing.interchange.speech import without_reasoning
 from tracing.llm.access import ModelAccess
+from tracing.llm.capabilities import THINKING_TOKENS
 from tracing.llm.settings import Limits
 
 Asked = Callable[..., str]
+
+AUTHOR = "optimizer.proposers.author"
+"""The logger whose warnings are the author's."""
 
 
 def asked(access: ModelAccess, times: int = 1) -> str:
@@ -66,8 +70,9 @@ def test_a_reply_that_was_cut_short_is_asked_for_again_with_more_room(
 
     scripted_server.script = reasoning
     assert asked(open_access()) == "The prompt"
-    assert [body["max_tokens"] for body in scripted_server.requests] == [700, 2800]
-    assert not caplog.records
+    # A model that thinks gets more tokens at once, and may have them beside every reply.
+    assert [body["max_tokens"] for body in scripted_server.requests] == [700, 700 + THINKING_TOKENS]
+    assert not [record for record in caplog.records if record.name == AUTHOR]
 
 
 def test_reasoning_beside_the_text_is_no_part_of_it(
@@ -90,9 +95,9 @@ def test_reasoning_beside_the_text_is_no_part_of_it(
 @pytest.mark.parametrize(
     ("reply", "told", "calls"),
     [
-        (Reply("<think>and so on", finish_reason="length"), "cut short", 6),
+        (Reply("<think>and so on", finish_reason="length"), "cut short", 7),
         (Reply("Half of a", finish_reason="length"), "cut short", 6),
-        (Reply("", finish_reason="length"), "cut short", 6),
+        (Reply("", finish_reason="length"), "cut short", 7),
         (Reply("And write each fact as one short sentence. " * 60, finish_reason="length"), "repeating itself", 2),
         (Reply(""), "the reply was empty", 2),
         (Reply("<think>Nothing.</think>\n"), "the reply was reasoning only", 2),
@@ -110,7 +115,7 @@ def test_a_reply_of_no_use_is_told_once_and_gives_no_text(
     scripted_server.script = lambda body: reply
     with caplog.at_level(logging.WARNING):
         assert asked(open_access(retries=0), times=2) == ""
-    (record,) = caplog.records
+    (record,) = [record for record in caplog.records if record.name == AUTHOR]
     assert told in record.getMessage()
     assert "models.proposer" in record.getMessage()
     assert scripted_server.count == calls
