@@ -10,8 +10,8 @@ from scripted_server import Reply, ScriptedServer
 from test_strict_replies import chat_body
 
 from tracing.errors import CallFailedError
+from tracing.interchange.thinking import split_thinking
 from tracing.llm.access import ModelAccess
-from tracing.llm.http.thinking import split_thinking
 
 Open = Callable[..., ModelAccess]
 HELLO = [{"role": "user", "content": "hello"}]
@@ -30,6 +30,10 @@ TEXTS = {
     ),
     "<|channel|>analysis<|message|>hm": ("", "hm"),
     "Oslo": ("Oslo", ""),
+    "<think>\nA ```draft``` first.\n</think>\n\nThe prompt": ("The prompt", "A ```draft``` first."),
+    "<Reasoning>A draft": ("", "A draft"),
+    "<think>a</think><think>is a tag</think>": ("<think>is a tag</think>", "a"),
+    "Show <think>your thoughts</think> like that": ("Show <think>your thoughts</think> like that", ""),
     "She said <think> and left": ("She said <think> and left", ""),
     "x < y > z": ("x < y > z", ""),
 }

@@ -11,7 +11,6 @@ from scripted_server import Reply, ScriptedServer
 
 from optimizer.proposers.author import Author, goes_in_circles
 from tracing.errors import BudgetExceededError
-from tracing.interchange.speech import without_reasoning
 from tracing.llm.access import ModelAccess
 from tracing.llm.capabilities import THINKING_TOKENS
 from tracing.llm.settings import Limits
@@ -25,21 +24,6 @@ AUTHOR = "optimizer.proposers.author"
 def asked(access: ModelAccess, times: int = 1) -> str:
     author = Author(access.proposer)
     return [author.text("Write a prompt.", temperature=0.7, sample=n) for n in range(times)][-1]
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ("<think>\nA ```draft``` first.\n</think>\n\nThe prompt", "The prompt"),
-        ("A draft first.</think>The prompt", "The prompt"),
-        ("<Reasoning>A draft", ""),
-        ("<think>a</think><think>is a tag</think>", "<think>is a tag</think>"),
-        ("Show <think>your thoughts</think> like that", "Show <think>your thoughts</think> like that"),
-        (" The prompt ", "The prompt"),
-    ],
-)
-def test_reasoning_before_a_text_is_removed_and_the_text_is_left_as_it_is(reply: str, expected: str) -> None:
-    assert without_reasoning(reply) == expected
 
 
 @pytest.mark.parametrize(

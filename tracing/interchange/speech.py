@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracing.interchange.thinking import split_thinking
+
 USER, ASSISTANT = "user", "assistant"
 
 INSTRUCTIONS, REASONING = "instructions to the model", "pieces of a model's reasoning"
@@ -52,8 +54,6 @@ _NOUNS = (
     (re.compile(r"video"), "videos"),
     (re.compile(r"blob|file|document|uri|pdf|binary|attachment"), "files"),
 )
-_OPENING_TAG = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_CLOSING_TAG = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _LONGEST_KIND = 40
 
 
@@ -85,18 +85,9 @@ def speech_of(message: Any) -> Speech:
         omitted[noun] += len(listed) if isinstance(listed, list) else bool(listed)
     text = _joined(texts)
     if SPEAKERS.get(role_of(message).lower()) == ASSISTANT:
-        reply = without_reasoning(text)
-        omitted[REASONING] += reply != text.strip()
-        text = reply
+        text, thinking = split_thinking(text)
+        omitted[REASONING] += bool(thinking)
     return Speech(text.strip(), +omitted)
-
-
-def without_reasoning(reply: str) -> str:
-    """A reply without the `<think>…</think>` or the like before it, even if one of the two tags is missing."""
-    opening, closed = _OPENING_TAG.match(reply), _CLOSING_TAG.search(reply)
-    if closed is not None and (opening is not None or f"<{closed[1]}>" not in reply[: closed.start()]):
-        return reply[closed.end() :].strip()
-    return "" if opening is not None else reply.strip()
 
 
 def unspoken(message: Mapping[str, Any]) -> str | None:

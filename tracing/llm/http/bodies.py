@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from tracing.errors import MalformedReplyError
+from tracing.interchange.thinking import SplitReply, split_thinking
 from tracing.llm.http.strict_json import strict_json
-from tracing.llm.http.thinking import SplitReply, split_thinking
 
 MOST_TOKENS = 100_000_000
 """A count of more tokens for one call is a mistake: the longest contexts have a tenth of it."""
