@@ -29,6 +29,11 @@ READ: dict[str, tuple[str, Any]] = {
     "words within texts stay": ("{'a': 'True, None', \"b\": \"False\"}", {"a": "True, None", "b": "False"}),
     "a raw line break": ('{"a": "one\ntwo"}', {"a": "one\ntwo"}),
     "no object": ('"right"', "right"),
+    "the only one of a list": ('[{"a": 1}]', {"a": 1}),
+    "JSON within a string": ('"{\\"a\\": 1}"', {"a": 1}),
+    "needless escapes": (r'{"a_b": "It\'s \_x\n"}'.replace("a_b", r"a\_b"), {"a_b": "It's _x\n"}),
+    "names without quotes": ("{a: [1], b_c : {d: True}}", {"a": [1], "b_c": {"d": True}}),
+    "typographic quotes": ("{“a”: “b ‘c’”}", {"a": "b ‘c’"}),
 }
 
 
@@ -58,3 +63,9 @@ def test_what_is_no_json_is_malformed_and_takes_little_time(text: str) -> None:
     with pytest.raises(MalformedReplyError):
         read_json(text)
     assert time.monotonic() - started < 2
+
+
+def test_an_object_that_is_wrapped_in_another_is_found_by_its_fields() -> None:
+    assert read_json('{"reply": {"a": 1}}', fields=["a"]) == {"a": 1}
+    assert read_json('{"a": {"a": 1}}', fields=["a"]) == {"a": {"a": 1}}
+    assert read_json('{"reply": {"a": 1}}') == {"reply": {"a": 1}}

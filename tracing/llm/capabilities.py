@@ -37,6 +37,7 @@ class Accepted(BaseModel):
         token_limit: the name of the limit of a reply's tokens; None if it takes none.
         reply_format: the strictest form of JSON that it enforces; with `none` the request asks for it in words.
         without: fields that it does not take.
+        texts: most texts that it takes in one request for embeddings, where that was found out; None for any number.
         thinks: whether the model spends tokens of a reply before it answers.
 
     Example:
@@ -49,6 +50,7 @@ class Accepted(BaseModel):
     token_limit: str | None = _LIMIT
     reply_format: str = _FORMS[0]
     without: tuple[str, ...] = ()
+    texts: int | None = None
     thinks: bool = False
 
     @property
@@ -79,6 +81,8 @@ class Accepted(BaseModel):
             parts.append("it enforces no JSON schema" + (", but JSON" if self.reply_format == _FORMS[1] else ""))
         if self.without:
             parts.append(f"it does not take {', '.join(self.without)}")
+        if self.texts is not None:
+            parts.append(f"it takes {self.texts:,} texts at a time")
         return "; ".join(parts)
 
 
@@ -95,9 +99,9 @@ class Capabilities:
         self._lock = threading.Lock()
         self.accepted = self._kept()
 
-    def adapted(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The request in a form that the endpoint takes, as far as is known."""
-        accepted = self.accepted
+    def adapted(self, body: Mapping[str, Any], accepted: Accepted | None = None) -> dict[str, Any]:
+        """The request in a form that the endpoint takes, as far as is known; or in one of its `variants`."""
+        accepted = accepted or self.accepted
         sent = {name: value for name, value in body.items() if name not in accepted.without}
         if _LIMIT in sent:
             most = sent.pop(_LIMIT) + accepted.thinking_room
@@ -119,19 +123,39 @@ class Capabilities:
             after = _learnt(before, refusal, sent)
             return after is not None and self._note(after)
 
-    def do_without(self, name: str) -> None:
-        """Send a field no more; for `response_format`, ask for the form in words instead."""
+    def variants(self, sent: Mapping[str, Any]) -> tuple[list[Accepted], list[Accepted]]:
+        """What to try where a refusal names no field of a request: with least of all, and with one thing less each.
+
+        Args:
+            sent: the request as it was refused.
+        """
         accepted = self.accepted
+        optional = [name for name in _OPTIONAL if name in sent]
+        form = sent.get("response_format", {}).get("type")
+        weaker = _FORMS[_FORMS.index(form) + 1 :] if form in _FORMS else ()
+        forms = [accepted.model_copy(update={"reply_format": name}) for name in weaker]
+        fields = [accepted.model_copy(update={"without": (*accepted.without, name)}) for name in optional]
+        least = (forms or [accepted])[-1].model_copy(update={"without": (*accepted.without, *optional)})
+        renamed = [{"token_limit": _NEW_LIMIT}] if _LIMIT in sent else []
+        limits = [accepted.model_copy(update=name) for name in renamed]
+        alternatives = [*forms, *fields, *limits]
+        together = [least, *(least.model_copy(update=name) for name in renamed)]
+        return [variant for variant in together if variant != accepted], alternatives
+
+    def learn_texts(self, most: int) -> None:
+        """Learn that no more texts are taken at a time."""
         with self._lock:
-            if name == "response_format":
-                self._note(accepted.model_copy(update={"reply_format": _FORMS[2]}))
-            else:
-                self._note(accepted.model_copy(update={"without": (*accepted.without, name)}))
+            self._note(self.accepted.model_copy(update={"texts": most}))
 
     def learn_thinking(self) -> bool:
         """Learn that the model used up its tokens by thinking; whether that is new."""
         with self._lock:
             return self._note(self.accepted.model_copy(update={"thinks": True}))
+
+    def take(self, accepted: Accepted) -> None:
+        """Learn that the endpoint takes this variant."""
+        with self._lock:
+            self._note(accepted)
 
     def _note(self, accepted: Accepted) -> bool:
         if accepted == self.accepted:

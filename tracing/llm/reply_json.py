@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from tracing.errors import MalformedReplyError
@@ -25,19 +26,28 @@ _TOKEN = re.compile(
     r'(?P<double>"(?:[^"\\]|\\.)*")'
     # An apostrophe within single quotes is not the end of them: what follows would be.
     r"|(?P<single>'(?:[^'\\]|\\.|'(?![ \t\r\n]{0,50}[,:}\]]))*')"
+    r"|“(?P<curly>[^“”]*)”"
     r"|(?P<comment>//[^\n]*|/\*.*?\*/)"
     r"|(?P<comma>,)(?=[ \t\r\n]{0,50}[}\]])"
+    r"|(?P<name>[{,][ \t\r\n]{0,50}[A-Za-z_]\w{0,99}(?=[ \t]{0,9}:))"
     r"|(?P<word>\b(?:True|False|None)\b)",
     re.DOTALL,
 )
+_NAME = re.compile(r"\w+")
+_NEEDLESS_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.))', re.DOTALL)
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, *, fields: Collection[str] = ()) -> Any:
     """The JSON value of a reply: an object, a list, or, where the reply is nothing but JSON, any value.
 
     Read are also a byte order mark, a fence, chatter around the value, commas at the end of lists and objects, single
-    quotes, comments, and Python's True, False and None. Of several objects the last counts: a model reasons first.
+    and typographic quotes, names without quotes, needless escapes, comments, and Python's True, False and None. Of
+    several objects the last counts: a model reasons first. JSON within a JSON string, and an object that is the only
+    one of a list, count themselves.
+
+    Args:
+        fields: names that an object is expected to have; one that has none of them may be wrapped in another.
 
     Raises:
         MalformedReplyError: there is none, it is not closed, or it is as `strict_json` refuses it.
@@ -46,6 +56,18 @@ def read_json(text: str) -> Any:
         >>> read_json("Sure! ```json\\n{'facts': ['a', 'b',], 'more': None}\\n```")
         {'facts': ['a', 'b'], 'more': None}
     """
+    value = _value(text)
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        value = _value(value)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        (value,) = value
+    if isinstance(value, dict) and len(value) == 1 and fields and not value.keys() & set(fields):
+        (inner,) = value.values()
+        return inner if isinstance(inner, dict) else value
+    return value
+
+
+def _value(text: str) -> Any:
     text = text.strip("\ufeff \t\r\n")
     try:
         return strict_json(text)
@@ -92,7 +114,11 @@ def _as_json(match: re.Match[str]) -> str:
         case "word":
             return _WORDS[token]
         case "double":
-            return token
+            return _NEEDLESS_ESCAPE.sub(lambda escape: escape[2] or escape[0], token)
+        case "curly":
+            return json.dumps(match["curly"])
+        case "name":
+            return _NAME.sub(lambda name: f'"{name[0]}"', token)
     return ""
 
 

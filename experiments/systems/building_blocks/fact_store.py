@@ -106,7 +106,7 @@ class FactStore:
 
 
 def _decision_in(reply: str) -> dict[str, Any]:
-    value = read_json(reply)
+    value = read_json(reply, fields=("event",))
     if not isinstance(value, dict):
         raise MalformedReplyError("the reply is not a JSON object")
     return value

@@ -100,7 +100,7 @@ def read_as(form: type[M]) -> Callable[[str], M]:
 
     def read(reply: str) -> M:
         try:
-            return form.model_validate(read_json(reply))
+            return form.model_validate(read_json(reply, fields=form.model_fields))
         except ValidationError as error:
             raise MalformedReplyError(first_problem(error)) from None
 

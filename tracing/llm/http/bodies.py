@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
+import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
 from tracing.errors import MalformedReplyError
 from tracing.interchange.thinking import SplitReply, split_thinking
@@ -22,7 +25,31 @@ _LONGEST_TOKEN = 256
 _ALWAYS_ALLOWED = 65_536
 """Characters that a reply may always have, however few tokens were requested: some endpoints exceed the limit."""
 
-_Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+MAY_PASS = frozenset({408, 409, 423, 424, 425, 429, 449, 498, 499})
+"""With these, and from 500 on, the same request may succeed later."""
+
+
+def _whole_number(value: Any) -> Any:
+    """A count as some proxies send it, as a float or a text."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < _LONGEST_TOKEN else value
+
+
+def _numbers(value: Any) -> Any:
+    """A vector as some endpoints send it though numbers were asked for: 32-bit floats in base64."""
+    if not isinstance(value, str):
+        return value
+    try:
+        vector = array("f", base64.b64decode(value, validate=True))
+    except (binascii.Error, ValueError):
+        return value
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return vector.tolist()
+
+
+_Tokens = Annotated[int, BeforeValidator(_whole_number), Field(ge=0, le=MOST_TOKENS)]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -146,7 +173,7 @@ class _ChatBody(_Strict):
 
 class _Row(_Strict):
     index: Annotated[int, Field(ge=0)] | None = None
-    embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
+    embedding: Annotated[list[FiniteFloat], BeforeValidator(_numbers), Field(min_length=1)]
 
 
 class _VectorsBody(_Strict):
@@ -241,9 +268,11 @@ def read_vectors(body: bytes, count: int) -> Embeddings:
     read = _validated(_VectorsBody, body)
     if len(read.data) != count:
         raise MalformedReplyError(f"it has {len(read.data)} embeddings for {count} texts")
-    # Some endpoints send no numbers, and the rows in order.
+    # Some endpoints send no numbers, and the rows in order; some count from 1.
     unnumbered = all(row.index is None for row in read.data)
     rows = {(place if unnumbered else row.index): row.embedding for place, row in enumerate(read.data)}
+    if set(rows) == set(range(1, count + 1)):
+        rows = {place: rows[place + 1] for place in range(count)}
     if set(rows) != set(range(count)):
         raise MalformedReplyError(f"data.index: the embeddings are not numbered 0 to {count - 1}")
     lengths = sorted({len(row) for row in rows.values()})
@@ -290,7 +319,7 @@ def error_in(body: bytes) -> tuple[str, str | None]:
 
 
 def _validated(kind: type[_Model], body: bytes) -> _Model:
-    value = strict_json(body)
+    value = strict_json(_COMMENTS.sub(b"", body))
     if _ESCAPED_HALF.search(body):
         value = _encodable(value)
     try:
@@ -310,6 +339,8 @@ def _checked(kind: type[_Model], value: Any, *within: str) -> _Model:
         raise MalformedReplyError(f"{place}: {problem['msg']}" if place else problem["msg"]) from None
 
 
+_COMMENTS = re.compile(rb"\A(?:\s*:[^\r\n]*[\r\n]+)+")
+"""Lines with which some endpoints keep a connection open."""
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATES = re.compile(
     r"[\ud800-\udfff]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"

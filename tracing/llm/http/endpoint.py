@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
-from tracing.llm.capabilities import Capabilities
-from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, error_in, read_chat, read_vectors
+from tracing.llm.capabilities import Accepted, Capabilities
+from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.http.pace import Pace, Width
+from tracing.llm.http.refusals import ManyTextsError, RefusedError, UnreachedError, remedy_for_reply
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
@@ -45,9 +47,9 @@ EMBEDDED_TIMEOUT_S = 900.0
 
 _FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
 """With these an endpoint may refuse a request for its form."""
-_OUTAGE_STATUS = frozenset({429, 502, 503, 504})
+_WORDLESS_STATUS = frozenset({400, 413, 422, 500, 501})
+"""With these it may do so without saying what of it; 500 is how some fail on a form of JSON."""
 _LONGEST_REASON = 500
-_LONGEST_REFUSAL = 20_000
 _SHORTEST_KEY = 16
 _AFTER_THE_END_S = 0.05
 """How long after the end of the time budget a request is given up, so that the budget is certainly over by then."""
@@ -66,38 +68,6 @@ Address = Callable[[], tuple[str, str]]
 """Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
 
 _Reply = TypeVar("_Reply", ChatCompletion, Embeddings)
-
-
-class _RefusedError(Exception):
-    """The endpoint answered with an error status."""
-
-    def __init__(self, answer: httpx.Response) -> None:
-        message, self.code = error_in(answer.content)
-        # Which field is refused may stand beside the message.
-        self.whole = answer.content[:_LONGEST_REFUSAL].decode("utf-8", "replace")
-        super().__init__(f"HTTP {answer.status_code} {message}".rstrip())
-        self.status = answer.status_code
-        self.remedy = _REMEDIES.get(self.status, "")
-        if 300 <= self.status < 400:
-            self.remedy = f"it redirects to {answer.headers.get('location')}; give that address as base_url"
-
-    @property
-    def may_pass(self) -> bool:
-        """Whether the same request may succeed later."""
-        return self.code != "insufficient_quota" and (self.status in (408, 409, 429) or self.status >= 500)
-
-    @property
-    def outage(self) -> bool:
-        """Whether the endpoint takes no request at present."""
-        return self.may_pass and self.status in _OUTAGE_STATUS
-
-
-class _UnreachedError(Exception):
-    """No whole answer came; `nobody` says that not even a connection could be made."""
-
-    def __init__(self, reason: str, remedy: str = "", *, outage: bool = True, nobody: bool = False) -> None:
-        super().__init__(reason)
-        self.remedy, self.outage, self.nobody = remedy, outage, nobody
 
 
 class Endpoint:
@@ -123,6 +93,7 @@ class Endpoint:
         self._key: str | None = None
         self._has_answered = self._closed = False
         self._lock = threading.Lock()
+        self._unexplained: set[str] = set()
         self._unchecked = False
         self._checking = threading.Lock()
 
@@ -151,12 +122,28 @@ class Endpoint:
             CallFailedError, BudgetExceededError, RunError: as `chat`.
         """
 
+        texts = body["input"]
+        most = self.capabilities.accepted.texts or len(texts)
+        if len(texts) > most:
+            return self._embed_in_parts(body, check, most)
+
         def read(raw: bytes) -> Embeddings:
-            embeddings = read_vectors(raw, len(body["input"]))
+            embeddings = read_vectors(raw, len(texts))
             check(embeddings)
             return embeddings
 
-        return self._send("/embeddings", body, read)
+        try:
+            return self._send("/embeddings", body, read)
+        except ManyTextsError:
+            embeddings = self._embed_in_parts(body, check, len(texts) // 2)
+        known = self.capabilities.accepted.texts
+        self.capabilities.learn_texts(min(len(texts) // 2, known or len(texts)))
+        return embeddings
+
+    def _embed_in_parts(self, body: Mapping[str, Any], check: Callable[[Embeddings], None], size: int) -> Embeddings:
+        texts = body["input"]
+        parts = [self.embed({**body, "input": texts[at : at + size]}, check) for at in range(0, len(texts), size)]
+        return Embeddings([row for part in parts for row in part.vectors], sum(part.prompt_tokens for part in parts))
 
     def check(self, *, embedding: bool) -> None:
         """Make a small request, to find early what would make every call fail, and what the endpoint takes.
@@ -169,47 +156,35 @@ class Endpoint:
         """
         try:
             if embedding:
-                self._check_post("/embeddings", {"input": ["hello"]}, {"encoding_format": "float"})
+                self._check_post("/embeddings", {"input": ["hello"], "encoding_format": "float"})
             else:
                 usual = {"response_format": _SMALL_FORMAT, "temperature": self.settings.temperature}
-                needed = {"messages": _HELLO, "max_tokens": 16, **self.settings.extra_body}
-                raw = self._check_post("/chat/completions", needed, usual)
+                small = {"messages": _HELLO, "max_tokens": 16, **usual, **self.settings.extra_body}
+                raw = self._check_post("/chat/completions", small)
                 with contextlib.suppress(MalformedReplyError):
                     reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=False)
                     if reply.thinking or reply.thinking_tokens:
                         self.capabilities.learn_thinking()
-        except _UnreachedError as error:
+        except UnreachedError as error:
             if error.nobody:
                 raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
-        except _RefusedError as refused:
+        except RefusedError as refused:
             # A request this small may be refused for its size; a refusal that names the model is about the model.
             other = refused.status in (400, 422) and self.settings.model not in str(refused)
             if refused.may_pass or other:
                 return
-            remedy = refused.remedy or "check base_url and model"
+            remedy = refused.remedy
             if refused.status in (401, 403) and self._key is None:
                 remedy = (
                     f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
                 )
             raise self._failed(str(refused), remedy, 1) from None
 
-    def _check_post(self, path: str, needed: Mapping[str, Any], usual: Mapping[str, Any]) -> bytes:
-        """The answer to a small request, if need be without a usual field, which is then left out in future."""
+    def _check_post(self, path: str, request: Mapping[str, Any]) -> bytes:
+        """The answer to a small request."""
         from tracing.llm.http.sdk_client import Attempts
 
-        request = {"model": self.settings.model, **needed}
-        try:
-            return self._post_adapted(path, {**request, **usual}, Attempts(CHECK_S), retries=0)
-        except _RefusedError as refused:
-            if refused.status not in (400, 422, 501) or self.settings.model in str(refused):
-                raise
-        for name in usual:
-            others = {other: value for other, value in usual.items() if other != name}
-            with contextlib.suppress(_RefusedError):
-                raw = self._post_adapted(path, {**request, **others}, Attempts(CHECK_S), retries=0)
-                self.capabilities.do_without(name)
-                return raw
-        return self._post_adapted(path, request, Attempts(CHECK_S), retries=0)
+        return self._post_adapted(path, {"model": self.settings.model, **request}, Attempts(CHECK_S), retries=0)
 
     def check_first(self) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
@@ -230,16 +205,20 @@ class Endpoint:
     def _send(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
         self._check_if_due(embedding=path == "/embeddings")
         attempts, started = self._attempts(body), time.monotonic()
-        needs_text, asked_once_more = "response_format" in body, False
+        asked_once_more = False
         while True:
             left = self.settings.retries - attempts.made
             try:
                 reply = read(self._post_adapted(path, body, attempts, retries=max(0, left)))
             except MalformedReplyError as error:
                 if attempts.made > self.settings.retries:
-                    raise self._failed(f"the reply is malformed: {error}", "", attempts.made) from None
+                    remedy = remedy_for_reply(error)
+                    raise self._failed(f"the reply is malformed: {error}", remedy, attempts.made) from None
                 self._wait(ASK_AGAIN_S)
-            except (_RefusedError, _UnreachedError) as error:
+            except (RefusedError, UnreachedError) as error:
+                several = len(body.get("input", ())) > 1
+                if several and isinstance(error, RefusedError) and error.status in _WORDLESS_STATUS:
+                    raise ManyTextsError from None
                 if not (error.outage and self._waits_for_outage(started)):
                     raise self._failed(str(error), error.remedy, attempts.made) from None
                 self._wait(OUTAGE_WAIT_S)
@@ -249,10 +228,10 @@ class Endpoint:
                     _log.warning("%s thinks before it answers; its replies get more tokens", self.settings.model)
                     continue
                 tried_enough = asked_once_more or attempts.made > self.settings.retries
-                if tried_enough or not (needs_text and self._is_silent(reply)):
+                if tried_enough or not self._is_silent(reply):
                     return reply
                 asked_once_more = True
-                _log.warning("%s replied nothing where JSON is needed; it is asked once more", self.settings.model)
+                _log.warning("%s replied nothing; it is asked once more", self.settings.model)
                 self._wait(ASK_AGAIN_S)
 
     def _check_if_due(self, *, embedding: bool) -> None:
@@ -283,12 +262,51 @@ class Endpoint:
             sent, key = self.capabilities.adapted(body), self._key
             try:
                 return self._post(path, sent, attempts, retries=retries)
-            except _RefusedError as refused:
+            except RefusedError as refused:
                 if refused.status == 401 and self._asked_for_key_again(refused_key=key):
                     continue
                 if refused.status not in _FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
-                    raise
+                    answer = self._answer_to_less(path, body, sent, refused, attempts)
+                    if answer is None:
+                        raise
+                    return answer
                 _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
+
+    def _answer_to_less(
+        self, path: str, body: Mapping[str, Any], sent: Mapping[str, Any], refused: RefusedError, attempts: Attempts
+    ) -> bytes | None:
+        """The answer to a request with less in it, where a refusal names no field; what it was is learnt.
+
+        None if the same is refused with the least that can be sent, or had nothing to do with what was sent.
+        """
+        # Numbers in it differ from request to request.
+        kind = f"{refused.status} {re.sub(r'[0-9]+', '', str(refused))}"
+        together, alone = self.capabilities.variants(sent)
+        if refused.status not in _WORDLESS_STATUS or not together or kind in self._unexplained:
+            return None
+
+        def answer(accepted: Accepted | None = None) -> bytes | None:
+            with contextlib.suppress(RefusedError):
+                return self._post(path, self.capabilities.adapted(body, accepted), attempts, retries=0)
+            return None
+
+        raw = answer()
+        if raw is not None:
+            return raw
+        for least in together:
+            raw = answer(least)
+            if raw is None:
+                continue
+            for accepted in alone:
+                raw_alone = answer(accepted)
+                if raw_alone is not None:
+                    raw, least = raw_alone, accepted
+                    break
+            self.capabilities.take(least)
+            _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
+            return raw
+        self._unexplained.add(kind)
+        return None
 
     def _asked_for_key_again(self, refused_key: str | None) -> bool:
         """Whether the command that prints the key printed another than the one that was refused."""
@@ -327,14 +345,14 @@ class Endpoint:
             self._budget.check_time()
             raise
         except openai.APIStatusError as error:
-            raise _RefusedError(error.response) from None
+            raise RefusedError(error.response, self.settings, embedding=path == "/embeddings") from None
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             nobody = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
             if isinstance(cause, httpx.ReadTimeout):
-                raise _UnreachedError(str(cause), "raise timeout_s, or ask for shorter replies", outage=False) from None
+                raise UnreachedError(str(cause), "raise timeout_s, or ask for shorter replies", outage=False) from None
             outage = isinstance(cause, httpx.HTTPError | OSError)
-            raise _UnreachedError(in_words(cause), outage=outage, nobody=nobody) from None
+            raise UnreachedError(in_words(cause), outage=outage, nobody=nobody) from None
         except (httpx.InvalidURL, ValueError) as error:
             raise self._failed(in_words(error), "", 1) from None
 
@@ -371,7 +389,8 @@ class Endpoint:
         """
         if not isinstance(reply, ChatCompletion) or self.settings.embedded:
             return False
-        return not reply.text and not reply.tool_calls and reply.finish_reason != "length"
+        says_nothing = not (reply.text or reply.tool_calls or reply.first_token)
+        return says_nothing and reply.finish_reason not in ("length", "refused")
 
     @staticmethod
     def _only_thought(reply: ChatCompletion | Embeddings) -> bool:
@@ -416,11 +435,3 @@ class Endpoint:
         if completion.tool_calls is None:
             return completion.model_copy(update={"text": without(completion.text, self._key)})
         return ChatCompletion.model_validate_json(without(completion.model_dump_json(), self._key))
-
-
-_REMEDIES = {
-    401: "check the key (api_key, or the variable named by api_key_env)",
-    403: "check the permissions of the key",
-    404: "check base_url and model",
-    429: "lower the concurrency or raise the quota",
-}

@@ -25,7 +25,7 @@ import truststore
 from openai._types import RequestOptions  # public as the type of `options`, though not by its module's name
 
 from tracing.errors import ConfigError
-from tracing.llm.http.bodies import error_in
+from tracing.llm.http.bodies import MAY_PASS, error_in
 from tracing.llm.http.pace import Pace
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import redact
@@ -200,6 +200,8 @@ def _answer(response: httpx.Response, body: bytes) -> httpx.Response:
     if error_in(body)[1] == "insufficient_quota":
         # The SDK would wait for a quota that does not come back.
         headers["x-should-retry"] = "false"
+    elif response.status_code in MAY_PASS:
+        headers.setdefault("x-should-retry", "true")
     return httpx.Response(response.status_code, headers=headers, content=body, request=response.request)
 
 

@@ -1,0 +1,1 @@
+"""What providers' endpoints do, as habits of a scripted server, and what memtune makes of each."""
