@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
+from tracing.llm.accounting.token_counts import estimated_tokens, texts_of
 from tracing.llm.capabilities import Capabilities
 from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, error_in, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
-from tracing.llm.http.pace import Pace, Width
+from tracing.llm.http.pace import Pace
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
@@ -107,15 +108,15 @@ class Endpoint:
         self,
         settings: ModelSettings,
         address: Address | None,
-        width: Width,
+        pace: Pace,
         loop: EventLoop,
         budget: Budget,
         capabilities: Capabilities,
     ) -> None:
-        """`address` None means the URL and key of the settings; `width` limits concurrent requests on this loop."""
+        """`address` None means the URL and key of the settings; `pace` says when requests are sent on this loop."""
         self.settings, self.capabilities = settings, capabilities
         self._address = address
-        self._pace = Pace(width, settings.requests_per_minute, settings.tokens_per_minute)
+        self._pace = pace
         self._loop = loop
         self._budget = budget
         self._client: SdkClient | None = None
@@ -137,7 +138,8 @@ class Endpoint:
         most, alternatives, tools = body["max_tokens"], bool(body.get("logprobs")), bool(body.get("tools"))
 
         def read(raw: bytes) -> ChatCompletion:
-            return self._without_key(read_chat(raw, most_tokens=most, alternatives=alternatives, tools=tools))
+            completion = read_chat(raw, most_tokens=most, alternatives=alternatives, tools=tools, request=body)
+            return self._without_key(completion)
 
         return self._send("/chat/completions", body, read)
 
@@ -152,7 +154,7 @@ class Endpoint:
         """
 
         def read(raw: bytes) -> Embeddings:
-            embeddings = read_vectors(raw, len(body["input"]))
+            embeddings = read_vectors(raw, len(body["input"]), body)
             check(embeddings)
             return embeddings
 
@@ -199,17 +201,17 @@ class Endpoint:
 
         request = {"model": self.settings.model, **needed}
         try:
-            return self._post_adapted(path, {**request, **usual}, Attempts(CHECK_S), retries=0)
+            return self._post_adapted(path, {**request, **usual}, Attempts(CHECK_S, self._pace), retries=0)
         except _RefusedError as refused:
             if refused.status not in (400, 422, 501) or self.settings.model in str(refused):
                 raise
         for name in usual:
             others = {other: value for other, value in usual.items() if other != name}
             with contextlib.suppress(_RefusedError):
-                raw = self._post_adapted(path, {**request, **others}, Attempts(CHECK_S), retries=0)
+                raw = self._post_adapted(path, {**request, **others}, Attempts(CHECK_S, self._pace), retries=0)
                 self.capabilities.do_without(name)
                 return raw
-        return self._post_adapted(path, request, Attempts(CHECK_S), retries=0)
+        return self._post_adapted(path, request, Attempts(CHECK_S, self._pace), retries=0)
 
     def check_first(self) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
@@ -274,7 +276,8 @@ class Endpoint:
         from tracing.llm.http.sdk_client import Attempts
 
         seconds = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
-        tokens = len(str(body.get("messages") or body.get("input"))) // 4 + body.get("max_tokens", 0)
+        room = self.capabilities.accepted.thinking_room
+        tokens = sum(map(estimated_tokens, texts_of(body))) + body.get("max_tokens", 0) + room
         return Attempts(seconds, self._pace, tokens)
 
     def _post_adapted(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
