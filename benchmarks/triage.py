@@ -14,6 +14,7 @@ from experiments.bench.attribution import Announced, Make
 from experiments.bench.phases import Progress
 from tracing.llm.accounting.budget import Spending
 from tracing.llm.accounting.price import price
+from tracing.llm.accounting.token_counts import TokenCounts
 
 if TYPE_CHECKING:
     from attribution.attributor import Attributor
@@ -84,7 +85,7 @@ class _Watched:
             try:
                 return self._method.attribute(case)
             finally:
-                spent = price(self._access.task.settings, watch.prompt_tokens, watch.completion_tokens)
+                spent = price(self._access.task.settings, TokenCounts(watch.prompt_tokens, watch.completion_tokens))
                 self._costs[id(case)] = replace(spent, calls=watch.calls)
 
 

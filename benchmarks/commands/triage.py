@@ -67,6 +67,7 @@ def triage(
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, open_access
+    from tracing.llm.accounting.price import price_of
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else list(IN_PROCESS)
@@ -89,7 +90,7 @@ def triage(
     if target is not None:
         write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
     console = LiteralConsole()
-    console.print(_table(result, second, priced=bool(config.models.task.price_in or config.models.task.price_out)))
+    console.print(_table(result, second, priced=price_of(config.models.task) is not None))
     for line in bench.notes:
         console.print(line, soft_wrap=True)
 

@@ -174,6 +174,8 @@ def run(
         say(f"note: {_WHY_THE_DEMO}", err=True)
     for note in () if quiet else _notes(settings, dataset, resumed=earlier is not None):
         say(f"note: {note}", err=True)
+    if not quiet and earlier is None:
+        say(f"cost: {_cost(settings, dataset)}", err=True)
     with ExitStack() as stack:
         live = stack.enter_context(ExitStack())
         view, observers = live.enter_context(live_run(settings.rounds, quiet=quiet))
@@ -211,6 +213,16 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
     return [*notes, *budget_notes(config, configured_system(config), dataset.splits)]
 
 
+def _cost(settings: RunConfig, dataset: Dataset) -> str:
+    """What the run costs at most."""
+    from experiments.running.estimate import cost_sentence
+    from experiments.running.parts import configured_system
+    from experiments.runs.config_file import anchored
+
+    config = anchored(settings, Path.cwd())
+    return cost_sentence(config, configured_system(config), dataset.splits)
+
+
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
     from experiments.display.literal_console import LiteralConsole, styled
     from experiments.display.tables import change_lines, result_table, verdict_lines
@@ -246,7 +258,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.running.estimate import estimate
+    from experiments.running.estimate import cost_sentence, estimate, unpriced
     from experiments.running.parts import configured_system
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
@@ -272,16 +284,13 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
             f"a gain of {least:+.2f} or more would be found in {WANTED_POWER:.0%} of such runs, if it differs between "
             f"conversations by {SPREAD:.2f} (standard deviation)"
         )
-    money = (
-        f"{upper_limit.money:.2f}"
-        if settings.models.task.price_in or settings.models.task.price_out
-        else "no prices configured"
-    )
+    money = unpriced(settings) or f"{upper_limit.money:.2f}"
     console.print("an upper limit, with nothing served from the cache; runs usually need a part of it:")
     console.print(f"  calls    {upper_limit.calls:,}")
     console.print(f"  tokens   {upper_limit.prompt_tokens:,} in, {upper_limit.completion_tokens:,} out")
     console.print(f"  minutes  {upper_limit.minutes:,.0f}")
     console.print(f"  money    {money}")
+    console.print(f"cost: {cost_sentence(settings, system, dataset.splits)}")
     if settings.search.calls is not None:
         console.print(f"The search itself, without baselines and test, makes at most {settings.search.calls:,} calls.")
     for name, limit in settings.budget.model_dump(exclude_none=True).items():

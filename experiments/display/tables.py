@@ -213,7 +213,10 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     spending = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     if calls.money is not None:
         spending += f"; money {money_text(calls.money)}"
+    if calls.estimated_sentence is not None:
+        spending += f"; {calls.estimated_sentence}"
     lines.append(styled(spending))
+    lines += [styled((sentence, "yellow")) for sentence in calls.cut_prompts]
     if calls.unusable_sentence is not None:
         lines.append(styled((calls.many_unusable or calls.unusable_sentence, "yellow" if calls.many_unusable else "")))
     return [*lines, styled(f"stopped: {summary.stopped}")]

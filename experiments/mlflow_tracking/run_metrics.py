@@ -94,6 +94,7 @@ def run_costs(result: LoopResult) -> dict[str, float]:
         "spending/run_calls_made": calls.made,
         "spending/run_calls_cached": calls.cached,
         "spending/run_calls_without_reuse": calls.without_reuse,
+        "spending/run_calls_estimated": calls.estimated,
         "spending/run_unusable_replies": sum(sum(reasons.values()) for reasons in calls.unusable.values()),
         **{f"spending/search_calls_{name}": float(cost.calls) for name, cost in named.items()},
         **{f"spending/search_tokens_{name}": float(cost.tokens) for name, cost in named.items()},

@@ -15,6 +15,8 @@ from optimizer.search.joint_choice import most_evaluations
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from optimizer.search.prompt_search import most_reruns
 from optimizer.search.rounds import SCREENED
+from tracing.llm.accounting.price import price, price_of
+from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.settings import AT_ONCE, ModelSettings
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
@@ -83,6 +85,44 @@ def budget_notes(config: RunConfig, system: MemorySystem, splits: Splits) -> lis
         for name, limit in config.budget.model_dump(exclude_none=True).items()
         if config.planned_rounds and limit <= _enough(fixed[name], total[name] - fixed[name])
     ]
+
+
+def cost_sentence(config: RunConfig, system: MemorySystem, splits: Splits) -> str:
+    """What a run costs at most, and what of it comes before and after the search; a budget may end it earlier."""
+    fixed = _by_budget(estimate(config.model_copy(update={"rounds": 0}), system, splits))
+    total = _by_budget(estimate(config, system, splits))
+    limits = {f"budget.{name}": (name, limit) for name, limit in config.budget.model_dump(exclude_none=True).items()}
+    if config.search.calls is not None:
+        limits["search.calls"] = "calls", fixed["calls"] + config.search.calls
+    # How far a run comes: 1 is all but the search, 2 all of it.
+    progress, cap = min(((_progress(fixed, total, *limit), key) for key, limit in limits.items()), default=(2.0, ""))
+    if progress >= 2:
+        progress, cap = 2.0, ""
+    most = {name: min(progress, 1) * fixed[name] + max(progress - 1, 0) * (total[name] - fixed[name]) for name in total}
+    unknown = unpriced(config)
+    names = ["calls", "tokens", *(["money"] if total["money"] else [])]
+    amounts = [", ".join(f"{_figure(amount[name])} {name}" for name in names) for amount in (most, fixed)]
+    sentence = f"at most about {amounts[0]}" + (f", where {cap} ends it" if cap else "")
+    if progress > 1:
+        sentence += f"; of that, the baseline and the test take {amounts[1]}"
+    return f"{sentence}; less where replies are cached" + (f". {unknown}" if unknown else "")
+
+
+def _progress(fixed: dict[str, float], total: dict[str, float], name: str, limit: float) -> float:
+    if limit < fixed[name]:
+        return limit / fixed[name]
+    search = total[name] - fixed[name]
+    return 1 + (limit - fixed[name]) / search if search else 2.0
+
+
+def unpriced(config: RunConfig) -> str | None:
+    """Which models have no known price, and what to set; None if all have one."""
+    unknown = [role for role, settings in config.models.roles().items() if price_of(settings) is None]
+    if not unknown:
+        return None
+    model = getattr(config.models, unknown[0])
+    keys = ", ".join(f"models.{role}.price_in and price_out" for role in unknown)
+    return f"The price of {model.model} at {model.base_url} is unknown: set {keys}"
 
 
 def _enough(fixed: float, search: float) -> float:
@@ -156,7 +196,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
         calls += factor * stage_calls
         read += factor * stage_read
         written += factor * stage_written
-        money += factor * (stage_read * settings.price_in + stage_written * settings.price_out) / 1e6
+        money += factor * price(settings, TokenCounts(round(stage_read), round(stage_written))).money
     if model.embedded:
         seconds = read / EMBEDDED_READ + written / EMBEDDED_WRITE
     else:

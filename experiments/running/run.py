@@ -45,6 +45,7 @@ from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import MemtuneError, RunError
 from tracing.llm.accounting.ledger import Ledger
+from tracing.llm.accounting.price import price_of
 from tracing.systems.prompts import Candidate
 from tracing.version import memtune_version
 
@@ -352,6 +353,7 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
         attribution=config.attribution,
         optimizer=config.optimizer,
         samples=config.models.task.temperature > 0,
+        prices={role: price_of(settings) for role, settings in config.models.roles().items()},
         splits=sizes(dataset.splits),
         prompts_dir=PROMPTS,
         report=REPORT,

@@ -14,6 +14,7 @@ from attribution.attributor import AttributorFactory, open_attributor
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
 from experiments.mlflow_tracking.outbox import run_key
 from experiments.mlflow_tracking.store import check_store
+from experiments.running.estimate import unpriced
 from experiments.running.parts import configured_system, open_access, ready_system
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
@@ -88,6 +89,9 @@ def open_parts(
     system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)
     matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
     check_settings(config, system)
+    unknown = unpriced(config) if config.budget.money is not None else None
+    if unknown is not None:
+        raise ConfigError(f"budget.money cannot be kept. {unknown}")
     objectives = open_objectives(config.search.objectives, system.prompts)
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     server = study_server(config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
@@ -15,6 +15,7 @@ from experiments.runs.intervals import p_phrase
 from optimizer.evaluation.scores import SplitName, Splits
 from optimizer.tuning.results import LoopResult, RunFigures
 from optimizer.tuning.stopped import Stopped
+from tracing.llm.accounting.price import Price
 
 _LAST = ("prompts_dir", "report", "mlflow", "judge", "samples", "noise", "settings", "prompts_alone", "search")
 """Keys that end the file, in this order."""
@@ -71,7 +72,8 @@ class RunFacts:
     """What is known of a run before it starts; `prompts_dir` and `report` are relative to the folder of the file.
 
     `samples` (whether the task model does), `attribution` and `optimizer` are null if the run is from before they were
-    kept.
+    kept. `prices` has, by role, what a million tokens of a model of its own cost, and from where that is known; null
+    if no price is known.
     """
 
     run_id: str
@@ -87,6 +89,7 @@ class RunFacts:
     report: str
     mlflow: SummaryMlflow | None
     samples: bool | None = None
+    prices: Mapping[str, Price | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,9 +203,9 @@ _ADAPTER = TypeAdapter(Summary)
 def summarize(facts: RunFacts, result: LoopResult) -> Summary:
     """The summary of a result, equal to what is read from its file."""
     values = {
-        field.name: getattr(source, field.name)
+        attribute.name: getattr(source, attribute.name)
         for source, kind in ((facts, RunFacts), (result, RunFigures))
-        for field in fields(kind)
+        for attribute in fields(kind)
     }
     return _ADAPTER.validate_python(_ADAPTER.dump_python(Summary(**values, stopped=str(result.stopped))))
 

@@ -101,7 +101,8 @@ class CallCounts:
 
     Nothing is reused for those of proposers, judge and reruns. `money` is what those made cost, in the currency of the
     models' prices; None where no prices are known. `empty` counts the replies without a text; `unusable` has, by
-    operation and reason (`empty`, `cut short`, `refused`, `malformed`), those that could not be used.
+    operation and reason (`empty`, `cut short`, `refused`, `malformed`), those that could not be used. `estimated`
+    counts the calls made whose tokens the endpoint did not tell; `cut_prompts` says of which models prompts are cut.
     """
 
     made: int
@@ -110,6 +111,17 @@ class CallCounts:
     money: float | None = None
     empty: int = 0
     unusable: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    estimated: int = 0
+    cut_prompts: tuple[str, ...] = ()
+
+    @property
+    def estimated_sentence(self) -> str | None:
+        """Of how many calls tokens and money are estimated; None if the endpoints told them all."""
+        if not self.estimated:
+            return None
+        return (
+            f"tokens and money of {self.estimated:,} of {self.made:,} calls are estimated: the endpoint tells no usage"
+        )
 
     @property
     def unusable_sentence(self) -> str | None:
@@ -142,7 +154,8 @@ class CallCounts:
         made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
         outside = made + cached - evaluation.sent - evaluation.cached
         without_reuse, money = evaluation.without_reuse + outside, counted_money(totals["cost"])
-        return cls(made, cached, without_reuse, money, int(totals["empty"]), access.meter.unusable())
+        empty, estimated, meter = int(totals["empty"]), int(totals["estimated"]), access.meter
+        return cls(made, cached, without_reuse, money, empty, meter.unusable(), estimated, meter.cut_prompts())
 
 
 def counted_money(spent: float) -> float | None:

@@ -35,6 +35,7 @@ from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.round import RoundRecord
 from tracing.errors import RunError
+from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.settings import AT_ONCE
 from tracing.systems.conversations import write_conversations
 
@@ -337,7 +338,7 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
     ledger = Ledger(path)
     for n in range(3):
-        ledger.record_call([f"key{n}"], n, n, float(n))
+        ledger.record_call([f"key{n}"], TokenCounts(n, n), float(n))
     ledger.memory("memory")
     ledger.close()
     data = path.read_bytes()
@@ -346,7 +347,7 @@ def test_a_ledger_cut_at_any_byte_loads(tmp_path: Path) -> None:
         path.write_bytes(data[:size])
         cut = Ledger(path)
         lines[len(cut.claim([f"key{n}" for n in range(3)]))] += 1
-        cut.record_call(["next"], 1, 1, 9.0)
+        cut.record_call(["next"], TokenCounts(1, 1), 9.0)
         cut.close()
         again = Ledger(path)
         assert [paid.seconds for paid in again.claim(["next"])] == [9.0]

@@ -47,6 +47,7 @@ from tracing.graph.search import search
 from tracing.interchange import FORMATS, format_named, mlflow_traces, otlp, smartcomment
 from tracing.interchange.conformance import recorded, unusual
 from tracing.llm.accounting.ledger import Ledger
+from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.cache import ResponseCache
 from tracing.systems.conversations import read_conversations, write_conversations
 
@@ -230,7 +231,7 @@ def _ledgers() -> list[bytes]:
     def write(folder: Path) -> None:
         with contextlib.closing(Ledger(folder / "file")) as ledger:
             for n in range(5):
-                ledger.record_call([f"key{n}", f"other{n}"], n, n, float(n))
+                ledger.record_call([f"key{n}", f"other{n}"], TokenCounts(n, n), float(n))
             ledger.memory("memory")
 
     return [_made(write)]
@@ -242,7 +243,7 @@ def _read_ledger(path: Path) -> bool:
             for paid in ledger.claim([f"key{n}"]):
                 assert paid.prompt_tokens >= 0
                 assert paid.seconds >= 0
-        ledger.record_call(["next"], 1, 1, 9.0)
+        ledger.record_call(["next"], TokenCounts(1, 1), 9.0)
     with contextlib.closing(Ledger(path)) as again:
         assert [paid.seconds for paid in again.claim(["next"])] == [9.0]
     return True

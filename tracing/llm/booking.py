@@ -13,6 +13,7 @@ from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.meter import Meter, Usage, Watch
 from tracing.llm.accounting.price import price
+from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.http.bodies import ChatCompletion, Embeddings
 from tracing.llm.settings import ModelSettings
 from tracing.llm.threads import end_if_given_up
@@ -36,13 +37,13 @@ class Call(Generic[Reply]):
 
     Attributes:
         settings: of the model.
-        most: the most it may cost.
+        most: works out the most it may cost.
         send: asks the endpoint.
         entries: cache entries of the reply, by key.
     """
 
     settings: ModelSettings
-    most: Spending
+    most: Callable[[], Spending]
     send: Callable[[], Reply]
     entries: Callable[[Reply], Mapping[str, bytes]]
 
@@ -80,29 +81,28 @@ class Booking:
         entries = call.entries(reply)
         if self.ledger is not None:
             now, took = self._budget.seconds, self._budget.since(began)
-            self.ledger.record_call(list(entries), reply.prompt_tokens, reply.completion_tokens, now, took)
+            self.ledger.record_call(list(entries), reply.tokens, now, took)
         return entries
 
     def _send(self, call: Call[Reply]) -> Reply:
-        self._budget.reserve(call.most)
+        most = call.most()
+        self._budget.reserve(most)
         started = self._budget.seconds
-        spent = Spending(calls=1)
-        read = written = 0
+        spent, tokens = Spending(calls=1), TokenCounts()
         try:
             reply = call.send()
-            read, written = reply.prompt_tokens, reply.completion_tokens
-            spent = price(call.settings, read, written)
+            tokens = reply.tokens
+            spent = price(call.settings, tokens)
             return reply
         except BudgetExceededError:
             spent = Spending()
             raise
         finally:
-            self._budget.settle(call.most, spent)
+            self._budget.settle(most, spent)
             if spent.calls:
-                usage = Usage(1, 0, read, written, spent.money, self._budget.since(started))
-                self._book(call.settings.model, usage)
+                self._book(call.settings.model, tokens, spent.money, self._budget.since(started))
 
-    def claim(self, settings: ModelSettings, keys: Sequence[str], most: Callable[[int], Spending]) -> bool:
+    def claim(self, settings: ModelSettings, keys: Sequence[str], most: Callable[[TokenCounts], Spending]) -> bool:
         """Book cached replies that the run paid for before it was resumed as if paid now; whether there are any.
 
         Each is booked at the time in the run when it was made.
@@ -110,29 +110,37 @@ class Booking:
         Args:
             settings: of the model.
             keys: of the replies.
-            most: maps a call's prompt tokens to the most that it may have cost.
+            most: maps a call's tokens to the most that it may have cost.
 
         Raises:
             BudgetExceededError: a budget no longer allows it.
         """
         claimed = [] if self.ledger is None else self.ledger.claim(keys)
         for entry in claimed:
-            reserved, read, written = most(entry.prompt_tokens), entry.prompt_tokens, entry.completion_tokens
-            spent = price(settings, read, written)
+            reserved, spent = most(entry.tokens), price(settings, entry.tokens)
             self._budget.go_to(entry.seconds)
             self._budget.reserve(reserved)
             self._budget.settle(reserved, spent)
-            self._book(settings.model, Usage(1, 0, read, written, spent.money, entry.took))
+            self._book(settings.model, entry.tokens, spent.money, entry.took)
         return bool(claimed)
 
-    def reuse(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+    def reuse(self, model: str, tokens: TokenCounts) -> None:
         """Book a reply from the cache that another run paid for, with the tokens that it had then."""
         self._count(Usage(calls_cached=1))
         operation = current_operation()
         if operation is not None:
             operation.record_call(
-                model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cached=True
+                model=model,
+                prompt_tokens=tokens.prompt,
+                completion_tokens=tokens.completion,
+                cached=True,
+                estimated=tokens.estimated,
             )
+
+    def note_prompt(self, settings: ModelSettings, request: Mapping[str, Any], tokens: TokenCounts) -> None:
+        """Take in what an endpoint counted of a request, by which a prompt that it has cut is found out."""
+        if not settings.embedded:
+            self._meter.note_prompt(f"{settings.model} at {settings.base_url}", request, tokens)
 
     def note_unusable(self, reason: Unusable) -> None:
         """Count a reply that could not be used for the running operation."""
@@ -141,15 +149,16 @@ class Booking:
         for watch in _watches.get():
             watch.count(usage)
 
-    def _book(self, model: str, usage: Usage) -> None:
-        self._count(usage)
+    def _book(self, model: str, tokens: TokenCounts, cost: float, seconds: float) -> None:
+        self._count(Usage(1, 0, tokens.prompt, tokens.completion, cost, seconds, estimated=int(tokens.estimated)))
         operation = current_operation()
         if operation is not None:
             operation.record_call(
                 model=model,
-                prompt_tokens=usage.prompt_tokens,
-                completion_tokens=usage.completion_tokens,
-                cost=usage.cost,
+                prompt_tokens=tokens.prompt,
+                completion_tokens=tokens.completion,
+                cost=cost,
+                estimated=tokens.estimated,
             )
 
     def _count(self, usage: Usage) -> None:
@@ -163,8 +172,8 @@ def book_elsewhere(watched: Usage, recorded: Mapping[str, Any] | None) -> None:
 
     Args:
         watched: the calls, as a watch counts them.
-        recorded: what the operation records of them: `model`, `prompt_tokens`, `completion_tokens` and `cost`; None
-            without an operation.
+        recorded: what the operation records of them: `model`, `prompt_tokens`, `completion_tokens`, `cost` and
+            `estimated`; None without an operation.
     """
     for watch in _watches.get():
         watch.count(watched)

@@ -11,7 +11,7 @@ from tracing.llm.cache import ResponseCache
 from tracing.llm.capabilities import Capabilities
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.http.event_loop import EventLoop
-from tracing.llm.http.pace import Width
+from tracing.llm.http.pace import Pace, Width
 from tracing.llm.serving import weights
 from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_build, runtime_version
 from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
@@ -31,6 +31,7 @@ class Endpoints:
         self._guard = threading.Lock()
         self._loop = EventLoop()
         self._widths: dict[str | None, Width] = {}
+        self._paces: dict[tuple[str | None, str, int | None, int | None], Pace] = {}
         self._opened: dict[ModelSettings, Endpoint] = {}
         self._served: dict[str, EmbeddedModel] = {}
         self._server: EmbeddedServer | None = None
@@ -83,7 +84,10 @@ class Endpoints:
                 width = self._widths.setdefault(settings.base_url, Width(self.width))
                 address = functools.partial(self._serve, settings.model) if settings.embedded else None
                 capabilities = Capabilities(self._cache, f"{settings.base_url} {settings.model}")
-                self._opened[settings] = Endpoint(settings, address, width, self._loop, self._budget, capabilities)
+                # Roles that share a model share what its provider allows.
+                rates = settings.requests_per_minute, settings.tokens_per_minute
+                pace = self._paces.setdefault((settings.base_url, settings.model, *rates), Pace(width, *rates))
+                self._opened[settings] = Endpoint(settings, address, pace, self._loop, self._budget, capabilities)
             return self._opened[settings]
 
     def _serve(self, model: str) -> tuple[str, str]:

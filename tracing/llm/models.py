@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tracing.errors import ModelError, ReplyCutShortError
+from tracing.llm.accounting.budget import Spending
 from tracing.llm.accounting.price import price
+from tracing.llm.accounting.token_counts import TokenCounts, estimated_tokens, texts_of
 from tracing.llm.booking import Call, failures_noted, running_operation
 from tracing.llm.cache import request_key
 from tracing.llm.dimension import Dimension
@@ -30,12 +33,13 @@ class ChatReply:
     Attributes:
         text: what it said.
         finish_reason: "stop", or "length" if the token limit cut it short.
-        prompt_tokens, completion_tokens: as the endpoint counted them when the reply was made.
+        prompt_tokens, completion_tokens: as the endpoint counted them when the reply was made, or estimated.
         cached: True if no model was asked this time.
         model: name of the model.
         first_token: log-probabilities of the likeliest first tokens, if requested and if the endpoint returns them.
         tool_calls: the functions that it wants called, in the form of a chat message's `tool_calls`.
         thinking: what it thought before it answered; "" if the endpoint does not send that.
+        estimated: whether the endpoint did not tell all of its tokens.
     """
 
     text: str
@@ -47,6 +51,7 @@ class ChatReply:
     first_token: Mapping[str, float] | None = None
     tool_calls: Sequence[Mapping[str, Any]] = ()
     thinking: str = ""
+    estimated: bool = False
 
 
 class _Model:
@@ -144,9 +149,10 @@ class ChatModel(_Model):
             asked = self.identity + self._endpoint.capabilities.accepted.label
             return request_key(kind="chat", model=asked, sample=sample, request=sent)
 
-        text_size = sum(map(_size, messages)) + (len(str(tools)) if tools else 0)
-        room = self._endpoint.capabilities.accepted.thinking_room
-        most = price(settings, _estimate(text_size, len(messages)), max_tokens + room)
+        def most() -> Spending:
+            room = self._endpoint.capabilities.accepted.thinking_room
+            return price(settings, TokenCounts(_most_tokens(sent), max_tokens + room))
+
         call: Call[ChatCompletion] = Call(
             settings,
             most,
@@ -155,6 +161,7 @@ class ChatModel(_Model):
         )
         with failures_noted(settings.model):
             completion, cached = self._completion(key(), call)
+            self._replies.booking.note_prompt(settings, sent, completion.tokens)
             cut = completion.finish_reason == "length" and bool(whole or completion.tool_calls)
             if completion.finish_reason == "refused":
                 self._replies.booking.note_unusable("refused")
@@ -178,9 +185,9 @@ class ChatModel(_Model):
             if completion is None:
                 (entry,) = self._replies.make(call).values()
                 return ChatCompletion.model_validate_json(entry), False
-            if booking.claim(call.settings, [key], lambda prompt_tokens: call.most):
+            if booking.claim(call.settings, [key], lambda tokens: call.most()):
                 return completion, False
-            booking.reuse(call.settings.model, completion.prompt_tokens, completion.completion_tokens)
+            booking.reuse(call.settings.model, completion.tokens)
             return completion, True
 
 
@@ -223,35 +230,33 @@ class EmbeddingModel(_Model):
             booking.require_room()
             vectors = self._replies.stored(list(keys.values()), self._dimension.fitting)
             missing = [text for text, key in keys.items() if key not in vectors]
-            claimed = booking.claim(settings, list(vectors), lambda prompt_tokens: price(settings, prompt_tokens, 0))
+            claimed = booking.claim(settings, list(vectors), partial(price, settings))
             for start in range(0, len(missing), _TEXTS_A_REQUEST):
                 part = missing[start : start + _TEXTS_A_REQUEST]
                 vectors |= self._request_vectors({text: keys[text] for text in part}, extra)
             if texts and not missing and not claimed:
-                booking.reuse(settings.model, 0, 0)
+                booking.reuse(settings.model, TokenCounts())
         return [vectors[keys[text]] for text in texts]
 
     def _request_vectors(self, keys: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, list[float]]:
         """Vectors by key of texts that are not in the cache."""
         settings = self.settings
-        most = price(settings, _estimate(sum(len(text.encode("utf-8", "replace")) for text in keys), len(keys)), 0)
         body = {"model": settings.model, "input": list(keys), "encoding_format": "float", **extra}
 
         def entries(embeddings: Embeddings) -> dict[str, bytes]:
             return {key: packed(vector) for key, vector in zip(keys.values(), embeddings.vectors, strict=True)}
 
         call: Call[Embeddings] = Call(
-            settings, most, lambda: self._endpoint.embed(body, self._dimension.check), entries
+            settings,
+            lambda: price(settings, TokenCounts(_most_tokens(body))),
+            lambda: self._endpoint.embed(body, self._dimension.check),
+            entries,
         )
         return {key: unpacked(entry) or [] for key, entry in self._replies.make(call).items()}
 
 
-def _size(message: Mapping[str, Any]) -> int:
-    """Bytes of what a message says and calls."""
-    texts = (message.get("content") or "", message.get("tool_calls") or "")
-    return sum(len(str(text).encode("utf-8", "replace")) for text in texts)
-
-
-def _estimate(size: int, texts: int) -> int:
-    """Tokens of texts of `size` bytes, on the high side: a token of English has about four bytes."""
-    return math.ceil(size / 3) + 8 * texts
+def _most_tokens(body: Mapping[str, Any]) -> int:
+    """Tokens of a request, on the high side: English has about four bytes a token."""
+    texts = list(texts_of(body))
+    size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+    return max(math.ceil(size / 3), sum(map(estimated_tokens, texts))) + 8 * len(texts)

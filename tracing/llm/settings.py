@@ -50,10 +50,12 @@ class ModelSettings(BaseModel):
     """Context length of an embedded model, in tokens."""
     temperature: float = Field(default=0.0, ge=0, le=2)
     """Sampling temperature if a call gives none."""
-    price_in: float = Field(default=0.0, ge=0)
-    """Price of a million prompt tokens, in any one currency."""
-    price_out: float = Field(default=0.0, ge=0)
-    """Price of a million tokens of replies."""
+    price_in: float | None = Field(default=None, ge=0)
+    """Price of a million prompt tokens, in any one currency; by default that of LiteLLM's table, in US dollars."""
+    price_out: float | None = Field(default=None, ge=0)
+    """Price of a million tokens of replies, thinking included."""
+    price_cached: float | None = Field(default=None, ge=0)
+    """Price of a million prompt tokens that the endpoint has in its own cache; by default `price_in`, or the table's."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Seconds to wait for one reply."""
     max_tokens: PositiveInt | dict[str, PositiveInt] | None = None

@@ -21,6 +21,9 @@ from tracing.recording.wrapping import wrapped_in
 P = ParamSpec("P")
 R = TypeVar("R")
 
+ESTIMATED_CALLS = "estimated_calls"
+"""Attribute of an operation: how many of its calls have tokens that their endpoint did not tell."""
+
 
 class ActiveOperation(RunningOperation):
     """An operation while it runs, made by `operation`: a context manager that records its inputs on entering.
@@ -132,9 +135,19 @@ class ActiveOperation(RunningOperation):
                 record.attributes.update(recorder.facts(attributes))
 
     def record_call(
-        self, *, model: str, prompt_tokens: int = 0, completion_tokens: int = 0, cost: float = 0.0, cached: bool = False
+        self,
+        *,
+        model: str,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+        cost: float = 0.0,
+        cached: bool = False,
+        estimated: bool = False,
     ) -> None:
-        """Count a call to a model. One that comes back after the operation has ended is not counted."""
+        """Count a call to a model. One that comes back after the operation has ended is not counted.
+
+        `estimated` says that its endpoint did not tell its tokens: the attribute `estimated_calls` counts such calls.
+        """
         recorder = self.recorder
         if recorder is None:
             return
@@ -148,6 +161,8 @@ class ActiveOperation(RunningOperation):
             record.prompt_tokens += prompt_tokens
             record.completion_tokens += completion_tokens
             record.cost += cost if isfinite(cost) else 0.0
+            if estimated:
+                record.attributes[ESTIMATED_CALLS] = record.attributes.get(ESTIMATED_CALLS, 0) + 1
 
     def _require_open(self, recorder: RecorderLike) -> None:
         if self.ended is not None:

@@ -16,6 +16,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
+from tracing.llm.accounting.token_counts import TokenCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class LedgerEntry:
 
     Attributes:
         keys: of its replies, as in the response cache.
-        prompt_tokens, completion_tokens: of the call.
+        prompt_tokens, completion_tokens, cached_tokens, thinking_tokens, estimated: its `TokenCounts`.
         seconds: time in the run when it ended.
         took: seconds from its request to its reply, by which a resumed run knows how long its calls take.
     """
@@ -34,6 +35,14 @@ class LedgerEntry:
     completion_tokens: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     took: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    cached_tokens: Annotated[int, Field(ge=0)] = 0
+    thinking_tokens: Annotated[int, Field(ge=0)] = 0
+    estimated: bool = False
+
+    @property
+    def tokens(self) -> TokenCounts:
+        counts = self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.thinking_tokens
+        return TokenCounts(*counts, self.estimated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,7 @@ class Ledger:
             else:
                 self._memories.add(record.memory)
 
-    def record_call(
-        self, keys: Sequence[str], prompt_tokens: int, completion_tokens: int, seconds: float, took: float = 0.0
-    ) -> None:
+    def record_call(self, keys: Sequence[str], tokens: TokenCounts, seconds: float, took: float = 0.0) -> None:
         """Record a call whose reply has arrived.
 
         A call for the same keys that a killed process recorded, but did not cache, is then nobody's to claim.
@@ -111,7 +118,9 @@ class Ledger:
             with self._lock:
                 for key in keys:
                     self._unclaimed.pop(key, None)
-        self._append(LedgerEntry(tuple(keys), prompt_tokens, completion_tokens, round(seconds, 3), round(took, 3)))
+        ended, took = round(seconds, 3), round(took, 3)
+        details = tokens.cached, tokens.thinking, tokens.estimated
+        self._append(LedgerEntry(tuple(keys), tokens.prompt, tokens.completion, ended, took, *details))
 
     def claim(self, keys: Sequence[str]) -> list[LedgerEntry]:
         """The calls made before the run was resumed that returned the replies for `keys`, each given once."""

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tracing.llm.accounting.prompt_lengths import PromptLengths
+from tracing.llm.accounting.token_counts import TokenCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,23 @@ class Meter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._usage: dict[str, Usage] = {}
+        self._prompts: dict[str, PromptLengths] = {}
 
     def count(self, operation: str, usage: Usage) -> None:
         """Count calls that reached a model, whether or not they succeeded, calls that the cache answered, or both."""
         with self._lock:
             self._usage[operation] = self._usage.get(operation, Usage()) + usage
+
+    def note_prompt(self, model: str, request: Mapping[str, Any], tokens: TokenCounts) -> None:
+        """Take in what an endpoint counted of a request."""
+        with self._lock:
+            lengths = self._prompts.setdefault(model, PromptLengths(model))
+        lengths.note(request, tokens)
+
+    def cut_prompts(self) -> tuple[str, ...]:
+        """Of each model whose prompts are cut without a word, how that is known and what to do."""
+        with self._lock:
+            return tuple(lengths.sentence for lengths in self._prompts.values() if lengths.sentence is not None)
 
     def snapshot(self) -> dict[str, dict[str, float]]:
         """`{operation name: {count name: value}}`, as plain values that can be written as JSON."""

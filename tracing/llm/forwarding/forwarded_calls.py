@@ -19,7 +19,7 @@ from tracing.errors import MemtuneError, in_one_line
 from tracing.llm.accounting.meter import Usage
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
-from tracing.recording.operations import operation
+from tracing.recording.operations import ESTIMATED_CALLS, operation
 from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def answered(access: ModelAccess, request: str) -> str:
     for recorded in recorder.graph.operations.values():
         names = ("model", "prompt_tokens", "completion_tokens", "cost")
         answer["recorded"] = {name: getattr(recorded, name) for name in names}
+        answer["recorded"]["estimated"] = ESTIMATED_CALLS in recorded.attributes
     return json.dumps(answer)
 
 

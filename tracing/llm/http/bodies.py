@@ -7,7 +7,7 @@ import binascii
 import re
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,24 +16,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 
 from tracing.errors import MalformedReplyError
 from tracing.interchange.thinking import SplitReply, split_thinking
+from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.http.strict_json import strict_json
-
-MOST_TOKENS = 100_000_000
-"""A count of more tokens for one call is a mistake: the longest contexts have a tenth of it."""
+from tracing.llm.http.usage import ReportedUsage, Tokens
 
 _LONGEST_TOKEN = 256
 _ALWAYS_ALLOWED = 65_536
 """Characters that a reply may always have, however few tokens were requested: some endpoints exceed the limit."""
 
+_Model = TypeVar("_Model", bound=BaseModel)
+
 MAY_PASS = frozenset({408, 409, 423, 424, 425, 429, 449, 498, 499})
 """With these, and from 500 on, the same request may succeed later."""
-
-
-def _whole_number(value: Any) -> Any:
-    """A count as some proxies send it, as a float or a text."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < _LONGEST_TOKEN else value
 
 
 def _numbers(value: Any) -> Any:
@@ -47,10 +41,6 @@ def _numbers(value: Any) -> Any:
     if sys.byteorder == "big":
         vector.byteswap()
     return vector.tolist()
-
-
-_Tokens = Annotated[int, BeforeValidator(_whole_number), Field(ge=0, le=MOST_TOKENS)]
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Strict(BaseModel):
@@ -77,23 +67,30 @@ class ChatCompletion(_Strict):
         text: what the model answered.
         finish_reason: "stop", "length", "refused" (by the model, or by a filter of what is asked or said), or the
             endpoint's own word.
-        prompt_tokens, completion_tokens: as the endpoint counted them.
+        prompt_tokens, completion_tokens: as the endpoint counted them, or estimated.
         thinking: what it thought before it answered, if the endpoint sends that.
         cached_tokens: of the prompt's tokens, those that the endpoint had read before.
         thinking_tokens: of the reply's tokens, those that it thought with.
         first_token: log-probabilities of the first token's alternatives, if the endpoint returned them.
         tool_calls: the functions that it wants called; None for none.
+        estimated: True if the endpoint did not tell all of its tokens; else None.
     """
 
     text: str
     finish_reason: str
-    prompt_tokens: _Tokens
-    completion_tokens: _Tokens
+    prompt_tokens: Tokens
+    completion_tokens: Tokens
     first_token: dict[str, FiniteFloat] | None = None
     tool_calls: list[ToolCall] | None = None
     thinking: str | None = None
-    cached_tokens: _Tokens | None = None
-    thinking_tokens: _Tokens | None = None
+    cached_tokens: Tokens | None = None
+    thinking_tokens: Tokens | None = None
+    estimated: Literal[True] | None = None
+
+    @property
+    def tokens(self) -> TokenCounts:
+        cached, thinking = self.cached_tokens or 0, self.thinking_tokens or 0
+        return TokenCounts(self.prompt_tokens, self.completion_tokens, cached, thinking, self.estimated or False)
 
     @classmethod
     def stored(cls, entry: bytes) -> ChatCompletion | None:
@@ -109,24 +106,7 @@ class Embeddings:
     """Vectors of one length, in the order of the texts, and what they cost."""
 
     vectors: Sequence[Sequence[float]]
-    prompt_tokens: int
-
-    completion_tokens = 0
-
-
-class _CachedTokens(_Strict):
-    cached_tokens: _Tokens | None = None
-
-
-class _ThinkingTokens(_Strict):
-    reasoning_tokens: _Tokens | None = None
-
-
-class _Usage(_Strict):
-    prompt_tokens: _Tokens | None = None
-    completion_tokens: _Tokens | None = None
-    prompt_tokens_details: _CachedTokens | None = None
-    completion_tokens_details: _ThinkingTokens | None = None
+    tokens: TokenCounts
 
 
 class _Part(_Strict):
@@ -167,7 +147,7 @@ class _Choice(_Strict):
 
 class _ChatBody(_Strict):
     choices: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
-    usage: _Usage | None = None
+    usage: ReportedUsage | None = None
     error: Any = None
 
 
@@ -178,21 +158,29 @@ class _Row(_Strict):
 
 class _VectorsBody(_Strict):
     data: list[_Row]
-    usage: _Usage | None = None
+    usage: ReportedUsage | None = None
 
 
-def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool = False) -> ChatCompletion:
+def read_chat(
+    body: bytes,
+    *,
+    most_tokens: int,
+    alternatives: bool,
+    tools: bool = False,
+    request: Mapping[str, Any] | None = None,
+) -> ChatCompletion:
     """The reply in the body of an answer to a chat request that allowed so many tokens.
 
     Args:
         alternatives: whether log-probabilities were requested; otherwise they are ignored.
         tools: whether the request offered any.
+        request: its body, by which tokens are estimated that are not told; None to leave them at 0.
 
     Raises:
         MalformedReplyError: it has no reply, or an invalid one.
     """
     read = _validated(_ChatBody, body)
-    choice, usage = read.choices[0], read.usage or _Usage()
+    choice, usage = read.choices[0], read.usage or ReportedUsage()
     finish = _finish_reason(choice)
     if read.error or choice.error or finish == "error":
         raise MalformedReplyError(f"it is an error: {error_in(body)[0] or choice.error or 'its reply broke off'}")
@@ -200,21 +188,23 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool 
     reply = _split(choice.message)
     if not reply.answer and not calls and choice.finish_reason in ("tool_calls", "function_call"):
         raise MalformedReplyError("it calls a tool, but none was " + ("named" if tools else "offered"))
-    length = len(reply.answer) + sum(len(call.function.arguments) for call in calls or ())
+    arguments = "".join(call.function.arguments for call in calls or ())
+    length = len(reply.answer) + len(arguments)
     if length > max(_ALWAYS_ALLOWED, _LONGEST_TOKEN * most_tokens):
         raise MalformedReplyError(f"it has {length:,} characters, but {most_tokens} tokens were requested")
     first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
-    read_before, thought = usage.prompt_tokens_details, usage.completion_tokens_details
+    counts = usage.counted(request, reply.thinking + reply.answer + arguments)
     return ChatCompletion(
         text=reply.answer,
         finish_reason=finish,
-        prompt_tokens=usage.prompt_tokens or 0,
-        completion_tokens=usage.completion_tokens or 0,
+        prompt_tokens=counts.prompt,
+        completion_tokens=counts.completion,
         first_token=first,
         tool_calls=calls,
         thinking=reply.thinking[:_ALWAYS_ALLOWED] or None,
-        cached_tokens=(read_before and read_before.cached_tokens) or None,
-        thinking_tokens=(thought and thought.reasoning_tokens) or None,
+        cached_tokens=counts.cached or None,
+        thinking_tokens=counts.thinking or None,
+        estimated=counts.estimated or None,
     )
 
 
@@ -259,7 +249,7 @@ def _first_token(logprobs: Any) -> dict[str, float] | None:
     return {alternative.token: alternative.logprob for alternative in steps[0].top_logprobs or ()} if steps else None
 
 
-def read_vectors(body: bytes, count: int) -> Embeddings:
+def read_vectors(body: bytes, count: int, request: Mapping[str, Any] | None = None) -> Embeddings:
     """The vectors in the body of an answer to a request to embed so many texts.
 
     Raises:
@@ -278,8 +268,10 @@ def read_vectors(body: bytes, count: int) -> Embeddings:
     lengths = sorted({len(row) for row in rows.values()})
     if len(lengths) > 1:
         raise MalformedReplyError(f"data.embedding: one has {lengths[0]} numbers and another {lengths[-1]}")
-    usage = read.usage or _Usage()
-    return Embeddings([rows[index] for index in range(count)], usage.prompt_tokens or 0)
+    usage = read.usage or ReportedUsage()
+    if not usage.prompt_tokens:
+        usage = ReportedUsage(prompt_tokens=usage.total_tokens)
+    return Embeddings([rows[index] for index in range(count)], usage.counted(request, ""))
 
 
 def packed(vector: Sequence[float]) -> bytes:

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
+from tracing.llm.accounting.token_counts import TokenCounts, estimated_tokens, texts_of
 from tracing.llm.capabilities import Accepted, Capabilities
-from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, read_chat, read_vectors
+from tracing.llm.http.bodies import ChatCompletion, Embeddings, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
-from tracing.llm.http.pace import Pace, Width
+from tracing.llm.http.pace import Pace
 from tracing.llm.http.refusals import ManyTextsError, RefusedError, UnreachedError, remedy_for_reply
+from tracing.llm.http.usage import MOST_TOKENS
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
 if TYPE_CHECKING:
-    import httpx
-
     from tracing.llm.http.sdk_client import Attempts, SdkClient
 
 _log = logging.getLogger(__name__)
@@ -77,15 +77,15 @@ class Endpoint:
         self,
         settings: ModelSettings,
         address: Address | None,
-        width: Width,
+        pace: Pace,
         loop: EventLoop,
         budget: Budget,
         capabilities: Capabilities,
     ) -> None:
-        """`address` None means the URL and key of the settings; `width` limits concurrent requests on this loop."""
+        """`address` None means the URL and key of the settings; `pace` says when requests are sent on this loop."""
         self.settings, self.capabilities = settings, capabilities
         self._address = address
-        self._pace = Pace(width, settings.requests_per_minute, settings.tokens_per_minute)
+        self._pace = pace
         self._loop = loop
         self._budget = budget
         self._client: SdkClient | None = None
@@ -108,7 +108,8 @@ class Endpoint:
         most, alternatives, tools = body["max_tokens"], bool(body.get("logprobs")), bool(body.get("tools"))
 
         def read(raw: bytes) -> ChatCompletion:
-            return self._without_key(read_chat(raw, most_tokens=most, alternatives=alternatives, tools=tools))
+            completion = read_chat(raw, most_tokens=most, alternatives=alternatives, tools=tools, request=body)
+            return self._without_key(completion)
 
         return self._send("/chat/completions", body, read)
 
@@ -128,7 +129,7 @@ class Endpoint:
             return self._embed_in_parts(body, check, most)
 
         def read(raw: bytes) -> Embeddings:
-            embeddings = read_vectors(raw, len(texts))
+            embeddings = read_vectors(raw, len(texts), body)
             check(embeddings)
             return embeddings
 
@@ -143,7 +144,10 @@ class Endpoint:
     def _embed_in_parts(self, body: Mapping[str, Any], check: Callable[[Embeddings], None], size: int) -> Embeddings:
         texts = body["input"]
         parts = [self.embed({**body, "input": texts[at : at + size]}, check) for at in range(0, len(texts), size)]
-        return Embeddings([row for part in parts for row in part.vectors], sum(part.prompt_tokens for part in parts))
+        tokens = TokenCounts(
+            sum(part.tokens.prompt for part in parts), estimated=any(part.tokens.estimated for part in parts)
+        )
+        return Embeddings([row for part in parts for row in part.vectors], tokens)
 
     def check(self, *, embedding: bool) -> None:
         """Make a small request, to find early what would make every call fail, and what the endpoint takes.
@@ -184,7 +188,9 @@ class Endpoint:
         """The answer to a small request."""
         from tracing.llm.http.sdk_client import Attempts
 
-        return self._post_adapted(path, {"model": self.settings.model, **request}, Attempts(CHECK_S), retries=0)
+        return self._post_adapted(
+            path, {"model": self.settings.model, **request}, Attempts(CHECK_S, self._pace), retries=0
+        )
 
     def check_first(self) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
@@ -253,7 +259,8 @@ class Endpoint:
         from tracing.llm.http.sdk_client import Attempts
 
         seconds = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
-        tokens = len(str(body.get("messages") or body.get("input"))) // 4 + body.get("max_tokens", 0)
+        room = self.capabilities.accepted.thinking_room
+        tokens = sum(map(estimated_tokens, texts_of(body))) + body.get("max_tokens", 0) + room
         return Attempts(seconds, self._pace, tokens)
 
     def _post_adapted(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 
 class Width:
@@ -52,8 +52,14 @@ class Width:
         self._allowed = min(self._most, self._allowed + 1 / self._allowed)
 
 
+_MINUTE_S = 63.0
+"""A little more than a minute, since requests take unequally long to arrive where they are counted."""
+
+
 class Pace:
     """When the next request of one model may be sent: in its turn, and within so many requests and tokens a minute.
+
+    Requests are spread evenly; what was not sent in a quiet minute is not made up for.
 
     Args:
         width: of the endpoint, which several models may share.
@@ -62,19 +68,18 @@ class Pace:
 
     def __init__(self, width: Width, requests_per_minute: int | None, tokens_per_minute: int | None) -> None:
         self.width = width
-        self._seconds_a_request = 60 / requests_per_minute if requests_per_minute else 0.0
-        self._seconds_a_token = 60 / tokens_per_minute if tokens_per_minute else 0.0
+        self._seconds_a_request = _MINUTE_S / requests_per_minute if requests_per_minute else 0.0
+        self._seconds_a_token = _MINUTE_S / tokens_per_minute if tokens_per_minute else 0.0
         self._free_at = 0.0
+        self._line = asyncio.Lock()
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[None]:
         """Wait until a request of about so many tokens, in and out, may be sent."""
-        now = time.monotonic()
-        begin, self._free_at = (
-            self._free_at,
-            max(now, self._free_at) + max(self._seconds_a_request, tokens * self._seconds_a_token),
-        )
-        if begin > now:
-            await asyncio.sleep(begin - now)
-        async with self.width.turn():
+        async with AsyncExitStack() as stack:
+            # Only the first in line waits for the width: others would be sent together once it is free.
+            async with self._line:
+                await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+                await stack.enter_async_context(self.width.turn())
+                self._free_at = time.monotonic() + max(self._seconds_a_request, tokens * self._seconds_a_token)
             yield
