@@ -12,11 +12,23 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from tracing.errors import MalformedReplyError
+from tracing.llm.accounting.meter import Unusable
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.http.thinking import SplitReply, split_thinking
 
 MOST_TOKENS = 100_000_000
 """A count of more tokens for one call is a mistake: the longest contexts have a tenth of it."""
+
+FILTERED = re.compile(
+    r"content_?\s?(?:filter|policy_?\s?violation)|ResponsibleAIPolicy|prohibited_content|block_?reason"
+    r"|data_?inspection_?failed|content exists risk|content management policy|requires moderation|flagged_input"
+    r"|(?:input|prompt|request|content) (?:was|has been) flagged",
+    re.IGNORECASE,
+)
+"""How endpoints say that what is asked is refused for its content."""
+
+FILTERED_REPLY = b'{"choices": [{"finish_reason": "content_filter"}]}'
+"""The body of a reply that a filter held back."""
 
 _LONGEST_TOKEN = 256
 _ALWAYS_ALLOWED = 65_536
@@ -48,12 +60,12 @@ class ChatCompletion(_Strict):
 
     Attributes:
         text: what the model answered.
-        finish_reason: "stop", "length", "refused" (by the model, or by a filter of what is asked or said), or the
-            endpoint's own word.
+        finish_reason: "stop", "length", "refused" (by the model), "filtered" (by the endpoint, for what is asked or
+            said), or the endpoint's own word.
         prompt_tokens, completion_tokens: as the endpoint counted them.
         thinking: what it thought before it answered, if the endpoint sends that.
         cached_tokens: of the prompt's tokens, those that the endpoint had read before.
-        thinking_tokens: of the reply's tokens, those that it thought with.
+        thinking_tokens: of the reply's tokens, those that it thought with; by its part of the text, if it is not told.
         first_token: log-probabilities of the first token's alternatives, if the endpoint returned them.
         tool_calls: the functions that it wants called; None for none.
     """
@@ -67,6 +79,15 @@ class ChatCompletion(_Strict):
     thinking: str | None = None
     cached_tokens: _Tokens | None = None
     thinking_tokens: _Tokens | None = None
+
+    @property
+    def unusable(self) -> Unusable | None:
+        """Why it is no whole answer; None if it is."""
+        if self.finish_reason in ("refused", "filtered"):
+            return "refused" if self.finish_reason == "refused" else "filtered"
+        if self.finish_reason == "length":
+            return "cut"
+        return None if self.text or self.tool_calls else "empty"
 
     @classmethod
     def stored(cls, entry: bytes) -> ChatCompletion | None:
@@ -132,14 +153,14 @@ class _Logprobs(_Strict):
 
 
 class _Choice(_Strict):
-    message: _Message
+    message: _Message | None = None
     finish_reason: str | None = None
     logprobs: Any = None
     error: Any = None
 
 
 class _ChatBody(_Strict):
-    choices: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
+    choices: Annotated[list[_Choice], Field(max_length=100)] | None = None
     usage: _Usage | None = None
     error: Any = None
 
@@ -165,12 +186,16 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool 
         MalformedReplyError: it has no reply, or an invalid one.
     """
     read = _validated(_ChatBody, body)
-    choice, usage = read.choices[0], read.usage or _Usage()
-    finish = _finish_reason(choice)
-    if read.error or choice.error or finish == "error":
+    filtered = not read.choices and FILTERED.search(body.decode("utf-8", "replace")) is not None
+    choice = (read.choices or [_Choice(finish_reason="content_filter" if filtered else None)])[0]
+    usage, finish = read.usage or _Usage(), _finish_reason(choice)
+    if not filtered and (read.error or choice.error or finish == "error"):
         raise MalformedReplyError(f"it is an error: {error_in(body)[0] or choice.error or 'its reply broke off'}")
-    calls = choice.message.tool_calls or None if tools else None
-    reply = _split(choice.message)
+    if choice.message is None and finish != "filtered":
+        raise MalformedReplyError("choices.0.message: it is missing")
+    message = choice.message or _Message()
+    calls = message.tool_calls or None if tools else None
+    reply = _split(message)
     if not reply.answer and not calls and choice.finish_reason in ("tool_calls", "function_call"):
         raise MalformedReplyError("it calls a tool, but none was " + ("named" if tools else "offered"))
     length = len(reply.answer) + sum(len(call.function.arguments) for call in calls or ())
@@ -179,7 +204,8 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool 
     first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
     read_before, thought = usage.prompt_tokens_details, usage.completion_tokens_details
     return ChatCompletion(
-        text=reply.answer,
+        # What was written before it was filtered is no answer.
+        text="" if finish in ("refused", "filtered") else reply.answer,
         finish_reason=finish,
         prompt_tokens=usage.prompt_tokens or 0,
         completion_tokens=usage.completion_tokens or 0,
@@ -187,7 +213,7 @@ def read_chat(body: bytes, *, most_tokens: int, alternatives: bool, tools: bool 
         tool_calls=calls,
         thinking=reply.thinking[:_ALWAYS_ALLOWED] or None,
         cached_tokens=(read_before and read_before.cached_tokens) or None,
-        thinking_tokens=(thought and thought.reasoning_tokens) or None,
+        thinking_tokens=(thought and thought.reasoning_tokens) or _thinking_part(reply, usage.completion_tokens or 0),
     )
 
 
@@ -195,22 +221,25 @@ _FINISH_REASONS = {
     "max_tokens": "length",
     "model_length": "length",
     "max_output_tokens": "length",
-    "content_filter": "refused",
-    "content-filter": "refused",
     "refusal": "refused",
-    "safety": "refused",
-    "recitation": "refused",
-    "blocklist": "refused",
-    "prohibited_content": "refused",
+    **dict.fromkeys(
+        ("content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"),
+        "filtered",
+    ),
 }
 """The words of some endpoints, in lower case, for what others call `length`, and for what nobody else names."""
 
 
 def _finish_reason(choice: _Choice) -> str:
-    if choice.message.refusal and not choice.message.content:
+    if choice.message is not None and choice.message.refusal and not choice.message.content:
         return "refused"
     reason = choice.finish_reason or "stop"
     return _FINISH_REASONS.get(reason.lower(), reason)
+
+
+def _thinking_part(reply: SplitReply, tokens: int) -> int | None:
+    characters = len(reply.thinking) + len(reply.answer)
+    return round(tokens * len(reply.thinking) / characters) or None if characters else None
 
 
 def _split(message: _Message) -> SplitReply:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.capabilities import Capabilities
-from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, error_in, read_chat, read_vectors
+from tracing.llm.http.bodies import (
+    FILTERED,
+    FILTERED_REPLY,
+    MOST_TOKENS,
+    ChatCompletion,
+    Embeddings,
+    error_in,
+    read_chat,
+    read_vectors,
+)
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.http.pace import Pace, Width
 from tracing.llm.settings import ModelSettings
@@ -46,6 +55,7 @@ EMBEDDED_TIMEOUT_S = 900.0
 _FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
 """With these an endpoint may refuse a request for its form."""
 _OUTAGE_STATUS = frozenset({429, 502, 503, 504})
+_FILTER_STATUS = frozenset({400, 403, 422, 451})
 _LONGEST_REASON = 500
 _LONGEST_REFUSAL = 20_000
 _SHORTEST_KEY = 16
@@ -85,6 +95,11 @@ class _RefusedError(Exception):
     def may_pass(self) -> bool:
         """Whether the same request may succeed later."""
         return self.code != "insufficient_quota" and (self.status in (408, 409, 429) or self.status >= 500)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether what was asked is refused for its content."""
+        return self.status in _FILTER_STATUS and FILTERED.search(self.whole) is not None
 
     @property
     def outage(self) -> bool:
@@ -240,6 +255,10 @@ class Endpoint:
                     raise self._failed(f"the reply is malformed: {error}", "", attempts.made) from None
                 self._wait(ASK_AGAIN_S)
             except (_RefusedError, _UnreachedError) as error:
+                if isinstance(error, _RefusedError) and error.filtered:
+                    reply = read(FILTERED_REPLY)
+                    self._has_answered = True
+                    return reply
                 if not (error.outage and self._waits_for_outage(started)):
                     raise self._failed(str(error), error.remedy, attempts.made) from None
                 self._wait(OUTAGE_WAIT_S)
@@ -371,7 +390,7 @@ class Endpoint:
         """
         if not isinstance(reply, ChatCompletion) or self.settings.embedded:
             return False
-        return not reply.text and not reply.tool_calls and reply.finish_reason != "length"
+        return reply.unusable == "empty"
 
     @staticmethod
     def _only_thought(reply: ChatCompletion | Embeddings) -> bool:
