@@ -17,12 +17,9 @@ from tracing.llm.http.bodies import ChatCompletion, Embeddings
 from tracing.llm.settings import ModelSettings
 from tracing.llm.threads import end_if_given_up
 from tracing.recording.recorder import current_operation, current_recorder
-from tracing.recording.redaction import excerpt
+from tracing.recording.redaction import LONGEST_THINKING, excerpt
 
 Reply = TypeVar("Reply", ChatCompletion, Embeddings)
-
-LONGEST_THINKING = 4000
-"""Characters that an operation keeps of what was thought before its latest reply."""
 
 NO_OPERATION = "(no operation)"
 """The meter's name for calls that no operation made."""

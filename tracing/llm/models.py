@@ -113,7 +113,8 @@ class ChatModel(_Model):
             BudgetExceededError: a budget does not allow the call; it was not made.
         """
         settings = self.settings
-        max_tokens = settings.limit(running_operation()) or max_tokens
+        if not alternatives:
+            max_tokens = settings.limit(running_operation()) or max_tokens
         sample += _SAMPLES_A_REPETITION * self._repetition
         warmth = settings.temperature if temperature is None else temperature
         sent: dict[str, Any] = {
