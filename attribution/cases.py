@@ -17,9 +17,13 @@ ErrorType = Literal[
     "DeletionError",
     "RetrievalError",
     "ResponseError",
+    "UnusableReplyError",
     "AnnotationError",
     "JudgeError",
 ]
+
+UNUSABLE_REPLY: ErrorType = "UnusableReplyError"
+"""The error type of an operation whose reply was malformed, cut short, empty, refused or filtered: nothing was lost."""
 
 OUTSIDE_THE_SYSTEM: frozenset[ErrorType] = frozenset(("AnnotationError", "JudgeError"))
 """Error types for which no operation of the memory system is to blame."""

@@ -24,6 +24,7 @@ from attribution.explanations import Explained, ExplainedStep
 from attribution.history import graph_at
 from tracing.errors import CallFailedError, ModelError, OutOfTimeError
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.llm.booking import note_malformed
 from tracing.llm.reply_json import object_in
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
@@ -239,6 +240,7 @@ class Agent:
         try:
             return kind.model_validate(object_in(reply.text) or {})
         except ValidationError as error:
+            note_malformed(reply.text)
             return first_problem(error)
 
     def _wrong_with(self, verdict: prompts.AgentVerdict) -> str | None:

@@ -22,6 +22,7 @@ from attribution.text.content import text_of
 from attribution.text.tokens import contains
 from tracing.errors import BudgetExceededError, ModelError
 from tracing.graph.elements import Variable
+from tracing.llm.booking import note_malformed
 from tracing.llm.reply_json import object_in
 from tracing.package_data import packaged_tables
 from tracing.recording.operations import operation
@@ -126,9 +127,11 @@ class Probe:
                 schema=_PROBE["schema"],
                 temperature=0.0,
             )
+            opinion = opinion_of(reply.text, text)
+            if opinion is None:
+                self.unusable += 1
+                note_malformed(reply.text)
         self._spent[case] = spent + reply.prompt_tokens + reply.completion_tokens
-        opinion = opinion_of(reply.text, text)
-        self.unusable += opinion is None
         return opinion
 
 

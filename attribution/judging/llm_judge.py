@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attribution.judging.words import Judgement, judge
 from tracing.errors import CallFailedError, MalformedReplyError
+from tracing.llm.booking import note_malformed
 from tracing.llm.reply_json import read_json
 from tracing.llm.single_flight import SingleFlight
 from tracing.package_data import packaged_tables
@@ -209,6 +210,7 @@ def replied_value(
     try:
         return read_json(completion.text)[key]
     except (MalformedReplyError, KeyError, TypeError):
+        note_malformed(completion.text)
         return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from attribution.cases import OUTSIDE_THE_SYSTEM, Blame, ErrorType
+from attribution.cases import OUTSIDE_THE_SYSTEM, UNUSABLE_REPLY, Blame, ErrorType
 from attribution.constants import LEAST_CONFIDENT, MOST_CONFIDENT, UNREAD
 from attribution.survival.assertion import Standing
 from attribution.survival.case_view import CaseView, Trail
@@ -155,9 +155,9 @@ def confidence_of(grounds: Grounds, calibrate: Calibration = SURVIVAL) -> float:
     is half of that.
 
     Errors of the annotation have a calibration of their own (`attribution.gold_answers.suspicion`). For those of the
-    judge there are no cases to learn from.
+    judge there are no cases to learn from, and that a reply could not be used is recorded.
     """
-    if grounds.error_type in OUTSIDE_THE_SYSTEM:
+    if grounds.error_type in OUTSIDE_THE_SYSTEM or grounds.error_type == UNUSABLE_REPLY:
         sure = stated_of(grounds)
     elif grounds.answered:
         sure = min(DISPUTED if grounds.disputed else MOST_CONFIDENT, calibrate(grounds))

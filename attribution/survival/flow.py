@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attribution.cases import Blame, ErrorType
-from attribution.constants import FEW_MESSAGES
+from attribution.cases import UNUSABLE_REPLY, Blame, ErrorType
+from attribution.constants import FAILED, FEW_MESSAGES
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -112,9 +112,24 @@ class ContentFlow:
     def blame(
         self, fault: Operation | None, kind: ErrorType, confidence: float, reason: str, evidence: Sequence[str] = ()
     ) -> Blame:
-        """Blame for an execution; where the step that was due never ran, for the operation of that stage."""
-        name, oid = (fault.name, fault.id) if fault is not None else (self.named(STAGES[kind]), None)
-        return Blame(name, oid, kind, confidence, reason, tuple(evidence))
+        """Blame for an execution; where the step that was due never ran, for the operation of that stage.
+
+        If the execution's reply could not be used, that is the error, whatever is missing because of it.
+        """
+        if fault is None:
+            return Blame(self.named(STAGES[kind]), None, kind, confidence, reason, tuple(evidence))
+        unusable = unusable_reply_of(fault)
+        if unusable is not None:
+            kind, confidence = UNUSABLE_REPLY, FAILED
+            reason = f"the reply of {fault.name} could not be used: it was {unusable}; {reason}"
+        return Blame(fault.name, fault.id, kind, confidence, reason, tuple(evidence))
+
+    def stage_error(self, blame: Blame) -> ErrorType:
+        """The type of error that is made in the stage of a blamed operation."""
+        spec = self.specs.get(blame.operation)
+        if blame.error_type != UNUSABLE_REPLY or spec is None:
+            return blame.error_type
+        return next(kind for kind, stage in STAGES.items() if stage == spec.stage)
 
     def messages(self, *turns: str) -> list[Variable]:
         """The variables of some turns."""
@@ -337,7 +352,12 @@ def rewrites(operations: Iterable[OperationSpec]) -> bool:
     return any(spec.prompt is not None for spec in operations if spec.stage in ("extract", "update"))
 
 
-def trouble_of(operation: Operation) -> str | None:
-    """An operation's technical failure: the exception it raised, or a reply it could not read."""
-    malformed = operation.attributes.get("malformed")
-    return operation.error or (f"malformed reply: {malformed}" if malformed else None)
+_UNREAD = ("MalformedReplyError", "ReplyCutShortError", "JSONDecodeError", "OutputParserException")
+
+
+def unusable_reply_of(operation: Operation) -> str | None:
+    """Why an operation's reply could not be used: `malformed`, `cut short` and the like; None if it could."""
+    reason, problem = operation.attributes.get("unusable"), operation.attributes.get("malformed")
+    if operation.error and operation.error.startswith(_UNREAD):
+        problem = operation.error
+    return f"malformed ({problem})" if problem and reason in (None, "malformed") else reason

@@ -34,7 +34,7 @@ from attribution.recordings import Recording
 from attribution.survival.assertion import Assertion
 from attribution.survival.calibration import GroundedBlame, Grounds, confidence_of, grounds_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
-from attribution.survival.flow import ContentFlow, trouble_of
+from attribution.survival.flow import ContentFlow, unusable_reply_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.needs import Need, needs_of, outdated_value, stating
@@ -287,7 +287,7 @@ class Survival:
         verdicts = [(verdict_on(view, trail, outdated), trail) for trail in trails]
         if view.assertion is not None and view.assertion.standing == "unknown":
             verdicts = [(at_its_word(view, trail, blame), trail) for blame, trail in verdicts]
-        return _decisive(verdicts)
+        return _decisive(verdicts, self._flow)
 
     def _needs(self, view: CaseView) -> list[Need]:
         return needs_of(view.case.question, self._talk.conversation, self._talk.vocabulary)
@@ -306,17 +306,17 @@ class Survival:
 def _answer_alone(view: CaseView) -> Blame | None:
     """Blame for what the reply alone shows: the operation failed, or its reply is right but not as asked for."""
     case, flow, answer = view.case, view.flow, view.answering.answer
-    trouble = trouble_of(answer)
-    if trouble:
-        return flow.blame(answer, "ResponseError", FAILED, f"{answer.name} failed ({trouble})", (answer.id,))
+    if answer.error or (unusable_reply_of(answer) is not None and not case.reply.strip()):
+        reason = f"{answer.name} failed ({answer.error})" if answer.error else "so the question has no answer"
+        return flow.blame(answer, "ResponseError", FAILED, reason, (answer.id,))
     evidence = (case.prediction,) if case.prediction else ()
     unknown = says_unknown(case.reply)
     if case.judgement.contains and (not unknown or is_unknowable(case.question)) and not _hedged(case):
         reason = f"format: the reply {quote(case.reply)} holds the right answer, but not in the form asked for"
-        return flow.blame(answer, "ResponseError", FORMAT, reason, evidence)
+        return Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)
     if is_unknowable(case.question) and unknown:
         reason = f"format: the reply {quote(case.reply)} says that it does not know, but not in an accepted form"
-        return flow.blame(answer, "ResponseError", FORMAT, reason, evidence)
+        return Blame(answer.name, answer.id, "ResponseError", FORMAT, reason, evidence)
     return None
 
 
@@ -326,10 +326,10 @@ def _hedged(case: Case) -> bool:
     return all(map(is_number, content_of(case.question.answers[0]))) and len(numbers) > 1
 
 
-def _decisive(verdicts: Sequence[tuple[Blame, Trail]]) -> list[tuple[Blame, Trail | None]]:
+def _decisive(verdicts: Sequence[tuple[Blame, Trail]], flow: ContentFlow) -> list[tuple[Blame, Trail | None]]:
     """The blames that count: if a part was lost on the way, the rest could not make a complete answer."""
-    losses = [verdict for verdict in verdicts if verdict[0].error_type != "ResponseError"] or list(verdicts)
-    losses.sort(key=lambda verdict: _EARLIEST_FIRST.index(verdict[0].error_type))
+    losses = [verdict for verdict in verdicts if flow.stage_error(verdict[0]) != "ResponseError"] or list(verdicts)
+    losses.sort(key=lambda verdict: _EARLIEST_FIRST.index(flow.stage_error(verdict[0])))
     distinct: dict[tuple[str, str | None], tuple[Blame, Trail | None]] = {
         (blame.operation, blame.operation_id): (blame, trail) for blame, trail in reversed(losses)
     }

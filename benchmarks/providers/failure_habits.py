@@ -15,7 +15,6 @@ from benchmarks.providers.habit import (
     Habit,
     always,
     at_first,
-    body,
     chats,
     choice,
     error,

@@ -128,6 +128,7 @@ def evaluate(
     from experiments.runs.measurement_files import EvaluationDifference
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
+    from optimizer.evaluation.unusable_replies import UnusableReplies
     from optimizer.gating.verdict import verdict_over
     from tracing.systems.baseline import check_baseline
 
@@ -172,6 +173,9 @@ def evaluate(
         form_note = refused_for_form(settings.metric, own[0].score, own[0].contains)
         if form_note is not None:
             say(f"note: {f'{side}: ' if against else ''}{form_note}")
+    unusable = UnusableReplies.of(evaluator.access.meter)
+    if unusable.sentence is not None:
+        say(f"note: {unusable.warning() or unusable.sentence}")
     difference = None
     if against is not None:
         units = [_by_conversation(outcomes_of_side[side]) for side in (prompts, against)]

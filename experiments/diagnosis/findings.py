@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from attribution.cases import OUTSIDE_THE_SYSTEM
+from attribution.cases import OUTSIDE_THE_SYSTEM, UNUSABLE_REPLY
 from attribution.signals import Signals, aggregate
 from experiments.attributing.attributions import Attributions, CaseLine
 from experiments.diagnosis.case_clusters import case_clusters
@@ -24,6 +24,12 @@ LOST_AT: dict[str, int] = {
     "ResponseError": 3,
 }
 """Error type → the passage of FLOW on which the information was lost."""
+
+UNUSABLE_REMEDY = (
+    "Make replies usable: raise models.task.max_tokens where they are cut short, take a model that keeps to a form, "
+    "or loosen the endpoint's content filter"
+)
+"""What to do about replies that were malformed, cut short, empty, refused or filtered."""
 
 FLOW = ("said in the conversation", "extracted", "stored at the end", "in the answer's context", "answered right")
 
@@ -305,15 +311,37 @@ def _actions(
 ) -> tuple[Action, ...]:
     actions = []
     for loss in operations:
-        if loss.failures:
-            typical = next((cluster for cluster in clusters if cluster.operation == loss.operation), None)
+        unusable = loss.error_types.get(UNUSABLE_REPLY, 0)
+        for failures, is_unusable in ((loss.failures - unusable, False), (unusable, True)):
+            if not failures:
+                continue
+            typical = next(
+                (
+                    cluster
+                    for cluster in clusters
+                    if cluster.operation == loss.operation and (cluster.error_type == UNUSABLE_REPLY) == is_unusable
+                ),
+                None,
+            )
             what, by = remedy_for(loss.operation, loss.stage, loss.prompt, prompts_known=prompts_known)
-            answers = "1 wrong answer" if loss.failures == 1 else f"{loss.failures} wrong answers"
-            why = f"{answers}, {loss.share:.0%} of the loss"
+            if is_unusable:
+                what, by = f"{UNUSABLE_REMEDY} ({loss.operation})", "system"
+            part = failures / loss.failures
+            answers = "1 wrong answer" if failures == 1 else f"{failures} wrong answers"
+            why = f"{answers}, {loss.share * part:.0%} of the loss"
             if typical is not None:
                 why += f"; most often ({len(typical.cases)}×): {typical.words}"
                 why += f" (for example: {typical.example})" if typical.example else ""
-            actions.append(Action(what=what, why=why, gain=loss.loss, failures=loss.failures, by=by, cases=loss.cases))
+            own_cases = case_ids(
+                case
+                for case in lines
+                if any(
+                    blame.operation == loss.operation and (blame.error_type == UNUSABLE_REPLY) == is_unusable
+                    for blame in case.decisive
+                )
+            )
+            gain = None if loss.loss is None else loss.loss * part
+            actions.append(Action(what=what, why=why, gain=gain, failures=failures, by=by, cases=own_cases))
     for error_type in sorted(OUTSIDE_THE_SYSTEM):
         cases = [case for case in lines if (main := case.main) is not None and main.error_type == error_type]
         if cases:

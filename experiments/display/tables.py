@@ -217,8 +217,9 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         spending += f"; {calls.estimated_sentence}"
     lines.append(styled(spending))
     lines += [styled((sentence, "yellow")) for sentence in calls.cut_prompts]
-    if calls.unusable_sentence is not None:
-        lines.append(styled((calls.many_unusable or calls.unusable_sentence, "yellow" if calls.many_unusable else "")))
+    unusable = calls.unusable_replies
+    if unusable.sentence is not None:
+        lines.append(styled((unusable.warning() or unusable.sentence, "yellow" if unusable.warning() else "")))
     return [*lines, styled(f"stopped: {summary.stopped}")]
 
 

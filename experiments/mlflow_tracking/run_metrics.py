@@ -95,7 +95,11 @@ def run_costs(result: LoopResult) -> dict[str, float]:
         "spending/run_calls_cached": calls.cached,
         "spending/run_calls_without_reuse": calls.without_reuse,
         "spending/run_calls_estimated": calls.estimated,
-        "spending/run_unusable_replies": sum(sum(reasons.values()) for reasons in calls.unusable.values()),
+        "spending/run_unusable_replies": calls.unusable_replies.total,
+        **{
+            f"spending/unusable_replies_{reason.replace(' ', '_')}": float(count)
+            for reason, count in calls.unusable_replies.by_reason.items()
+        },
         **{f"spending/search_calls_{name}": float(cost.calls) for name, cost in named.items()},
         **{f"spending/search_tokens_{name}": float(cost.tokens) for name, cost in named.items()},
     }

@@ -97,6 +97,10 @@ def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, 
     yield styled(indent, (deeper, "dim"), (name, "bold cyan"), (f"  {about}", "dim"))
     if operation.error:
         yield styled(indent, ("  ✗ ", "bold red"), (shorten(operation.error, None if whole else WIDEST), "red"))
+    for name in ("unusable", "thinking"):
+        if operation.attributes.get(name):
+            text = shorten(str(operation.attributes[name]), None if whole else WIDEST)
+            yield styled(indent, ("  ✻ ", "yellow"), (f"{'reply' if name == 'unusable' else name}: ", "dim"), text)
     for arrow, links in (("←", operation.inputs), ("→", operation.outputs)):
         yield from _link_lines(graph, arrow, links, indent, whole)
 

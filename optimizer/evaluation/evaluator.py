@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.evaluation.scores import Score
 from optimizer.evaluation.statistics import score_interval
+from optimizer.evaluation.unusable_replies import UnusableReplies
 from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.single_flight import SingleFlight
@@ -27,6 +29,11 @@ from tracing.systems.protocol import Answer, MemorySystem
 if TYPE_CHECKING:
     from attribution.judging.llm_judge import LlmJudge
     from tracing.llm.access import ModelAccess
+
+_log = logging.getLogger(__name__)
+
+_FEWEST_UNUSABLE = 3
+"""Replies of an operation that could not be used before that is told in the middle of an evaluation."""
 
 ATTEMPTS = 3
 """Attempts at a build or an answer with a failed call; the access retries single calls before that."""
@@ -109,6 +116,7 @@ class Evaluator:
     executor: Executor | None = None
     calls: EvaluationCalls = field(default_factory=EvaluationCalls)
     _outcomes: dict[str, Outcome] = field(default_factory=dict, repr=False)
+    _warned: list[str] = field(default_factory=list, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _flights: SingleFlight = field(default_factory=SingleFlight, repr=False)
 
@@ -131,6 +139,8 @@ class Evaluator:
             failed += outcome.tainted is not None
             if progress is not None:
                 progress(len(outcomes) - failed, len(conversations), failed)
+            self._warn_of_unusable(_FEWEST_UNUSABLE)
+        self._warn_of_unusable(1)
         return outcomes
 
     def repeated(self, repetition: int) -> Evaluator:
@@ -229,6 +239,13 @@ class Evaluator:
             self.calls.without_reuse += without_reuse
             self.calls.sent += sent
             self.calls.cached += cached
+
+    def _warn_of_unusable(self, least: int) -> None:
+        """Tell once, as early as can be, that so many replies could not be used that they decide the scores."""
+        warning = None if self._warned else UnusableReplies.of(self.access.meter).warning(least)
+        if warning is not None:
+            self._warned.append(warning)
+            _log.warning("%s", warning)
 
     def _memory(self, candidate: Candidate, conversation: Conversation, key: str) -> Snapshot:
         store = SnapshotStore(self.snapshots)

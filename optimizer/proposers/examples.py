@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from attribution.cases import UNUSABLE_REPLY
 from attribution.judging.words import SHORT_REPLY_WORDS
 from attribution.text.phrases import is_unknowable
 from attribution.text.tokens import contains, word_count
@@ -32,6 +33,7 @@ Symptom = Literal[
     "missed update",
     "missed delete",
     "wrong overwrite",
+    "unusable reply",
 ]
 """What a failed execution looks like: finer than the error type; instructions and edits are chosen by it."""
 
@@ -74,6 +76,12 @@ class Example:
         return next((name for name, items in self.parts.items() if any(item.kind in kinds for item in items)), None)
 
     @property
+    def unusable_reply(self) -> bool:
+        """Whether it failed because the reply could not be used, by its form or its limit."""
+        blames = self.attribution.decisive if self.attribution is not None else ()
+        return any(b.operation == self.prompt.operation and b.error_type == UNUSABLE_REPLY for b in blames)
+
+    @property
     def wants_unknown(self) -> bool:
         """Whether the right answer is that it is not known."""
         return is_unknowable(self.case.question)
@@ -114,6 +122,9 @@ def symptoms_of(example: Example, stage: Stage) -> set[Symptom]:
     """What is visibly wrong in a failed execution."""
     question = example.case.question
     symptoms: set[Symptom] = set()
+    if example.unusable_reply:
+        # What it would have said nobody knows.
+        return {"unusable reply"}
     if stage == "answer":
         # By a metric of form, as `f1`, a short sentence around the right answer is too long as well.
         if word_count(example.output) > SHORT_REPLY_WORDS or example.case.judgement.contains:

@@ -255,6 +255,8 @@ def record_of(example: Example) -> dict[str, Any]:
     feedback = (
         f"The final answer to {question.question!r} was {example.case.reply!r}, but {question.answers[0]!r} is right."
     )
+    if example.unusable_reply:
+        reasons.append("The form of the reply or its limit was the trouble, not what the prompt asks for.")
     return {
         "Inputs": {name: cut(text) for name, text in example.inputs.items()},
         "Generated Outputs": cut(example.output),

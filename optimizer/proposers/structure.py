@@ -122,7 +122,7 @@ _ALL: frozenset[Stage] = frozenset({"extract", "update", "retrieve", "answer"})
 OPERATORS: tuple[Operator, ...] = (
     Operator(
         "a closing line asks for the form of the reply",
-        frozenset({"long reply", "nameless facts", "wrong value", "lost value"}),
+        frozenset({"long reply", "nameless facts", "wrong value", "lost value", "unusable reply"}),
         _ALL,
         lambda text, request: [with_format_line(text, line) for line in format_lines(request)],
     ),

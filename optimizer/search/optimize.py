@@ -104,9 +104,6 @@ class _TuningRun(Tuning):
         form_warning = refused_for_form(evaluator.metric, train.score, train.contains)
         if form_warning is not None and evaluator.model_judge is None:
             _log.warning("with the baseline prompts %s", form_warning)
-        unusable = CallCounts.so_far(self._access, evaluator).many_unusable
-        if unusable is not None:
-            _log.warning("%s", unusable)
         self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
         self._round_log.search_begins()
 

@@ -15,6 +15,7 @@ from pydantic import AliasChoices, Field
 
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName
+from optimizer.evaluation.unusable_replies import UnusableReplies
 from optimizer.gating.verdict import Difference, Verdict, VerdictName
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.study_storage import Studies
@@ -91,18 +92,14 @@ class SearchCost:
     by_optimizer: Mapping[str, SearchCost] = field(default_factory=dict)
 
 
-MANY_UNUSABLE = 0.05
-"""Share of replies above which those that could not be used decide the scores."""
-
-
 @dataclass(frozen=True, slots=True)
 class CallCounts:
     """Model calls of a run: made, served from the cache, and what evaluating everything anew would have made.
 
     Nothing is reused for those of proposers, judge and reruns. `money` is what those made cost, in the currency of the
-    models' prices; None where no prices are known. `empty` counts the replies without a text; `unusable` has, by
-    operation and reason (`empty`, `cut short`, `refused`, `malformed`), those that could not be used. `estimated`
-    counts the calls made whose tokens the endpoint did not tell; `cut_prompts` says of which models prompts are cut.
+    models' prices; None where no prices are known. `empty` counts the replies without a text; `unusable` and `replies`
+    are as of `UnusableReplies`. `estimated` counts the calls made whose tokens the endpoint did not tell; `cut_prompts`
+    says of which models prompts are cut.
     """
 
     made: int
@@ -111,6 +108,7 @@ class CallCounts:
     money: float | None = None
     empty: int = 0
     unusable: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    replies: Mapping[str, int] = field(default_factory=dict)
     estimated: int = 0
     cut_prompts: tuple[str, ...] = ()
 
@@ -124,28 +122,9 @@ class CallCounts:
         )
 
     @property
-    def unusable_sentence(self) -> str | None:
-        """How many replies could not be used, of which operations and why; None if all could."""
-        total = sum(sum(reasons.values()) for reasons in self.unusable.values())
-        if not total:
-            return None
-        parts = "; ".join(
-            f"{operation}: {', '.join(f'{count:,} {reason}' for reason, count in reasons.items())}"
-            for operation, reasons in self.unusable.items()
-        )
-        return f"{total:,} of {self.made + self.cached:,} replies could not be used ({parts})"
-
-    @property
-    def many_unusable(self) -> str | None:
-        """What to do where so many replies could not be used that scores say little of the prompts; None if not."""
-        total = sum(sum(reasons.values()) for reasons in self.unusable.values())
-        if total <= MANY_UNUSABLE * (self.made + self.cached):
-            return None
-        return (
-            f"{self.unusable_sentence}: scores measure the form of the replies, not the prompts; raise "
-            "models.task.max_tokens where they are cut short, take a model that keeps to a form, or look at them in "
-            "the traces"
-        )
+    def unusable_replies(self) -> UnusableReplies:
+        """The replies that could not be used."""
+        return UnusableReplies(self.unusable, self.replies)
 
     @classmethod
     def so_far(cls, access: ModelAccess, evaluator: Evaluator) -> CallCounts:
@@ -154,8 +133,9 @@ class CallCounts:
         made, cached = int(totals["calls_made"]), int(totals["calls_cached"])
         outside = made + cached - evaluation.sent - evaluation.cached
         without_reuse, money = evaluation.without_reuse + outside, counted_money(totals["cost"])
-        empty, estimated, meter = int(totals["empty"]), int(totals["estimated"]), access.meter
-        return cls(made, cached, without_reuse, money, empty, meter.unusable(), estimated, meter.cut_prompts())
+        empty, estimated, cut = int(totals["empty"]), int(totals["estimated"]), access.meter.cut_prompts()
+        unusable = UnusableReplies.of(access.meter)
+        return cls(made, cached, without_reuse, money, empty, unusable.counts, unusable.replies, estimated, cut)
 
 
 def counted_money(spent: float) -> float | None:

@@ -110,7 +110,9 @@ class ScriptedMemory:
         self._named += 1
         return f"m{self._named}"
 
-    def answer(self, question: Question, hits: Sequence[str], reply: str, metric: str = "short_contains") -> Case:
+    def answer(
+        self, question: Question, hits: Sequence[str], reply: str, metric: str = "short_contains", **notes: str
+    ) -> Case:
         """Answer a question with `reply`, given the entries `hits`."""
         with session(question.id):
             query = variable(question.question, name=question.id, kind="query")
@@ -121,6 +123,7 @@ class ScriptedMemory:
                 ]
             inputs = {"query": query, "context": context, "prompt": self._prompt}
             with operation("answer", kind="llm", inputs=inputs) as op:
+                op.annotate(**notes)
                 prediction = op.output("prediction", reply, kind="prediction")
         return Case(self.conversation.id, question, reply, judge(reply, question.answers, metric), prediction.id)
 

@@ -73,8 +73,32 @@ def test_a_malformed_reply_is_named_as_the_cause(pets: Conversation, kind: str) 
         else:
             memory.extract(FIRST, [], malformed="the reply is no JSON object")
         blame = memory.blame(memory.answer(asked(pets, "food"), [], "unknown"))
-    assert said(blame) == ("extract_facts", "ExtractionError")
+    assert said(blame) == ("extract_facts", "UnusableReplyError")
+    assert "could not be used: it was malformed" in blame.reason
     assert "no JSON object" in blame.reason
+
+
+@pytest.mark.parametrize("reason", ["cut short", "refused", "filtered", "empty"])
+@pytest.mark.parametrize("stage", ["extract", "answer"])
+def test_a_reply_that_could_not_be_used_lost_nothing(pets: Conversation, reason: str, stage: str) -> None:
+    with ScriptedMemory(pets) as memory:
+        if stage == "extract":
+            memory.extract(FIRST, [], unusable=reason)
+            blame = memory.blame(memory.answer(asked(pets, "food"), [], "unknown"))
+        else:
+            memory.remember(FIRST, FOOD)
+            blame = memory.blame(memory.answer(asked(pets, "food"), ["m1"], "", unusable=reason))
+    assert said(blame) == ({"extract": "extract_facts"}.get(stage, stage), "UnusableReplyError")
+    assert f"it was {reason}" in blame.reason
+    assert "never extracted" not in blame.reason
+    assert blame.confidence >= 0.9
+
+
+def test_an_answer_that_was_cut_short_is_not_blamed_for_what_it_was_never_given(pets: Conversation) -> None:
+    with ScriptedMemory(pets) as memory:
+        memory.extract(FIRST, [])
+        blame = memory.blame(memory.answer(asked(pets, "food"), [], "As far as I can tell the", unusable="cut short"))
+    assert said(blame) == ("extract_facts", "ExtractionError")
 
 
 # --- update ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,26 @@ from tracing.llm.accounting.prompt_lengths import PromptLengths
 from tracing.llm.accounting.token_counts import TokenCounts, estimated_tokens
 
 _DRAWN = random.Random(3)
-_WORDS = "the quick brown fox jumps over a lazy dog while Ada remembers her flight to Oslo in May".split()
+_WORDS = [
+    "the",
+    "quick",
+    "brown",
+    "fox",
+    "jumps",
+    "over",
+    "a",
+    "lazy",
+    "dog",
+    "while",
+    "Ada",
+    "remembers",
+    "her",
+    "flight",
+    "to",
+    "Oslo",
+    "in",
+    "May",
+]
 ENGLISH = [" ".join(_DRAWN.choices(_WORDS, k=size)) for size in (9_000, 12_000, 7_000, 5_000, 1_000)]
 CHINESE = ["我下个月要搬到奥斯陆去因为我的姐姐在那里工作" * size for size in (700, 500, 300)]
 CODE = [json.dumps({f"key_{n}": [n, n * 7919, "value"] for n in range(size)}, indent=4) for size in (400, 900, 1500)]

@@ -12,6 +12,8 @@ from test_strict_replies import chat_body
 from tracing.errors import CallFailedError
 from tracing.interchange.thinking import split_thinking
 from tracing.llm.access import ModelAccess
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
 
 Open = Callable[..., ModelAccess]
 HELLO = [{"role": "user", "content": "hello"}]
@@ -60,6 +62,9 @@ def test_a_reply_is_the_answer_and_keeps_what_was_thought(
     scripted_server.script = lambda body: Reply(raw=chat_body(message=message))
     reply = open_access().task.chat(HELLO, max_tokens=9)
     assert (reply.text, reply.thinking) == ("Oslo", "hm")
+    with trace() as recorder, operation("answer", kind="llm") as op:
+        open_access().task.chat(HELLO, max_tokens=9)
+    assert recorder.graph.operations[op.id].attributes["thinking"] == "hm"
     again = open_access().task.chat(HELLO, max_tokens=9)
     assert (again.text, again.thinking, again.cached) == ("Oslo", "hm", True)
 

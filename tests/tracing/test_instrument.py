@@ -541,3 +541,31 @@ def test_a_client_of_mem0s_hosted_service_is_refused():
 
     with pytest.raises(ConfigError, match=r"MemoryClient is no mem0\.Memory"):
         instrument.mem0(MemoryClient())
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"content": "<think>a secret sk-test-key-1234567</think>Oslo"}, {"content": "Oslo", "reasoning_content": "hm"}],
+    ids=["tags", "apart"],
+)
+def test_what_a_model_thought_is_told_beside_its_reply(
+    client: openai.OpenAI, scripted_server: ScriptedServer, message: dict[str, str]
+) -> None:
+    scripted_server.script = lambda body: Reply(
+        change=lambda made: made["choices"][0]["message"].update(message) or made
+    )
+    with instrument.openai(), trace() as recorder, operation("answer") as op:
+        ask(client)
+    done = recorder.graph.operations[op.id]
+    assert values(recorder.graph, done.output_ids("reply")) == ["Oslo"]
+    assert done.attributes["thinking"]
+    assert "1234567" not in json.dumps(recorder.records())
+
+
+def test_a_reply_that_was_filtered_is_told_in_its_operation(
+    client: openai.OpenAI, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.script = lambda body: Reply("Mara li", finish_reason="content_filter")
+    with instrument.openai(), trace() as recorder, operation("answer") as op:
+        ask(client)
+    assert recorder.graph.operations[op.id].attributes["unusable"] == "filtered"

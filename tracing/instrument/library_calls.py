@@ -11,7 +11,11 @@ from tracing.graph.elements import Variable
 from tracing.instrument.program_steps import Link, Step
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
+from tracing.recording.redaction import LONGEST_THINKING, excerpt
 from tracing.recording.scope import NOTHING
+
+_UNUSABLE = {"length": "cut short", "content_filter": "filtered", "refusal": "refused"}
+"""Why a reply could not be used, by the reason for which it ended."""
 
 
 class ModelCall:
@@ -38,13 +42,21 @@ class ModelCall:
         written: int = 0,
         cost: float = 0.0,
         facts: Mapping[str, Any] = NOTHING,
+        thinking: str = "",
     ) -> Variable | None:
-        """The reply arrived, with its text and, where it is more than that, another value; returns its variable."""
+        """The reply arrived, with its text and, where it is more than that, another value; returns its variable.
+
+        What was thought before it is an attribute of the operation.
+        """
         if self.over or self.recorder.ended:
             return None
         self.over = True
         op = self._operation()
         op.record_call(model=model or self._model, prompt_tokens=read, completion_tokens=written, cost=cost)
+        if thinking:
+            op.annotate(thinking=excerpt(thinking, LONGEST_THINKING))
+        if facts.get("finish_reason") in _UNUSABLE:
+            op.annotate(unusable=_UNUSABLE[facts["finish_reason"]])
         reply = op.output("reply", value, kind="reply", **facts)
         self._step.replies.append((text, reply))
         if self._alone:

@@ -10,6 +10,7 @@ from typing import Any
 from tracing.instrument.library_calls import ModelCall, asked_by_library
 from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
 from tracing.instrument.program_steps import step_here
+from tracing.interchange.thinking import split_thinking
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, open_recorder
 from tracing.recording.scope import NOTHING
@@ -181,6 +182,13 @@ class _ClientCall(ModelCall):
             price_in, price_out = self._prices[self._model]
             cost = (read * price_in + written * price_out) / 1e6
         value, facts = _content(reply)
+        message = getattr((getattr(reply, "choices", None) or [None])[0], "message", None)
+        elsewhere = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
+        thinking = elsewhere if isinstance(elsewhere, str) else ""
+        if isinstance(value, str):
+            answer, thought = split_thinking(value)
+            # Where nothing was thought, it stays the object that the caller gets.
+            value, thinking = (answer, "\n".join(filter(None, (thinking, thought)))) if thought else (value, thinking)
         self.answered(
             value if isinstance(value, str) else "",
             value,
@@ -189,6 +197,7 @@ class _ClientCall(ModelCall):
             written=written,
             cost=cost,
             facts=facts,
+            thinking=thinking,
         )
 
     def _operation(self) -> ActiveOperation:
@@ -256,7 +265,7 @@ class _Choice:
     """One of the choices of a streamed reply, and at the same time its message."""
 
     def __init__(self) -> None:
-        self.content = ""
+        self.content = self.reasoning = ""
         self.tool_calls: dict[int, dict[str, str]] = {}
         self.finish_reason: str | None = None
 
@@ -267,6 +276,7 @@ class _Choice:
     def add(self, piece: Any) -> None:
         delta = getattr(piece, "delta", None)
         self.content += (getattr(delta, "content", None) if delta is not None else getattr(piece, "text", None)) or ""
+        self.reasoning += getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None) or ""
         for part in getattr(delta, "tool_calls", None) or []:
             call = self.tool_calls.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
             call["id"] += part.id or ""

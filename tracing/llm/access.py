@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -193,7 +194,7 @@ class ModelAccess:
 
     def watch(self) -> contextlib.AbstractContextManager[Watch]:
         """Count the calls made inside, by this thread or async task and those that inherit its context."""
-        return watching()
+        return watching(partial(self._replies.booking.note_unusable, "malformed"))
 
     def _chat_model(self, role: Role, replies: Replies) -> ChatModel:
         endpoint, identity = self._shared.chats[role]

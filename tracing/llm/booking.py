@@ -6,28 +6,28 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
-from tracing.errors import BudgetExceededError, MemtuneError
+from tracing.errors import BudgetExceededError, MemtuneError, TraceError
 from tracing.llm.accounting.budget import Budget, Spending
 from tracing.llm.accounting.ledger import Ledger
-from tracing.llm.accounting.meter import Meter, Usage, Watch
+from tracing.llm.accounting.meter import UNUSABLE, Meter, Unusable, Usage, Watch
 from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.http.bodies import ChatCompletion, Embeddings
 from tracing.llm.settings import ModelSettings
 from tracing.llm.threads import end_if_given_up
 from tracing.recording.recorder import current_operation, current_recorder
+from tracing.recording.redaction import LONGEST_THINKING, excerpt
 
 Reply = TypeVar("Reply", ChatCompletion, Embeddings)
 
 NO_OPERATION = "(no operation)"
 """The meter's name for calls that no operation made."""
 
-Unusable = Literal["empty", "cut", "refused", "malformed"]
-"""Why a reply could not be used."""
+OF_REPLIES = ("unusable", "thinking", "thinking_tokens")
+"""Attributes of an operation that tell of its replies, beside its outputs."""
 
-_latest: ContextVar[Booking | None] = ContextVar("memtune_latest_booking", default=None)
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("memtune_watches", default=())
 
 
@@ -64,7 +64,6 @@ class Booking:
     def require_room(self) -> None:
         """Check that another reply can be stored (`Ledger.require_room`), and that its result is still wanted."""
         end_if_given_up()
-        _latest.set(self)
         if self.ledger is not None:
             self.ledger.require_room()
 
@@ -143,11 +142,17 @@ class Booking:
             self._meter.note_prompt(f"{settings.model} at {settings.base_url}", request, tokens)
 
     def note_unusable(self, reason: Unusable) -> None:
-        """Count a reply that could not be used for the running operation."""
-        usage = Usage(**{reason: 1})
-        self._meter.count(_operation_name(), usage)
-        for watch in _watches.get():
-            watch.count(usage)
+        """Count a reply that could not be used for the running operation, which records why."""
+        self._meter.count(_operation_name(), Usage(**{reason: 1}))
+        _annotate(unusable=UNUSABLE[reason])
+
+    @staticmethod
+    def note_thinking(completion: ChatCompletion) -> None:
+        """Record in the running operation what was thought before a reply."""
+        if completion.thinking:
+            _annotate(
+                thinking=excerpt(completion.thinking, LONGEST_THINKING), thinking_tokens=completion.thinking_tokens
+            )
 
     def _book(self, model: str, tokens: TokenCounts, cost: float, seconds: float) -> None:
         self._count(Usage(1, 0, tokens.prompt, tokens.completion, cost, seconds, estimated=int(tokens.estimated)))
@@ -172,25 +177,27 @@ def book_elsewhere(watched: Usage, recorded: Mapping[str, Any] | None) -> None:
 
     Args:
         watched: the calls, as a watch counts them.
-        recorded: what the operation records of them: `model`, `prompt_tokens`, `completion_tokens`, `cost` and
-            `estimated`; None without an operation.
+        recorded: what the operation records of them: `model`, `prompt_tokens`, `completion_tokens`, `cost`,
+            `estimated` and `attributes`; None without an operation.
     """
     for watch in _watches.get():
         watch.count(watched)
     running = current_operation()
     if running is None or recorded is None:
         return
-    model, tokens = recorded["model"], {key: value for key, value in recorded.items() if key != "model"}
+    tokens = dict(recorded)
+    model, attributes = tokens.pop("model"), tokens.pop("attributes")
+    _annotate(**attributes)
     for number in range(watched.calls_made + watched.calls_cached):
         cached = number >= watched.calls_made
         running.record_call(model=model, cached=cached, **(tokens if number == 0 else {}))
 
 
-def note_malformed() -> None:
-    """Count the latest reply that was asked for here as one that could not be read."""
-    booking = _latest.get()
-    if booking is not None:
-        booking.note_unusable("malformed")
+def note_malformed(reply: str) -> None:
+    """Count a reply to the running operation as one that could not be read; one without a text was counted before."""
+    watches = _watches.get()
+    if watches and reply.strip():
+        watches[-1].count_malformed()
 
 
 def running_operation() -> str | None:
@@ -200,9 +207,9 @@ def running_operation() -> str | None:
 
 
 @contextlib.contextmanager
-def watching() -> Iterator[Watch]:
+def watching(count_malformed: Callable[[], None]) -> Iterator[Watch]:
     """Count the calls made inside, by this thread or async task and those that inherit its context."""
-    watch = Watch()
+    watch = Watch(count_malformed)
     token = _watches.set((*_watches.get(), watch))
     try:
         yield watch
@@ -220,6 +227,14 @@ def failures_noted(model: str) -> Iterator[None]:
         for watch in _watches.get():
             watch.fail(f"{kind}: {error}" if isinstance(error, MemtuneError) else f"{kind} during a call to {model}")
         raise
+
+
+def _annotate(**attributes: Any) -> None:
+    operation = current_operation()
+    if operation is not None:
+        # The reply may come after the operation has ended.
+        with contextlib.suppress(TraceError):
+            operation.annotate(**attributes)
 
 
 def _operation_name() -> str:

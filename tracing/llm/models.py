@@ -117,7 +117,8 @@ class ChatModel(_Model):
             BudgetExceededError: a budget does not allow the call; it was not made.
         """
         settings = self.settings
-        max_tokens = settings.limit(running_operation()) or max_tokens
+        if not alternatives:
+            max_tokens = settings.limit(running_operation()) or max_tokens
         sample += _SAMPLES_A_REPETITION * self._repetition
         warmth = settings.temperature if temperature is None else temperature
         sent: dict[str, Any] = {
@@ -162,16 +163,16 @@ class ChatModel(_Model):
         with failures_noted(settings.model):
             completion, cached = self._completion(key(), call)
             self._replies.booking.note_prompt(settings, sent, completion.tokens)
-            cut = completion.finish_reason == "length" and bool(whole or completion.tool_calls)
-            if completion.finish_reason == "refused":
-                self._replies.booking.note_unusable("refused")
-            elif cut:
-                self._replies.booking.note_unusable("cut")
-            elif not completion.text and not completion.tool_calls:
-                self._replies.booking.note_unusable("empty")
-            if cut:
+            self._replies.booking.note_thinking(completion)
+            # Where alternatives of the first token are asked for, it is all that is wanted.
+            reason = None if alternatives and completion.finish_reason == "length" else completion.unusable
+            if reason is not None:
+                self._replies.booking.note_unusable(reason)
+            if completion.finish_reason == "length" and (whole or completion.tool_calls):
                 raise ReplyCutShortError(
-                    f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens, or ask for a shorter reply"
+                    f"{settings.model}: cut short at {max_tokens} tokens; raise max_tokens (models.ROLE.max_tokens, "
+                    f"also by operation: {{{running_operation() or 'answer'}: {2 * max_tokens}}}), or ask for a "
+                    "shorter reply"
                 )
             values = completion.model_dump(exclude_none=True, exclude={"cached_tokens", "thinking_tokens"})
             return ChatReply(**values, cached=cached, model=settings.model)
@@ -181,7 +182,7 @@ class ChatModel(_Model):
         booking = self._replies.booking
         booking.require_room()
         with self._replies.alone(key):
-            completion = self._replies.stored([key], ChatCompletion.stored).get(key)
+            completion = self._replies.stored([key], partial(self._replies.own_or_usable, key)).get(key)
             if completion is None:
                 (entry,) = self._replies.make(call).values()
                 return ChatCompletion.model_validate_json(entry), False

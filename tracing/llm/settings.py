@@ -59,7 +59,8 @@ class ModelSettings(BaseModel):
     timeout_s: float = Field(default=120.0, gt=0)
     """Seconds to wait for one reply."""
     max_tokens: PositiveInt | dict[str, PositiveInt] | None = None
-    """Most tokens of a reply, in place of what the system asks for; or by operation, as `{answer: 100}`."""
+    """Most tokens of a reply, in place of what the system asks for (40 for an answer); or by operation, as
+    `{answer: 100}`, by the names in a report's table of calls."""
     reasoning_effort: str | None = None
     """How much a model that thinks does so, in the endpoint's words, such as `low`."""
     extra_body: dict[str, Any] = Field(default_factory=dict)

@@ -11,6 +11,9 @@ from tracing.recording.credentials import REDACTED, SECRET_ENDINGS, plain, redac
 
 __all__ = ["REDACTED", "Redaction", "excerpt", "redact", "without"]
 
+LONGEST_THINKING = 4000
+"""Characters that an operation keeps of what a model thought before its latest reply."""
+
 _SECRET_KEYS = frozenset({"authorization", "proxyauthorization"})
 
 

@@ -18,7 +18,7 @@ from attribution.constants import (
 )
 from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
-from attribution.survival.flow import ContentFlow, trouble_of
+from attribution.survival.flow import ContentFlow, unusable_reply_of
 from attribution.survival.needs import PRIORS, Need
 from attribution.survival.verdicts.updates import lost_at_update, not_updated
 from attribution.text.content import content_of, text_of
@@ -102,9 +102,9 @@ def _not_retrieved(view: CaseView, trail: Trail) -> Blame:
         return any(variable.id in carriers or view.grade(variable, need).carries for variable in variables)
 
     fault = _last_losing(answering.retrievals, flow, carried)
-    trouble = trouble_of(fault)
     count = len(answering.context)
-    reason = f"{holding}, but it is not among the {count} that {fault.name} gave" + (f" ({trouble})" if trouble else "")
+    failure = f" ({fault.error})" if fault.error else ""
+    reason = f"{holding}, but it is not among the {count} that {fault.name} gave{failure}"
     return flow.blame(fault, "RetrievalError", confidence, reason, (entry.id,))
 
 
@@ -134,9 +134,10 @@ def _not_extracted(view: CaseView, trail: Trail) -> Blame:
         return any(variable.id in messages or view.grade(variable, need, traced=True).carries for variable in variables)
 
     fault = _last_losing(readers, flow, carried)
-    trouble = trouble_of(fault)
-    if trouble:
-        reason = f"{fault.name} read {turns} but failed ({trouble}), so {content} was never extracted"
+    if unusable_reply_of(fault) is not None:
+        return flow.blame(fault, "ExtractionError", FAILED, f"it had read {turns}, which says {content}", messages)
+    if fault.error:
+        reason = f"{fault.name} read {turns} but failed ({fault.error}), so {content} was never extracted"
         return flow.blame(fault, "ExtractionError", FAILED, reason, messages)
     garbled = _garbled(view, need)
     if garbled is not None:

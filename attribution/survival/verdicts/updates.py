@@ -9,7 +9,7 @@ from attribution.cases import Blame, ErrorType
 from attribution.constants import LOST, NOT_DELETED, NOT_UPDATED, SAME_REQUEST
 from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView, Trail
-from attribution.survival.flow import event_of, trouble_of
+from attribution.survival.flow import event_of
 from attribution.survival.needs import Need, fact_of
 from attribution.text.content import content_of, text_of
 from attribution.text.phrases import says_retracted
@@ -33,10 +33,7 @@ def lost_at_update(view: CaseView, trail: Trail) -> Blame:
         return view.flow.blame(None, "UpdateError", LOST * trail.clarity, reason, (fact.id,))
     position = {oid: at for at, oid in enumerate(view.flow.graph.operations)}
     loss = max(losses, key=lambda loss: position[loss.operation.id])
-    trouble = trouble_of(loss.operation)
-    had_trouble = f" ({loss.operation.name} had a {trouble})" if trouble and trouble not in loss.reason else ""
-    reason = loss.reason + had_trouble
-    return view.flow.blame(loss.operation, loss.error_type, LOST * trail.clarity, reason, loss.evidence)
+    return view.flow.blame(loss.operation, loss.error_type, LOST * trail.clarity, loss.reason, loss.evidence)
 
 
 def not_updated(view: CaseView, trail: Trail, outdated: Need) -> Blame | None:
@@ -130,9 +127,8 @@ def _unanswered_change(
 
 
 def _what(view: CaseView, fault: Operation, decider: Operation) -> str:
-    trouble = trouble_of(fault)
-    if trouble:
-        return f"{fault.name} failed ({trouble})"
+    if fault.error:
+        return f"{fault.name} failed ({fault.error})"
     decision = event_of(view.flow.outputs_of(decider))
     if decision is None:
         return f"{fault.name} did not change it"

@@ -8,7 +8,6 @@ from attribution.cases import Blame
 from attribution.constants import IGNORED, INVENTED, NEVER_EXTRACTED, NOT_RETRIEVED
 from attribution.explanations import quote, quoted
 from attribution.survival.case_view import CaseView
-from attribution.survival.flow import trouble_of
 from attribution.survival.needs import outdated_value
 from attribution.survival.verdicts.updates import kept_of, not_deleted, retractions_read
 from tracing.graph.elements import Variable
@@ -39,8 +38,8 @@ def answered_unanswerable(view: CaseView) -> Blame:
         return not_deleted(view, retractions, standing) or unresolved
     messages = [message.id for message in flow.messages(*turns)]
     entry = standing[0]
-    trouble = trouble_of(readers[-1]) if readers else "no operation read it"
-    cause = f" ({trouble})" if trouble else ""
+    failure = readers[-1].error if readers else "no operation read it"
+    cause = f" ({failure})" if failure else ""
     unread = f"{withdrawn} withdraws {quote(outdated.label)}, but this was never extracted{cause}"
     reason = f"{unread}, so entry {entry.name} still says it"
     fault = readers[-1] if readers else None

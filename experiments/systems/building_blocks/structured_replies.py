@@ -90,7 +90,7 @@ def read_reply(read: Callable[[str], R], reply: str, op: ActiveOperation) -> R |
     try:
         return read(reply)
     except MalformedReplyError as error:
-        note_malformed()
+        note_malformed(reply)
         op.annotate(malformed=str(error), reply=excerpt(reply, LONGEST_SHOWN))
         return None
 

@@ -20,6 +20,7 @@ from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
 from tracing.instrument.openai_calls import openai
 from tracing.instrument.patches import Instrumentation
+from tracing.llm.booking import note_malformed
 from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import excerpt
@@ -224,7 +225,10 @@ class _Observer:
         targets, prompt = list(step.shown_entries), self._prompt("update", _update_prompt(self._memory))
         with operation("update_memory", kind="llm", inputs={"facts": facts, "memories": memories, "prompt": prompt}):
             reply = ask()
-            for decision in _decisions(str(reply), texts, len(memories)):
+            decisions = _decisions(str(reply), texts, len(memories))
+            if any(decision.problem is not None for decision in decisions):
+                note_malformed(str(reply))
+            for decision in decisions:
                 about = [facts[number] for number in decision.facts]
                 with operation("decide_update", inputs={"fact": about, "memories": memories, "prompt": prompt}) as op:
                     if decision.problem is not None:

@@ -189,8 +189,9 @@ class Mem0Writer(ConnectedMemory):
                 model_decisions = decisions_of(reply, texts, len(entries), finds_json=self.generation.finds_json)
                 answered = reply
             except MalformedReplyError as error:
-                note_malformed()
                 model_decisions, answered = left_alone(texts, str(error)), reply_of(())
+            if any(decision.problem is not None for decision in model_decisions):
+                note_malformed(reply)
             decisions: list[Decision] = []
             for decision in model_decisions:
                 about = [facts[number] for number in decision.facts]

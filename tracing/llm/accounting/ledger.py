@@ -133,6 +133,10 @@ class Ledger:
                     self._unclaimed.pop(key, None)
         return sorted(calls, key=lambda call: call.seconds)
 
+    def made(self, key: str) -> bool:
+        """Whether the run got the reply for `key` before it was resumed, and has not claimed it yet."""
+        return self._has_unclaimed((key,))
+
     def _has_unclaimed(self, keys: Sequence[str]) -> bool:
         """Whether calls for `keys` may be claimed; without the lock, since what can be claimed only becomes less."""
         return any(key in self._unclaimed for key in keys)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tracing.llm.accounting.prompt_lengths import PromptLengths
 from tracing.llm.accounting.token_counts import TokenCounts
+
+Unusable = Literal["empty", "cut", "refused", "filtered", "malformed"]
+"""Why a reply could not be used."""
+
+UNUSABLE: dict[Unusable, str] = {
+    "empty": "empty",
+    "cut": "cut short",
+    "refused": "refused",
+    "filtered": "filtered",
+    "malformed": "malformed",
+}
+"""The same in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +28,7 @@ class Usage:
     """Calls made and served from the cache; tokens, cost and seconds of the calls made.
 
     Of both kinds of call, the replies that could not be used: `empty`, `cut` at their limit of tokens, `refused` by the
-    model or a filter, and `malformed`. `estimated` counts the calls made whose tokens the endpoint did not tell.
+    model, `filtered` by the endpoint, and `malformed`. `estimated` counts the calls made whose tokens the endpoint did not tell.
     """
 
     calls_made: int = 0
@@ -28,14 +40,14 @@ class Usage:
     empty: int = 0
     cut: int = 0
     refused: int = 0
+    filtered: int = 0
     malformed: int = 0
     estimated: int = 0
 
     @property
     def unusable(self) -> dict[str, int]:
         """Reason → how many replies could not be used for it; only the reasons there are."""
-        counts = {"empty": self.empty, "cut short": self.cut, "refused": self.refused, "malformed": self.malformed}
-        return {reason: count for reason, count in counts.items() if count}
+        return {words: count for reason, words in UNUSABLE.items() if (count := getattr(self, reason))}
 
     def __add__(self, other: Usage) -> Usage:
         # `astuple` would take ten times as long, for each call.
@@ -93,8 +105,10 @@ class Watch:
         failures: one line for every call that failed, was refused by a budget, or was cut short although a whole reply
             was needed, even if its exception was swallowed. A result made with any failure is tainted.
         prompt_tokens, completion_tokens: of the calls that reached a model.
+        count_malformed: counts a reply of theirs as one that could not be read.
     """
 
+    count_malformed: Callable[[], None]
     calls: int = 0
     cached: int = 0
     failures: list[str] = field(default_factory=list)

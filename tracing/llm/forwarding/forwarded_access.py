@@ -16,8 +16,8 @@ from typing import Any
 
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.budget import Budget
-from tracing.llm.accounting.meter import Meter, Usage
-from tracing.llm.booking import book_elsewhere, failures_noted, running_operation
+from tracing.llm.accounting.meter import Meter, Usage, Watch
+from tracing.llm.booking import book_elsewhere, failures_noted, running_operation, watching
 from tracing.llm.forwarding.forwarded_calls import CHATS, error_read
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.settings import Limits, ModelSettings, Role
@@ -41,10 +41,16 @@ class ForwardedAccess(ModelAccess):
         self.threads = Threads(described["threads"])
         self.meter, self.budget = Meter(), Budget(Limits())
         models = described["models"]
-        self.task, self.proposer, self.judge = (ForwardedChatModel(ask, role, **models[role]) for role in CHATS)
+        chats = [ForwardedChatModel(ask, role, **models[role]) for role in CHATS]
+        self.task, self.proposer, self.judge = chats
+        self._count_malformed = chats[0].count_malformed
         self.embedding = ForwardedEmbeddingModel(ask, "embedding", **models["embedding"])
         self._held, self._guard = contextlib.ExitStack(), threading.Lock()
         self._gateway = None
+
+    def watch(self) -> contextlib.AbstractContextManager[Watch]:
+        """See `ModelAccess.watch`."""
+        return watching(self._count_malformed)
 
     @property
     def concurrency(self) -> int:
@@ -68,7 +74,7 @@ class _Forwarded:
             book_elsewhere(Usage(**answer["watched"]), answer.get("recorded"))
             if "error" in answer:
                 raise error_read(answer["error"])
-            return answer["reply"]
+            return answer.get("reply")
 
 
 class ForwardedChatModel(_Forwarded, ChatModel):
@@ -77,6 +83,10 @@ class ForwardedChatModel(_Forwarded, ChatModel):
     def chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> ChatReply:
         """See `ChatModel.chat`."""
         return ChatReply(**self._forward(messages=list(messages), options=options))
+
+    def count_malformed(self) -> None:
+        """Count a reply to the running operation as one that could not be read."""
+        self._forward(malformed=True)
 
 
 class ForwardedEmbeddingModel(_Forwarded, EmbeddingModel):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tracing import errors
 from tracing.errors import MemtuneError, in_one_line
 from tracing.llm.accounting.meter import Usage
+from tracing.llm.booking import OF_REPLIES
 from tracing.llm.settings import Role
 from tracing.llm.threads import GivenUp
 from tracing.recording.operations import ESTIMATED_CALLS, operation
@@ -60,13 +61,17 @@ def answered(access: ModelAccess, request: str) -> str:
         name = call["operation"]
         with operation(name, kind="llm") if name is not None else contextlib.nullcontext():
             try:
-                answer["reply"] = _chatted(access, call) if call["role"] in CHATS else _embedded(access, call)
+                if call.get("malformed"):
+                    watch.count_malformed()
+                else:
+                    answer["reply"] = _chatted(access, call) if call["role"] in CHATS else _embedded(access, call)
             except (MemtuneError, GivenUp) as error:
                 answer["error"] = error_written(error)
     answer["watched"] = asdict(Usage(watch.calls, watch.cached, watch.prompt_tokens, watch.completion_tokens))
     for recorded in recorder.graph.operations.values():
         names = ("model", "prompt_tokens", "completion_tokens", "cost")
-        answer["recorded"] = {name: getattr(recorded, name) for name in names}
+        attributes = {name: recorded.attributes[name] for name in OF_REPLIES if name in recorded.attributes}
+        answer["recorded"] = {name: getattr(recorded, name) for name in names} | {"attributes": attributes}
         answer["recorded"]["estimated"] = ESTIMATED_CALLS in recorded.attributes
     return json.dumps(answer)
 

@@ -16,9 +16,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 
 from tracing.errors import MalformedReplyError
 from tracing.interchange.thinking import SplitReply, split_thinking
+from tracing.llm.accounting.meter import Unusable
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.http.usage import ReportedUsage, Tokens
+
+FILTERED = re.compile(
+    r"content_?\s?(?:filter|policy_?\s?violation)|ResponsibleAIPolicy|prohibited_content|block_?reason"
+    r"|data_?inspection_?failed|content exists risk|content management policy|requires moderation|flagged_input"
+    r"|(?:input|prompt|request|content) (?:was|has been) flagged",
+    re.IGNORECASE,
+)
+"""How endpoints say that what is asked is refused for its content."""
+
+FILTERED_REPLY = b'{"choices": [{"finish_reason": "content_filter"}]}'
+"""The body of a reply that a filter held back."""
 
 _LONGEST_TOKEN = 256
 _ALWAYS_ALLOWED = 65_536
@@ -65,12 +77,12 @@ class ChatCompletion(_Strict):
 
     Attributes:
         text: what the model answered.
-        finish_reason: "stop", "length", "refused" (by the model, or by a filter of what is asked or said), or the
-            endpoint's own word.
+        finish_reason: "stop", "length", "refused" (by the model), "filtered" (by the endpoint, for what is asked or
+            said), or the endpoint's own word.
         prompt_tokens, completion_tokens: as the endpoint counted them, or estimated.
         thinking: what it thought before it answered, if the endpoint sends that.
         cached_tokens: of the prompt's tokens, those that the endpoint had read before.
-        thinking_tokens: of the reply's tokens, those that it thought with.
+        thinking_tokens: of the reply's tokens, those that it thought with; by its part of the text, if it is not told.
         first_token: log-probabilities of the first token's alternatives, if the endpoint returned them.
         tool_calls: the functions that it wants called; None for none.
         estimated: True if the endpoint did not tell all of its tokens; else None.
@@ -91,6 +103,15 @@ class ChatCompletion(_Strict):
     def tokens(self) -> TokenCounts:
         cached, thinking = self.cached_tokens or 0, self.thinking_tokens or 0
         return TokenCounts(self.prompt_tokens, self.completion_tokens, cached, thinking, self.estimated or False)
+
+    @property
+    def unusable(self) -> Unusable | None:
+        """Why it is no whole answer; None if it is."""
+        if self.finish_reason in ("refused", "filtered"):
+            return "refused" if self.finish_reason == "refused" else "filtered"
+        if self.finish_reason == "length":
+            return "cut"
+        return None if self.text or self.tool_calls else "empty"
 
     @classmethod
     def stored(cls, entry: bytes) -> ChatCompletion | None:
@@ -139,14 +160,14 @@ class _Logprobs(_Strict):
 
 
 class _Choice(_Strict):
-    message: _Message
+    message: _Message | None = None
     finish_reason: str | None = None
     logprobs: Any = None
     error: Any = None
 
 
 class _ChatBody(_Strict):
-    choices: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
+    choices: Annotated[list[_Choice], Field(max_length=100)] | None = None
     usage: ReportedUsage | None = None
     error: Any = None
 
@@ -180,12 +201,16 @@ def read_chat(
         MalformedReplyError: it has no reply, or an invalid one.
     """
     read = _validated(_ChatBody, body)
-    choice, usage = read.choices[0], read.usage or ReportedUsage()
-    finish = _finish_reason(choice)
-    if read.error or choice.error or finish == "error":
+    filtered = not read.choices and FILTERED.search(body.decode("utf-8", "replace")) is not None
+    choice = (read.choices or [_Choice(finish_reason="content_filter" if filtered else None)])[0]
+    usage, finish = read.usage or ReportedUsage(), _finish_reason(choice)
+    if not filtered and (read.error or choice.error or finish == "error"):
         raise MalformedReplyError(f"it is an error: {error_in(body)[0] or choice.error or 'its reply broke off'}")
-    calls = choice.message.tool_calls or None if tools else None
-    reply = _split(choice.message)
+    if choice.message is None and finish != "filtered":
+        raise MalformedReplyError("choices.0.message: it is missing")
+    message = choice.message or _Message()
+    calls = message.tool_calls or None if tools else None
+    reply = _split(message)
     if not reply.answer and not calls and choice.finish_reason in ("tool_calls", "function_call"):
         raise MalformedReplyError("it calls a tool, but none was " + ("named" if tools else "offered"))
     arguments = "".join(call.function.arguments for call in calls or ())
@@ -195,7 +220,8 @@ def read_chat(
     first = _first_token(choice.logprobs) if alternatives and choice.logprobs is not None else None
     counts = usage.counted(request, reply.thinking + reply.answer + arguments)
     return ChatCompletion(
-        text=reply.answer,
+        # What was written before it was filtered is no answer.
+        text="" if finish in ("refused", "filtered") else reply.answer,
         finish_reason=finish,
         prompt_tokens=counts.prompt,
         completion_tokens=counts.completion,
@@ -203,7 +229,7 @@ def read_chat(
         tool_calls=calls,
         thinking=reply.thinking[:_ALWAYS_ALLOWED] or None,
         cached_tokens=counts.cached or None,
-        thinking_tokens=counts.thinking or None,
+        thinking_tokens=counts.thinking or _thinking_part(reply, counts.completion),
         estimated=counts.estimated or None,
     )
 
@@ -212,22 +238,25 @@ _FINISH_REASONS = {
     "max_tokens": "length",
     "model_length": "length",
     "max_output_tokens": "length",
-    "content_filter": "refused",
-    "content-filter": "refused",
     "refusal": "refused",
-    "safety": "refused",
-    "recitation": "refused",
-    "blocklist": "refused",
-    "prohibited_content": "refused",
+    **dict.fromkeys(
+        ("content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"),
+        "filtered",
+    ),
 }
 """The words of some endpoints, in lower case, for what others call `length`, and for what nobody else names."""
 
 
 def _finish_reason(choice: _Choice) -> str:
-    if choice.message.refusal and not choice.message.content:
+    if choice.message is not None and choice.message.refusal and not choice.message.content:
         return "refused"
     reason = choice.finish_reason or "stop"
     return _FINISH_REASONS.get(reason.lower(), reason)
+
+
+def _thinking_part(reply: SplitReply, tokens: int) -> int | None:
+    characters = len(reply.thinking) + len(reply.answer)
+    return round(tokens * len(reply.thinking) / characters) or None if characters else None
 
 
 def _split(message: _Message) -> SplitReply:

@@ -17,7 +17,7 @@ from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.token_counts import TokenCounts, estimated_tokens, texts_of
 from tracing.llm.capabilities import Accepted, Capabilities
-from tracing.llm.http.bodies import ChatCompletion, Embeddings, read_chat, read_vectors
+from tracing.llm.http.bodies import FILTERED_REPLY, ChatCompletion, Embeddings, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.http.pace import Pace
 from tracing.llm.http.refusals import ManyTextsError, RefusedError, UnreachedError, remedy_for_reply
@@ -222,6 +222,10 @@ class Endpoint:
                     raise self._failed(f"the reply is malformed: {error}", remedy, attempts.made) from None
                 self._wait(ASK_AGAIN_S)
             except (RefusedError, UnreachedError) as error:
+                if isinstance(error, RefusedError) and error.filtered:
+                    reply = read(FILTERED_REPLY)
+                    self._has_answered = True
+                    return reply
                 several = len(body.get("input", ())) > 1
                 if several and isinstance(error, RefusedError) and error.status in _WORDLESS_STATUS:
                     raise ManyTextsError from None
@@ -272,6 +276,8 @@ class Endpoint:
             except RefusedError as refused:
                 if refused.status == 401 and self._asked_for_key_again(refused_key=key):
                     continue
+                if refused.filtered:
+                    raise
                 if refused.status not in _FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
                     answer = self._answer_to_less(path, body, sent, refused, attempts)
                     if answer is None:
@@ -396,8 +402,7 @@ class Endpoint:
         """
         if not isinstance(reply, ChatCompletion) or self.settings.embedded:
             return False
-        says_nothing = not (reply.text or reply.tool_calls or reply.first_token)
-        return says_nothing and reply.finish_reason not in ("length", "refused")
+        return reply.unusable == "empty" and not reply.first_token
 
     @staticmethod
     def _only_thought(reply: ChatCompletion | Embeddings) -> bool:

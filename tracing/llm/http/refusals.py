@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracing.errors import MalformedReplyError
-from tracing.llm.http.bodies import MAY_PASS, error_in
+from tracing.llm.http.bodies import FILTERED, MAY_PASS, error_in
 from tracing.llm.settings import ModelSettings
 
 if TYPE_CHECKING:
     import httpx
 
 _OUTAGE_STATUS = frozenset({429, 502, 503, 504})
+_FILTER_STATUS = frozenset({400, 403, 422, 451})
 _LONGEST_REFUSAL = 20_000
 
 
@@ -42,6 +43,11 @@ class RefusedError(Exception):
     def may_pass(self) -> bool:
         """Whether the same request may succeed later."""
         return self.code != "insufficient_quota" and (self.status in MAY_PASS or self.status >= 500)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether what was asked is refused for its content."""
+        return self.status in _FILTER_STATUS and FILTERED.search(self.whole) is not None
 
     @property
     def outage(self) -> bool:
