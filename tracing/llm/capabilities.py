@@ -18,6 +18,8 @@ THINKING_TOKENS = 8192
 
 _OPTIONAL = ("temperature", "seed", "stop", "logprobs", "top_logprobs", "encoding_format", "input_type")
 """Fields that a request can do without, if with another reply."""
+LEARNT = (_LIMIT, "response_format", *_OPTIONAL)
+"""Fields of which is learnt how an endpoint takes them."""
 _FORMS = ("json_schema", "json_object", "none")
 _MANNERS = re.compile(
     r"unsupported|not (?:\w+ ){0,3}(?:support|allow|permit|accept|available|compatible|recogni[sz]ed)\w*"
@@ -38,10 +40,12 @@ class Accepted(BaseModel):
         reply_format: the strictest form of JSON that it enforces; with `none` the request asks for it in words.
         without: fields that it does not take.
         thinks: whether the model spends tokens of a reply before it answers.
+        tried: fields of a small request that it has answered, in whichever form.
+        usage: whether it tells how many tokens a call took; None if that is not known.
 
     Example:
-        >>> Accepted(without=["temperature"]).label
-        ' without=temperature'
+        >>> Accepted(tried=["temperature", "seed"], without=["temperature"], usage=True).description
+        'takes seed; not temperature; tells usage'
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -50,22 +54,43 @@ class Accepted(BaseModel):
     reply_format: str = _FORMS[0]
     without: tuple[str, ...] = ()
     thinks: bool = False
+    tried: tuple[str, ...] = ()
+    usage: bool | None = None
 
     @property
     def thinking_room(self) -> int:
         """Tokens that a reply may have beside the answer."""
         return THINKING_TOKENS if self.thinks else 0
 
-    @property
-    def label(self) -> str:
-        """What it changes of replies, as part of a model's identity; "" if nothing."""
+    def label(self, request: Mapping[str, Any]) -> str:
+        """What it changes of the replies to a request, as part of their key; "" if nothing."""
+        wanted = request.get("response_format", {}).get("type", _FORMS[2])
+        weaker = max(wanted, self.reply_format, key=_FORMS.index)
         # Another name of the limit changes no reply.
-        changing = ",".join(name for name in self.without if name not in ("encoding_format", "input_type"))
+        changing = ",".join(name for name in self.without if name in request)
         return (
-            (f" format={self.reply_format}" if self.reply_format != _FORMS[0] else "")
+            (f" format={weaker}" if weaker != wanted else "")
             + (f" without={changing}" if changing else "")
             + (f" thinking={THINKING_TOKENS}" if self.thinks else "")
         )
+
+    @property
+    def description(self) -> str:
+        """What is known of it, in a line; "" if nothing."""
+        names = {_LIMIT: self.token_limit, "response_format": self.reply_format.removesuffix(_FORMS[2])}
+        taken = [name for field in self.tried if field not in self.without and (name := names.get(field, field))]
+        refused = (
+            *((_LIMIT,) if self.token_limit != _LIMIT else ()),
+            *_FORMS[: _FORMS.index(self.reply_format)],
+            *self.without,
+        )
+        parts = (
+            f"takes {', '.join(taken)}" if taken else "",
+            f"not {', '.join(refused)}" if refused else "",
+            "thinks before it answers" if self.thinks else "",
+            "" if self.usage is None else f"tells {'' if self.usage else 'no '}usage",
+        )
+        return "; ".join(filter(None, parts))
 
     @property
     def sentence(self) -> str:
@@ -119,19 +144,21 @@ class Capabilities:
             after = _learnt(before, refusal, sent)
             return after is not None and self._note(after)
 
-    def do_without(self, name: str) -> None:
-        """Send a field no more; for `response_format`, ask for the form in words instead."""
-        accepted = self.accepted
-        with self._lock:
-            if name == "response_format":
-                self._note(accepted.model_copy(update={"reply_format": _FORMS[2]}))
-            else:
-                self._note(accepted.model_copy(update={"without": (*accepted.without, name)}))
+    def do_without(self, *names: str) -> None:
+        """Send these fields no more; for `response_format`, ask for the form in words instead."""
+        if "response_format" in names:
+            self.note(reply_format=_FORMS[2])
+        else:
+            self.note(without=(*self.accepted.without, *names))
 
     def learn_thinking(self) -> bool:
         """Learn that the model used up its tokens by thinking; whether that is new."""
+        return self.note(thinks=True)
+
+    def note(self, **learnt: Any) -> bool:
+        """Keep attributes of `accepted` that are learnt from an answer; whether that is new."""
         with self._lock:
-            return self._note(self.accepted.model_copy(update={"thinks": True}))
+            return self._note(self.accepted.model_copy(update=learnt))
 
     def _note(self, accepted: Accepted) -> bool:
         if accepted == self.accepted:

@@ -76,6 +76,11 @@ class ChatModel(_Model):
         super().__init__(replies, endpoint, identity)
         self._repetition = repetition
 
+    @property
+    def samples(self) -> bool:
+        """Whether another sample of a request may be another reply, also since the endpoint takes no temperature."""
+        return self.settings.temperature > 0 or "temperature" in self._endpoint.capabilities.accepted.without
+
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -131,18 +136,19 @@ class ChatModel(_Model):
             sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
         elif json_object:
             sent["response_format"] = {"type": "json_object"}
-        if settings.reasoning_effort is not None:
-            sent["reasoning_effort"] = settings.reasoning_effort
-        sent |= settings.extra_body
+        sent |= settings.fields(chat=True)
         if tools:
             if settings.embedded:
                 raise ModelError(f"{settings.model}: the embedded model calls no tools; name an endpoint that does")
             sent |= tools
 
+        # Another credential changes no reply.
+        request = sent | settings.shown_body
+
         def key() -> str:
             """What the endpoint takes is part of it, where that changes the request; a call may find that out."""
-            asked = self.identity + self._endpoint.capabilities.accepted.label
-            return request_key(kind="chat", model=asked, sample=sample, request=sent)
+            asked = self.identity + self._endpoint.capabilities.accepted.label(sent)
+            return request_key(kind="chat", model=asked, sample=sample, request=request)
 
         text_size = sum(map(_size, messages)) + (len(str(tools)) if tools else 0)
         room = self._endpoint.capabilities.accepted.thinking_room
@@ -235,7 +241,13 @@ class EmbeddingModel(_Model):
         """Vectors by key of texts that are not in the cache."""
         settings = self.settings
         most = price(settings, _estimate(sum(len(text.encode("utf-8", "replace")) for text in keys), len(keys)), 0)
-        body = {"model": settings.model, "input": list(keys), "encoding_format": "float", **extra}
+        body = {
+            "model": settings.model,
+            "input": list(keys),
+            "encoding_format": "float",
+            **extra,
+            **settings.fields(chat=False),
+        }
 
         def entries(embeddings: Embeddings) -> dict[str, bytes]:
             return {key: packed(vector) for key, vector in zip(keys.values(), embeddings.vectors, strict=True)}

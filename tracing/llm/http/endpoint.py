@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -15,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.capabilities import Capabilities
-from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, error_in, read_chat, read_vectors
+from tracing.llm.http.bodies import ChatCompletion, Embeddings, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.http.pace import Pace, Width
+from tracing.llm.http.refusals import FORM_STATUS, RefusedError, UnreachedError
+from tracing.llm.http.small_request import try_chat, try_embedding
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
 if TYPE_CHECKING:
-    import httpx
-
     from tracing.llm.http.sdk_client import Attempts, SdkClient
 
 _log = logging.getLogger(__name__)
@@ -43,61 +44,16 @@ CHECK_S = 12.0
 EMBEDDED_TIMEOUT_S = 900.0
 """The embedded server cannot drop a request, so giving up on one and asking again would only double its work."""
 
-_FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
-"""With these an endpoint may refuse a request for its form."""
-_OUTAGE_STATUS = frozenset({429, 502, 503, 504})
 _LONGEST_REASON = 500
-_LONGEST_REFUSAL = 20_000
 _SHORTEST_KEY = 16
+_TEXTS = ("text", "thinking")
 _AFTER_THE_END_S = 0.05
 """How long after the end of the time budget a request is given up, so that the budget is certainly over by then."""
-
-_HELLO = [{"role": "user", "content": "hello"}]
-_SMALL_FORMAT = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "reply",
-        "schema": {"type": "object", "properties": {"reply": {"type": "string"}}, "required": ["reply"]},
-    },
-}
-"""As strict as the forms that systems ask for."""
 
 Address = Callable[[], tuple[str, str]]
 """Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
 
 _Reply = TypeVar("_Reply", ChatCompletion, Embeddings)
-
-
-class _RefusedError(Exception):
-    """The endpoint answered with an error status."""
-
-    def __init__(self, answer: httpx.Response) -> None:
-        message, self.code = error_in(answer.content)
-        # Which field is refused may stand beside the message.
-        self.whole = answer.content[:_LONGEST_REFUSAL].decode("utf-8", "replace")
-        super().__init__(f"HTTP {answer.status_code} {message}".rstrip())
-        self.status = answer.status_code
-        self.remedy = _REMEDIES.get(self.status, "")
-        if 300 <= self.status < 400:
-            self.remedy = f"it redirects to {answer.headers.get('location')}; give that address as base_url"
-
-    @property
-    def may_pass(self) -> bool:
-        """Whether the same request may succeed later."""
-        return self.code != "insufficient_quota" and (self.status in (408, 409, 429) or self.status >= 500)
-
-    @property
-    def outage(self) -> bool:
-        """Whether the endpoint takes no request at present."""
-        return self.may_pass and self.status in _OUTAGE_STATUS
-
-
-class _UnreachedError(Exception):
-    """No whole answer came; `nobody` says that not even a connection could be made."""
-
-    def __init__(self, reason: str, remedy: str = "", *, outage: bool = True, nobody: bool = False) -> None:
-        super().__init__(reason)
-        self.remedy, self.outage, self.nobody = remedy, outage, nobody
 
 
 class Endpoint:
@@ -123,7 +79,7 @@ class Endpoint:
         self._key: str | None = None
         self._has_answered = self._closed = False
         self._lock = threading.Lock()
-        self._unchecked = False
+        self._unchecked, self._alternatives = False, 0
         self._checking = threading.Lock()
 
     def chat(self, body: Mapping[str, Any]) -> ChatCompletion:
@@ -158,62 +114,59 @@ class Endpoint:
 
         return self._send("/embeddings", body, read)
 
-    def check(self, *, embedding: bool) -> None:
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no text may hold: the key, which may be read for it, and what the settings hide."""
+        with self._lock:
+            if self._key is None and not self.settings.embedded:
+                self._key = self.settings.key()
+            return tuple(filter(None, (self._key, *self.settings.secrets)))
+
+    def check(self, *, embedding: bool, alternatives: int = 0) -> None:
         """Make a small request, to find early what would make every call fail, and what the endpoint takes.
 
         It is neither booked nor retried, but sent again without what is refused. A temporary problem, such as an
         overloaded endpoint or one that is loading its model, is not a failure.
 
+        Args:
+            embedding: whether it embeds texts.
+            alternatives: how many first tokens to ask for with their log-probabilities.
+
         Raises:
-            CallFailedError: the endpoint does not answer, or refuses the key or the model.
+            CallFailedError: the endpoint does not answer, or refuses the key, the model or a field of the settings.
         """
+        from tracing.llm.http.sdk_client import Attempts
+
+        def post(path: str, body: Mapping[str, Any]) -> bytes:
+            return self._post_adapted(path, body, Attempts(CHECK_S), retries=0)
+
+        settings = self.settings
+        own = {"model": settings.model, **settings.fields(chat=not embedding)}
         try:
             if embedding:
-                self._check_post("/embeddings", {"input": ["hello"]}, {"encoding_format": "float"})
+                try_embedding(post, self.capabilities, own)
             else:
-                usual = {"response_format": _SMALL_FORMAT, "temperature": self.settings.temperature}
-                needed = {"messages": _HELLO, "max_tokens": 16, **self.settings.extra_body}
-                raw = self._check_post("/chat/completions", needed, usual)
-                with contextlib.suppress(MalformedReplyError):
-                    reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=False)
-                    if reply.thinking or reply.thinking_tokens:
-                        self.capabilities.learn_thinking()
-        except _UnreachedError as error:
+                warmth = settings.temperature
+                try_chat(post, self.capabilities, own, temperature=warmth, alternatives=alternatives)
+        except UnreachedError as error:
             if error.nobody:
                 raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
-        except _RefusedError as refused:
+        except RefusedError as refused:
+            named = [name for name in own if name != "model" and re.search(rf"\b{re.escape(name)}\b", refused.whole)]
             # A request this small may be refused for its size; a refusal that names the model is about the model.
-            other = refused.status in (400, 422) and self.settings.model not in str(refused)
+            other = refused.status in (400, 422) and settings.model not in str(refused) and not named
             if refused.may_pass or other:
                 return
             remedy = refused.remedy or "check base_url and model"
-            if refused.status in (401, 403) and self._key is None:
-                remedy = (
-                    f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
-                )
+            if named:
+                remedy = f"change or leave out {', '.join(named)} (reasoning_effort or extra_body of the model)"
+            elif refused.status in (401, 403) and self._key is None:
+                remedy = f"no key was sent: set the variable {settings.api_key_env}, or name another with api_key_env"
             raise self._failed(str(refused), remedy, 1) from None
 
-    def _check_post(self, path: str, needed: Mapping[str, Any], usual: Mapping[str, Any]) -> bytes:
-        """The answer to a small request, if need be without a usual field, which is then left out in future."""
-        from tracing.llm.http.sdk_client import Attempts
-
-        request = {"model": self.settings.model, **needed}
-        try:
-            return self._post_adapted(path, {**request, **usual}, Attempts(CHECK_S), retries=0)
-        except _RefusedError as refused:
-            if refused.status not in (400, 422, 501) or self.settings.model in str(refused):
-                raise
-        for name in usual:
-            others = {other: value for other, value in usual.items() if other != name}
-            with contextlib.suppress(_RefusedError):
-                raw = self._post_adapted(path, {**request, **others}, Attempts(CHECK_S), retries=0)
-                self.capabilities.do_without(name)
-                return raw
-        return self._post_adapted(path, request, Attempts(CHECK_S), retries=0)
-
-    def check_first(self) -> None:
+    def check_first(self, *, alternatives: int = 0) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
-        self._unchecked = True
+        self._unchecked, self._alternatives = True, alternatives
 
     def close(self) -> None:
         """Abandon requests under way and close the connections; later calls fail."""
@@ -239,7 +192,7 @@ class Endpoint:
                 if attempts.made > self.settings.retries:
                     raise self._failed(f"the reply is malformed: {error}", "", attempts.made) from None
                 self._wait(ASK_AGAIN_S)
-            except (_RefusedError, _UnreachedError) as error:
+            except (RefusedError, UnreachedError) as error:
                 if not (error.outage and self._waits_for_outage(started)):
                     raise self._failed(str(error), error.remedy, attempts.made) from None
                 self._wait(OUTAGE_WAIT_S)
@@ -261,7 +214,7 @@ class Endpoint:
         with self._checking:
             if self._unchecked:
                 try:
-                    self.check(embedding=embedding)
+                    self.check(embedding=embedding, alternatives=self._alternatives)
                 except CallFailedError as error:
                     raise RunError(str(error)) from None
                 self._unchecked = False
@@ -283,10 +236,10 @@ class Endpoint:
             sent, key = self.capabilities.adapted(body), self._key
             try:
                 return self._post(path, sent, attempts, retries=retries)
-            except _RefusedError as refused:
+            except RefusedError as refused:
                 if refused.status == 401 and self._asked_for_key_again(refused_key=key):
                     continue
-                if refused.status not in _FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
+                if refused.status not in FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
                     raise
                 _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
 
@@ -327,14 +280,14 @@ class Endpoint:
             self._budget.check_time()
             raise
         except openai.APIStatusError as error:
-            raise _RefusedError(error.response) from None
+            raise RefusedError(error.response) from None
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             nobody = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
             if isinstance(cause, httpx.ReadTimeout):
-                raise _UnreachedError(str(cause), "raise timeout_s, or ask for shorter replies", outage=False) from None
+                raise UnreachedError(str(cause), "raise timeout_s, or ask for shorter replies", outage=False) from None
             outage = isinstance(cause, httpx.HTTPError | OSError)
-            raise _UnreachedError(in_words(cause), outage=outage, nobody=nobody) from None
+            raise UnreachedError(in_words(cause), outage=outage, nobody=nobody) from None
         except (httpx.InvalidURL, ValueError) as error:
             raise self._failed(in_words(error), "", 1) from None
 
@@ -388,7 +341,7 @@ class Endpoint:
                 if self._address is not None:
                     base_url, self._key = self._address()
                 else:
-                    base_url, self._key = str(self.settings.base_url), self.settings.key()
+                    base_url, self._key = str(self.settings.base_url), self._key or self.settings.key()
                 if self._key and not (self._key.isascii() and self._key.isprintable()):
                     raise self._failed("the key has characters that no HTTP header can hold", "", 1)
                 self._client = SdkClient(self.settings, base_url, self._key)
@@ -403,24 +356,20 @@ class Endpoint:
 
     def _failed(self, reason: str, remedy: str, attempts: int) -> CallFailedError:
         where = self.settings.base_url or "embedded server"
-        message = excerpt(reason, _LONGEST_REASON, self._key)
+        secrets = (self._key, *self.settings.secrets)
+        message = excerpt(reason, _LONGEST_REASON, *secrets)
         if remedy and not self.settings.embedded:
-            message += f"; {excerpt(remedy, _LONGEST_REASON, self._key)}"
+            message += f"; {excerpt(remedy, _LONGEST_REASON, *secrets)}"
         tried = f" after {attempts} attempts" if attempts > 1 else ""
         return CallFailedError(f"{self.settings.model} at {where}: {message}{tried}")
 
     def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
-        if self._key is None or len(self._key) < _SHORTEST_KEY:
+        known = (self._key, *self.settings.credentials)
+        secrets = [secret for secret in known if secret is not None and len(secret) >= _SHORTEST_KEY]
+        if not secrets:
             return completion
         if completion.tool_calls is None:
-            return completion.model_copy(update={"text": without(completion.text, self._key)})
-        return ChatCompletion.model_validate_json(without(completion.model_dump_json(), self._key))
-
-
-_REMEDIES = {
-    401: "check the key (api_key, or the variable named by api_key_env)",
-    403: "check the permissions of the key",
-    404: "check base_url and model",
-    429: "lower the concurrency or raise the quota",
-}
+            texts = {name: without(text, *secrets) for name in _TEXTS if (text := getattr(completion, name))}
+            return completion.model_copy(update=texts)
+        return ChatCompletion.model_validate_json(without(completion.model_dump_json(), *secrets))
