@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.outbox import OUTBOX
 from experiments.mlflow_tracking.store import check_store
-from experiments.running.parts import open_access, open_evaluator, ready_system
+from experiments.running.parts import asked_alternatives, open_access, open_evaluator, ready_system
 from experiments.running.run_parts import check_run
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
@@ -44,6 +44,8 @@ from tracing.systems.recording_check import (
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator, Outcome
+    from tracing.llm.capabilities import Accepted
+    from tracing.llm.settings import Role
 
 State = Literal["ok", "missing", "broken"]
 OLDEST = (3, 11)
@@ -202,7 +204,7 @@ def check_stores(home: Path) -> Iterator[HealthCheck]:
 
 
 def check_models(config: RunConfig) -> Iterator[HealthCheck]:
-    """Whether embedded models are on this machine, and endpoints answer; each endpoint gets one small request."""
+    """Whether embedded models are on this machine, and what endpoints take, each of which gets a small request."""
     roles = config.models.roles()
     for role, settings in roles.items():
         if not settings.embedded or role == "embedding":
@@ -213,19 +215,36 @@ def check_models(config: RunConfig) -> Iterator[HealthCheck]:
         except MemtuneError as error:
             yield _broken(f"{role} model", error)
     yield from _check_memory(config)
-    served = {role: settings for role, settings in roles.items() if not settings.embedded}
-    if not served:
+    if all(settings.embedded for settings in roles.values()):
         return
-    names = ", ".join(f"{settings.model} at {settings.base_url} ({role})" for role, settings in served.items())
-    yield _checked("endpoint", f"{names} answers", lambda: _ask_endpoints(config))
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder,
+            open_access(config, Path(folder), surely=False) as access,
+        ):
+            answers = access.ask_endpoints(alternatives=asked_alternatives(config))
+    except MemtuneError as error:
+        yield _broken("endpoints", error)
+        return
+    for role, answer in answers.items():
+        if isinstance(answer, MemtuneError):
+            yield _broken(f"{role} model", answer)
+            continue
+        says = f"{roles[role].model} at {roles[role].base_url}: "
+        says += answer.description or "too busy to say what it takes, which a run finds out"
+        remedy = "; ".join(_lacks(config, role, answer))
+        yield HealthCheck(f"{role} model", "missing" if remedy else "ok", says, remedy)
 
 
-def _ask_endpoints(config: RunConfig) -> None:
-    with (
-        tempfile.TemporaryDirectory(prefix="memtune-doctor-") as folder,
-        open_access(config, Path(folder), surely=False) as access,
-    ):
-        access.check()
+def _lacks(config: RunConfig, role: Role, accepted: Accepted) -> Iterator[str]:
+    """What to do about what a run of a configuration needs and an endpoint does not take or tell."""
+    judges = role == "judge" or (role == "task" and config.models.judge is None)
+    if asked_alternatives(config) and judges and "logprobs" in accepted.without:
+        yield "without log-probabilities the judge gives a label; for a calibrated score set models.judge to another"
+    if accepted.usage is False and (config.budget.tokens or config.budget.money):
+        yield "without usage, budget.tokens and budget.money cannot be exact; set budget.calls too"
+    if role != "embedding" and accepted.token_limit is None:
+        yield "without a limit of tokens a reply may be of any length; set budget.calls or budget.minutes"
 
 
 def _check_memory(config: RunConfig) -> Iterator[HealthCheck]:

@@ -124,7 +124,7 @@ def evaluate(
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
     from experiments.running.judging import calibrate_judge
-    from experiments.running.parts import home_folder, open_evaluator
+    from experiments.running.parts import check_endpoints, home_folder, open_evaluator
     from experiments.runs.measurement_files import EvaluationDifference
     from optimizer.evaluation.evaluator import score_of
     from optimizer.evaluation.noise import noise_floor
@@ -141,7 +141,7 @@ def evaluate(
         sides = {name: _candidate(name, specs, home) for name in dict.fromkeys((prompts, against)) if name is not None}
         for candidate in sides.values():
             check_baseline(specs, candidate)
-        evaluator.access.check()
+        check_endpoints(settings, evaluator.access)
         view.watch(evaluator.access.budget)
         # Nothing is learned from it here, so the judge may be calibrated on what it judges.
         calibrate_judge(evaluator, sides[prompts], chosen, progress=partial(view.progress, "calibration of the judge"))

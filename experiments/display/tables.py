@@ -208,7 +208,7 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
     judge = judge_line(summary.judge) if summary.judge is not None else None
     sentences = summary.gain_sentence, summary.settings_sentence, summary.form_sentence, summary.noise_sentence, judge
-    lines += [styled(sentence) for sentence in sentences if sentence is not None]
+    lines += [styled(sentence) for sentence in (*sentences, *summary.endpoint_sentences) if sentence is not None]
     calls = summary.calls
     spending = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     if calls.money is not None:

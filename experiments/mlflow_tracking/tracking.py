@@ -269,9 +269,12 @@ class MlflowRun:
             for split, score in sorted(result.champion.items()):
                 self._metrics(run, side_scores(split, score), step=0)
             self._metrics(run, side_cost(result, CHAMPION), step=0)
-        note = describe(self._folder.summary(), self._baseline, result.champion_candidate)
+        summary = self._folder.summary()
+        note = describe(summary, self._baseline, result.champion_candidate)
+        endpoints = {f"endpoint.{role}": accepted.description for role, accepted in summary.endpoints.items()}
         self._outbox.send(NameRun(title=self._ended(result)), SetTag(key=NOTE, value=note))
-        self._outbox.send(*(SetTag(key=key, value=value) for key, value in _settings_tags(result.settings).items()))
+        tags = _settings_tags(result.settings) | endpoints
+        self._outbox.send(*(SetTag(key=key, value=value) for key, value in tags.items()))
         names = [name for name in (REPORT, SUMMARY, CONFIG, REWRITES, STUDY) if (self._folder.path / name).is_file()]
         self._outbox.send(
             SetTag(key="stopped", value=str(result.stopped)), *(LogFiles(path=n) for n in (*names, PROMPTS))

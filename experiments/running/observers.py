@@ -29,7 +29,7 @@ class RunJournal:
 
     Args:
         folder: of the run.
-        facts: what is known of it.
+        facts: what is known of it by now.
         baseline: the prompts it starts from.
         calls: counts the model calls so far.
         earlier: what a resumed run had found before; None for a new one.
@@ -38,7 +38,7 @@ class RunJournal:
     def __init__(
         self,
         folder: RunFolder,
-        facts: RunFacts,
+        facts: Callable[[], RunFacts],
         baseline: Candidate,
         calls: Callable[[], CallCounts],
         earlier: Summary | None = None,
@@ -97,7 +97,7 @@ class RunJournal:
     def save(self, result: LoopResult) -> Summary:
         """Write prompts and summary of `result`."""
         self._folder.write_prompts(CHAMPION, result.champion_candidate)
-        summary = summarize(self._facts, result)
+        summary = summarize(self._facts(), result)
         self._folder.write_summary(summary)
         return summary
 

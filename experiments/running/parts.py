@@ -76,6 +76,18 @@ def open_access(config: RunConfig, home: Path, *, surely: bool = True) -> Iterat
         yield access
 
 
+def check_endpoints(config: RunConfig, access: ModelAccess, *, when_needed: bool = False) -> None:
+    """Learn from a small request for each role what its endpoint takes; raises as `ModelAccess.check`."""
+    access.check(when_needed=when_needed, alternatives=asked_alternatives(config))
+
+
+def asked_alternatives(config: RunConfig) -> int:
+    """How many first tokens the judge is asked for with their log-probabilities; 0 if no model judges."""
+    from attribution.judging.llm_judge import ALTERNATIVES
+
+    return ALTERNATIVES if config.metric == LLM_JUDGE else 0
+
+
 @contextmanager
 def model_access(
     home: Path,

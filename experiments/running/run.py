@@ -18,7 +18,7 @@ from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report, write_pages
 from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
-from experiments.running.parts import evaluator_of, open_executor, variants_of
+from experiments.running.parts import check_endpoints, evaluator_of, open_executor, variants_of
 from experiments.running.run_parts import RunParts, config_of_run, loop_settings, open_parts, rewrite_files
 from experiments.runs.cases_file import RunCase, run_cases, write_cases, write_verdicts
 from experiments.runs.config import RunConfig
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.variants import Variants
     from optimizer.tuning.failures import Failures
+    from tracing.llm.access import ModelAccess
     from tracing.llm.accounting.budget import Budget
 
 
@@ -196,14 +197,14 @@ def _prepare(
         files |= {f"{PROMPTS}/{BASELINE}/{name}.txt": text for name, text in parts.baseline.items()}
     files |= {f"{BY_HAND}/{name}": text for name, text in rewrite_files(parts.rewrites).items()}
     if resume is None:
-        parts.access.check()
+        check_endpoints(config, parts.access)
         folder = RunFolder.create(home, system=config.system, now=now(), files=files, out=out)
         stack.enter_context(locked(folder.path / LOCK))
     else:
         folder = resume
         stack.enter_context(locked(folder.path / LOCK))
         check_fingerprint(folder, parts.fingerprint)
-        parts.access.check(when_needed=True)
+        check_endpoints(config, parts.access, when_needed=True)
         # Its limits may be larger now, and were kept to for as long as it goes on.
         folder.write(CONFIG, files[CONFIG])
         folder.write(FINGERPRINT, files[FINGERPRINT])
@@ -234,7 +235,7 @@ def _prepare(
         params,
         RunJournal(
             folder,
-            _facts(config, dataset, folder, tracked),
+            partial(_facts, config, dataset, folder, tracked, parts.access),
             parts.baseline,
             partial(CallCounts.so_far, parts.access, evaluator),
             None if resume is None else _earlier_summary(resume),
@@ -342,7 +343,7 @@ def _left_over(budget: Budget) -> str | None:
     return ", ".join(rest) or None
 
 
-def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: MlflowRun) -> RunFacts:
+def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: MlflowRun, access: ModelAccess) -> RunFacts:
     return RunFacts(
         run_id=folder.id,
         system=config.system,
@@ -352,7 +353,8 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
         metric=config.metric,
         attribution=config.attribution,
         optimizer=config.optimizer,
-        samples=config.models.task.temperature > 0,
+        samples=access.task.samples,
+        endpoints=access.accepted(),
         prices={role: price_of(settings) for role, settings in config.models.roles().items()},
         splits=sizes(dataset.splits),
         prompts_dir=PROMPTS,

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 _WRITTEN = "written by hand: "
 
+_OTHER_CALLS = ("judge", "reflect", "matcher", "attribution_agent", "attribution_probe", "update_memory")
+"""Operations that ask a model and that no memory system lists; Mem0 decides on all facts in the last of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
@@ -92,6 +95,7 @@ def open_parts(
     unknown = unpriced(config) if config.budget.money is not None else None
     if unknown is not None:
         raise ConfigError(f"budget.money cannot be kept. {unknown}")
+    check_reply_limits(config, system)
     objectives = open_objectives(config.search.objectives, system.prompts)
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
     server = study_server(config)
@@ -104,8 +108,7 @@ def open_parts(
     config.prompts.limits().check(system.prompts)
     check_tuned(config, system.prompts, rewrites)
     if resume is not None:
-        for settings in config.models.roles().values():
-            settings.key()  # which the run's folder has not kept
+        _ = access.keys  # which the run's folder has not kept
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, system, dataset.splits, baseline, access.identities(), rewrites)
     return RunParts(
@@ -275,6 +278,22 @@ def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[
             "prompts.tune: no prompt may be rewritten, so there is nothing to tune; name some, or give "
             f"search.settings and let {LOCAL_SEARCH} alone choose among them"
         )
+
+
+def check_reply_limits(config: RunConfig, system: MemorySystem) -> None:
+    """Refuse limits of replies by operation (`models.ROLE.max_tokens`) of operations that ask no model.
+
+    Raises:
+        ConfigError: the system has no such operation, and neither judging, rewriting nor attributing has.
+    """
+    operations = [operation.name for operation in system.operations] + [*_OTHER_CALLS]
+    for role, settings in config.models.roles().items():
+        limits = settings.max_tokens if isinstance(settings.max_tokens, dict) else {}
+        if unknown := [name for name in limits if name not in operations]:
+            raise ConfigError(
+                f"models.{role}.max_tokens: there is no operation {unknown_names(unknown, operations)}; choose "
+                f"from {', '.join(operations)}"
+            )
 
 
 def check_settings(config: RunConfig, system: MemorySystem) -> None:

@@ -44,6 +44,13 @@ class Models(_Section):
     embedding: ModelSettings | None = None
     """The embedding model; by default the embedded one."""
 
+    @model_validator(mode="after")
+    def _embeddings_are_no_replies(self) -> Self:
+        for name in ("max_tokens", "reasoning_effort"):
+            if self.embedding is not None and getattr(self.embedding, name) is not None:
+                raise ValueError(f"embedding.{name}: an embedding model writes no reply; leave it out")
+        return self
+
     def roles(self) -> dict[Role, ModelSettings]:
         """The roles that have their own model."""
         return {role: settings for role in get_args(Role) if (settings := getattr(self, role)) is not None}

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from experiments.data.datasets import CARDS, SAMPLE
 from experiments.runs.config import RunConfig
 from experiments.runs.earlier_names import with_current_keys
+from experiments.runs.run_settings import without_secrets
 from tracing.errors import ConfigError
 from tracing.files.file_kinds import likeness
 from tracing.graph.values import snapshot
@@ -82,15 +83,21 @@ def _at(values: Any, *path: str) -> Any:
     return values
 
 
+_OF_ONE_HOST = ("api_key", "api_key_env", "key_command", "headers", "api_version")
+"""Settings of a model that are its endpoint's alone."""
+
+
 def _without_keys(values: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration without the API keys of models whose endpoint `above` replaces: they are for no other host."""
+    """The configuration without the secrets of models whose endpoint `above` replaces: they are for no other host."""
     models, replaced = values.get("models"), above.get("models")
     if not isinstance(models, Mapping) or not isinstance(replaced, Mapping):
         return values
     safe = dict(models)
     for role, settings in replaced.items():
         if isinstance(settings, Mapping) and "base_url" in settings and isinstance(safe.get(role), Mapping):
-            safe[role] = {key: value for key, value in safe[role].items() if key not in ("api_key", "api_key_env")}
+            safe[role] = {key: value for key, value in safe[role].items() if key not in _OF_ONE_HOST}
+            if "extra_body" in safe[role]:
+                safe[role]["extra_body"] = without_secrets(safe[role]["extra_body"])
     return {**values, "models": safe}
 
 
@@ -312,7 +319,7 @@ def _explained(problem: ErrorDetails, label: str, options: Mapping[str, Any]) ->
 
 def _instead(problem: ErrorDetails) -> str:
     """The invalid value that was given; nothing if it is a secret."""
-    rules = Redaction()
+    rules = Redaction(keys=("headers",))
     if any(rules.hides(str(part)) for part in problem["loc"]):
         return ""
     return f", not {excerpt(repr(rules.value(snapshot(problem['input']))), _LONGEST_SHOWN)}"

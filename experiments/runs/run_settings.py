@@ -12,6 +12,9 @@ from tracing.errors import ConfigError
 from tracing.recording.credentials import without_credentials, without_password
 from tracing.recording.redaction import REDACTED, Redaction, redact
 
+_REACHING = ("key_command", "requests_per_minute", "tokens_per_minute")
+"""Settings of a model that change no reply."""
+
 
 def dump_config(config: RunConfig) -> str:
     """The configuration as YAML, without any API key, password or token: what a run's folder keeps.
@@ -26,9 +29,14 @@ def dump_config(config: RunConfig) -> str:
         values["search"]["storage"] = without_password(config.search.storage)
     if not config.modules:
         del values["modules"]
-    for settings in values["models"].values():
+    for role, model in config.models.roles().items():
+        settings = values["models"][role]
         if settings.get("api_key"):
             settings["api_key"] = REDACTED
+        settings["headers"] = dict.fromkeys(model.headers, REDACTED)
+        settings["extra_body"] = model.shown_body
+        if model.key_command is not None:
+            settings["key_command"] = redact(model.key_command)
     values["system_settings"] = without_secrets(values["system_settings"])
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
@@ -52,8 +60,8 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that must be the same when a run is resumed.
 
     A raised budget lets a run continue that the old one had stopped, and no result depends on the number of concurrent
-    requests, on where the system runs or on where studies are kept. Data, baseline prompts, weights and modules may
-    have moved: their content decides, which the fingerprint has under its own names.
+    requests, on where the system runs, on where studies are kept, or on how an endpoint is reached. Data, baseline
+    prompts, weights and modules may have moved: their content decides, which the fingerprint has under its own names.
     """
     free = {
         "concurrency",
@@ -62,11 +70,12 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
         "search.storage",
         "prompts.start",
         *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded),
+        *(f"models.{role}.{name}" for role in config.models.roles() for name in _REACHING),
     }
     return {
         key: value
         for key, value in params_of(config).items()
-        if key not in free and not key.startswith(("budget.", "executor."))
+        if key not in free and not key.startswith(("budget.", "executor.")) and ".headers." not in key
     }
 
 

@@ -16,6 +16,8 @@ from optimizer.evaluation.scores import SplitName, Splits
 from optimizer.tuning.results import LoopResult, RunFigures
 from optimizer.tuning.stopped import Stopped
 from tracing.llm.accounting.price import Price
+from tracing.llm.capabilities import Accepted
+from tracing.llm.settings import Role
 
 _LAST = ("prompts_dir", "report", "mlflow", "judge", "samples", "noise", "settings", "prompts_alone", "search")
 """Keys that end the file, in this order."""
@@ -69,8 +71,9 @@ class SummaryJudge:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What is known of a run before it starts; `prompts_dir` and `report` are relative to the folder of the file.
+    """What is known of a run beside its results; `prompts_dir` and `report` are relative to the folder of the file.
 
+    `endpoints` has, by role with a model at an endpoint, what that takes of requests, as far as it was learnt.
     `samples` (whether the task model does), `attribution` and `optimizer` are null if the run is from before they were
     kept. `prices` has, by role, what a million tokens of a model of its own cost, and from where that is known; null
     if no price is known.
@@ -90,6 +93,7 @@ class RunFacts:
     mlflow: SummaryMlflow | None
     samples: bool | None = None
     prices: Mapping[str, Price | None] = field(default_factory=dict)
+    endpoints: Mapping[Role, Accepted] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +141,12 @@ class Summary(RunFigures, RunFacts):
             f"{changed} The difference of {self.delta:+.3f} is of both; under the settings that the run began with, "
             f"the prompts alone make {alone.delta:+.3f} ({alone.verdict}, {p_phrase(alone.p_value)})."
         )
+
+    @property
+    def endpoint_sentences(self) -> tuple[str, ...]:
+        """For each role, what its endpoint does not take of requests; none for those that take all."""
+        refusals = {role: accepted.sentence for role, accepted in self.endpoints.items()}
+        return tuple(f"The endpoint of the {role} model: {said}." for role, said in refusals.items() if said)
 
     @property
     def gain_sentence(self) -> str | None:

@@ -106,8 +106,7 @@ class Tuning:
         self.champion_settings = self._own_settings
         self._access, self._failures, self._observer = access, failures, observer
         self.local = self._local()
-        # A model that samples is asked everything again before a crowning, and by the baseline after the test.
-        self._fresh = FreshReplies() if access.task.settings.temperature > 0 else None
+        self._asked_again = FreshReplies()
         # Of two evaluations of each test conversation: half of that again for the noise, and for the prompts alone.
         tested = math.ceil(len(splits.test) * (1 + (self._fresh is not None) / 2 + (variants is not None) / 2))
         self._reserve = TimeReserve(access.budget, access.meter, tested, access.concurrency)
@@ -122,6 +121,14 @@ class Tuning:
         self._whole: Tuning | None = None
         self._name: str | None = None
         self._after = 0
+
+    @property
+    def _fresh(self) -> FreshReplies | None:
+        """Asks a model that samples everything again before a crowning, and for the baseline after the test.
+
+        That it samples may be learnt in the run.
+        """
+        return self._asked_again if self._access.task.samples else None
 
     @property
     def seed(self) -> Candidate:

@@ -52,6 +52,7 @@ KEYS = {
         "mlflow",
         "judge",
         "search",
+        "endpoints",
         "noise",
         "samples",
         "settings",
@@ -109,7 +110,7 @@ def test_prompts_keep_every_character(tmp_path: Path) -> None:
 
 def test_the_folder_is_true_after_every_step_of_a_run(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, system="rag", now=datetime(2026, 1, 2), files=FILES)
-    journal = RunJournal(folder, facts(), BASELINE, lambda: CallCounts(5, 6, 11))
+    journal = RunJournal(folder, facts, BASELINE, lambda: CallCounts(5, 6, 11))
     assert folder.summary().stopped == "running"
     journal.baseline("train", score(0.4))
     assert folder.summary().baseline["train"].score == 0.4
@@ -128,7 +129,7 @@ def test_a_resumed_run_keeps_what_it_had_found_until_it_has_found_as_much_again(
     before = folder.summary()
     tried = RunCase(split="test", conversation="c", question_id="q", question="?", answers=("a",), replies={})
     write_cases(folder, [tried])
-    journal = RunJournal(folder, facts(folder.id), BASELINE, lambda: CallCounts(5, 6, 11), before)
+    journal = RunJournal(folder, lambda: facts(folder.id), BASELINE, lambda: CallCounts(5, 6, 11), before)
     steps = [
         lambda: None,
         lambda: [journal.baseline(split, score(0.4)) for split in ("train", "validation", "test")],

@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tracing.errors import ConfigError
+from tracing.errors import ConfigError, MemtuneError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.meter import Meter, Watch
 from tracing.llm.booking import Booking, watching
 from tracing.llm.cache import ResponseCache
+from tracing.llm.capabilities import Accepted
 from tracing.llm.dimension import Dimension
 from tracing.llm.endpoints import Endpoints
 from tracing.llm.http.endpoint import Endpoint
@@ -141,17 +142,24 @@ class ModelAccess:
 
     @property
     def keys(self) -> tuple[str | None, ...]:
-        """The keys of its chat models: what no text that a model writes may hold."""
-        return tuple(model.settings.key() for model in (self.task, self.proposer, self.judge))
+        """The keys of its models, and what else their settings hide: what no text that a model writes may hold."""
+        return tuple(secret for endpoint, _ in self._shared.models.values() for secret in endpoint.secrets)
 
     def identities(self) -> dict[str, str]:
-        """For each role, what its replies depend on besides the request: model, runtime and temperature."""
+        """For each role, what its replies depend on besides the request: model, runtime, temperature, own fields."""
         chats = {"task": self.task, "proposer": self.proposer, "judge": self.judge}
-        named = {role: f"{model.identity} temperature={model.settings.temperature:g}" for role, model in chats.items()}
+        named = {
+            role: f"{model.identity} temperature={model.settings.temperature:g}{model.settings.own_request}"
+            for role, model in chats.items()
+        }
         again = f" repeat={self.repetition}" if self.repetition else ""
         return {**{role: name + again for role, name in named.items()}, "embedding": self.embedding.identity}
 
-    def check(self, *, when_needed: bool = False) -> None:
+    def accepted(self) -> dict[Role, Accepted]:
+        """By role with a model of its own, what its endpoint takes as far as that is known; no embedded models."""
+        return {role: endpoint.capabilities.accepted for (endpoint, _), roles in self._served() for role in roles}
+
+    def check(self, *, when_needed: bool = False, alternatives: int = 0) -> None:
         """Make one small request to the endpoint of each role, all at once; takes up to about 15 seconds.
 
         The requests are neither booked nor cached. Embedded models are not asked.
@@ -159,22 +167,49 @@ class ModelAccess:
         Args:
             when_needed: only before the first call that the cache cannot answer; if it fails then, that call raises a
                 `RunError`.
+            alternatives: how many first tokens the judge will be asked for with their log-probabilities; 0 for none.
 
         Raises:
             ConfigError: the variable that a model's `api_key_env` names is not set.
             CallFailedError: an endpoint does not answer, or refuses the key or the model.
         """
-        endpoints = dict.fromkeys((endpoint, False) for endpoint, _ in self._shared.chats.values())
-        endpoints[self._shared.embedding[0], True] = None
-        real = [(endpoint, embedding) for endpoint, embedding in endpoints if not endpoint.settings.embedded]
-        for endpoint, _ in real:
-            endpoint.settings.require_named_key()
-            if when_needed:
-                endpoint.check_first()
         if when_needed:
+            for (endpoint, _), _ in self._served():
+                endpoint.settings.require_named_key()
+                endpoint.check_first(alternatives=self._wanted(endpoint, alternatives))
             return
+        for answer in self.ask_endpoints(alternatives=alternatives).values():
+            if isinstance(answer, MemtuneError):
+                raise answer
+
+    def ask_endpoints(self, *, alternatives: int = 0) -> dict[Role, Accepted | MemtuneError]:
+        """Make the requests of `check`: by role what its endpoint takes, or why it cannot be used."""
+
+        def ask(served: tuple[tuple[Endpoint, bool], list[Role]]) -> Accepted | MemtuneError:
+            (endpoint, embedding), _ = served
+            try:
+                endpoint.settings.require_named_key()
+                endpoint.check(embedding=embedding, alternatives=self._wanted(endpoint, alternatives))
+            except MemtuneError as error:
+                return error
+            return endpoint.capabilities.accepted
+
+        served = self._served()
         # Even if fewer requests are allowed at once: no run has begun yet.
-        list(Threads(len(real)).map(lambda check: check[0].check(embedding=check[1]), real))
+        answers = Threads(len(served)).map(ask, served)
+        return {role: answer for (_, roles), answer in zip(served, answers, strict=True) for role in roles}
+
+    def _wanted(self, endpoint: Endpoint, alternatives: int) -> int:
+        judge, _ = self._shared.chats.get("judge") or self._shared.chats["task"]
+        return alternatives if endpoint is judge else 0
+
+    def _served(self) -> list[tuple[tuple[Endpoint, bool], list[Role]]]:
+        """The endpoints that somebody else serves, whether for embeddings, each with its roles."""
+        served: dict[tuple[Endpoint, bool], list[Role]] = {}
+        for role, (endpoint, _) in self._shared.models.items():
+            if not endpoint.settings.embedded:
+                served.setdefault((endpoint, role == "embedding"), []).append(role)
+        return list(served.items())
 
     def gateway(self) -> Gateway:
         """The server through which systems with their own client use these models.
@@ -207,6 +242,7 @@ class _Shared:
     Attributes:
         chats: endpoint and identity of each chat model, by role.
         embedding: those of the embedding model.
+        models: those of all roles that have a model of their own.
         held: resources to close with the access, the latest first.
     """
 
@@ -221,6 +257,7 @@ class _Shared:
             role: self.endpoints.of_chat(settings) for role, settings in roles.items() if role != "embedding"
         }
         self.embedding = self.endpoints.of_embedding(roles.get("embedding") or ModelSettings(model=EMBEDDED_EMBEDDING))
+        self.models: dict[Role, tuple[Endpoint, str]] = {**self.chats, "embedding": self.embedding}
         width = self.endpoints.width
         # While one thread waits for its turn or for a retry, another uses the endpoint.
         self.threads = Threads(width if width == 1 else 2 * width)

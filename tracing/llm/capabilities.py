@@ -18,6 +18,8 @@ THINKING_TOKENS = 8192
 
 _OPTIONAL = ("temperature", "seed", "stop", "logprobs", "top_logprobs", "encoding_format", "input_type")
 """Fields that a request can do without, if with another reply."""
+LEARNT = (_LIMIT, "response_format", *_OPTIONAL)
+"""Fields of which is learnt how an endpoint takes them."""
 _FORMS = ("json_schema", "json_object", "none")
 _MANNERS = re.compile(
     r"unsupported|not (?:\w+ ){0,3}(?:support|allow|permit|accept|available|compatible|recogni[sz]ed)\w*"
@@ -39,10 +41,12 @@ class Accepted(BaseModel):
         without: fields that it does not take.
         texts: most texts that it takes in one request for embeddings, where that was found out; None for any number.
         thinks: whether the model spends tokens of a reply before it answers.
+        tried: fields of a small request that it has answered, in whichever form.
+        usage: whether it tells how many tokens a call took; None if that is not known.
 
     Example:
-        >>> Accepted(without=["temperature"]).label
-        ' without=temperature'
+        >>> Accepted(tried=["temperature", "seed"], without=["temperature"], usage=True).description
+        'takes seed; not temperature; tells usage'
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -52,22 +56,49 @@ class Accepted(BaseModel):
     without: tuple[str, ...] = ()
     texts: int | None = None
     thinks: bool = False
+    tried: tuple[str, ...] = ()
+    usage: bool | None = None
+
+    def restored(self, name: str, value: str) -> Accepted:
+        """With one more thing that is taken, of `Capabilities.restorations`."""
+        if name == "without":
+            return self.model_copy(update={"without": tuple(field for field in self.without if field != value)})
+        return self.model_copy(update={name: value})
 
     @property
     def thinking_room(self) -> int:
         """Tokens that a reply may have beside the answer."""
         return THINKING_TOKENS if self.thinks else 0
 
-    @property
-    def label(self) -> str:
-        """What it changes of replies, as part of a model's identity; "" if nothing."""
+    def label(self, request: Mapping[str, Any]) -> str:
+        """What it changes of the replies to a request, as part of their key; "" if nothing."""
+        wanted = request.get("response_format", {}).get("type", _FORMS[2])
+        weaker = max(wanted, self.reply_format, key=_FORMS.index)
         # Another name of the limit changes no reply.
-        changing = ",".join(name for name in self.without if name not in ("encoding_format", "input_type"))
+        changing = ",".join(name for name in self.without if name in request)
         return (
-            (f" format={self.reply_format}" if self.reply_format != _FORMS[0] else "")
+            (f" format={weaker}" if weaker != wanted else "")
             + (f" without={changing}" if changing else "")
             + (f" thinking={THINKING_TOKENS}" if self.thinks else "")
         )
+
+    @property
+    def description(self) -> str:
+        """What is known of it, in a line; "" if nothing."""
+        names = {_LIMIT: self.token_limit, "response_format": self.reply_format.removesuffix(_FORMS[2])}
+        taken = [name for field in self.tried if field not in self.without and (name := names.get(field, field))]
+        refused = (
+            *((_LIMIT,) if self.token_limit != _LIMIT else ()),
+            *_FORMS[: _FORMS.index(self.reply_format)],
+            *self.without,
+        )
+        parts = (
+            f"takes {', '.join(taken)}" if taken else "",
+            f"not {', '.join(refused)}" if refused else "",
+            "thinks before it answers" if self.thinks else "",
+            "" if self.usage is None else f"tells {'' if self.usage else 'no '}usage",
+        )
+        return "; ".join(filter(None, parts))
 
     @property
     def sentence(self) -> str:
@@ -123,37 +154,39 @@ class Capabilities:
             after = _learnt(before, refusal, sent)
             return after is not None and self._note(after)
 
-    def variants(self, sent: Mapping[str, Any]) -> tuple[list[Accepted], list[Accepted]]:
-        """What to try where a refusal names no field of a request: with least of all, and with one thing less each.
+    def least(self, sent: Mapping[str, Any]) -> list[Accepted]:
+        """What to try where a refusal names no field: a request without all that it can do without.
 
         Args:
             sent: the request as it was refused.
         """
         accepted = self.accepted
-        optional = [name for name in _OPTIONAL if name in sent]
-        form = sent.get("response_format", {}).get("type")
-        weaker = _FORMS[_FORMS.index(form) + 1 :] if form in _FORMS else ()
-        forms = [accepted.model_copy(update={"reply_format": name}) for name in weaker]
-        fields = [accepted.model_copy(update={"without": (*accepted.without, name)}) for name in optional]
-        least = (forms or [accepted])[-1].model_copy(update={"without": (*accepted.without, *optional)})
-        renamed = [{"token_limit": _NEW_LIMIT}] if _LIMIT in sent else []
-        limits = [accepted.model_copy(update=name) for name in renamed]
-        alternatives = [*forms, *fields, *limits]
-        together = [least, *(least.model_copy(update=name) for name in renamed)]
-        return [variant for variant in together if variant != accepted], alternatives
+        fewer: dict[str, Any] = {"without": (*accepted.without, *(name for name in _OPTIONAL if name in sent))}
+        if "response_format" in sent:
+            fewer["reply_format"] = _FORMS[-1]
+        least = accepted.model_copy(update=fewer)
+        renamed = least.model_copy(update={"token_limit": _NEW_LIMIT})
+        return [variant for variant in (least, *([renamed] if _LIMIT in sent else [])) if variant != accepted]
 
-    def learn_texts(self, most: int) -> None:
-        """Learn that no more texts are taken at a time."""
-        with self._lock:
-            self._note(self.accepted.model_copy(update={"texts": most}))
+    def restorations(self, sent: Mapping[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
+        """What of a request may be sent again after all: attributes of `accepted`, each with values to try in turn.
+
+        A value of `without` is the name of a field that is taken.
+        """
+        forms = _FORMS[_FORMS.index(sent["response_format"]["type"]) : -1] if "response_format" in sent else ()
+        return [("reply_format", forms), *(("without", (name,)) for name in _OPTIONAL if name in sent)]
 
     def learn_thinking(self) -> bool:
         """Learn that the model used up its tokens by thinking; whether that is new."""
+        return self.note(thinks=True)
+
+    def note(self, **learnt: Any) -> bool:
+        """Keep attributes of `accepted` that are learnt from an answer; whether that is new."""
         with self._lock:
-            return self._note(self.accepted.model_copy(update={"thinks": True}))
+            return self._note(self.accepted.model_copy(update=learnt))
 
     def take(self, accepted: Accepted) -> None:
-        """Learn that the endpoint takes this variant."""
+        """Learn that the endpoint takes requests in this form."""
         with self._lock:
             self._note(accepted)
 

@@ -62,7 +62,7 @@ class Endpoints:
             ConfigError: the model cannot be embedded, or its runtime is not installed.
         """
         if not settings.embedded:
-            return self._endpoint(settings), f"{settings.base_url} {settings.model}"
+            return self._endpoint(settings), f"{settings.base_url} {settings.model}{settings.own_request}"
         if settings.model != EMBEDDED_EMBEDDING:
             raise ConfigError(
                 f"{settings.model}: the embedded embedding model is {EMBEDDED_EMBEDDING}; or set base_url"

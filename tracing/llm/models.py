@@ -81,6 +81,11 @@ class ChatModel(_Model):
         super().__init__(replies, endpoint, identity)
         self._repetition = repetition
 
+    @property
+    def samples(self) -> bool:
+        """Whether another sample of a request may be another reply, also since the endpoint takes no temperature."""
+        return self.settings.temperature > 0 or "temperature" in self._endpoint.capabilities.accepted.without
+
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -137,18 +142,19 @@ class ChatModel(_Model):
             sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
         elif json_object:
             sent["response_format"] = {"type": "json_object"}
-        if settings.reasoning_effort is not None:
-            sent["reasoning_effort"] = settings.reasoning_effort
-        sent |= settings.extra_body
+        sent |= settings.fields(chat=True)
         if tools:
             if settings.embedded:
                 raise ModelError(f"{settings.model}: the embedded model calls no tools; name an endpoint that does")
             sent |= tools
 
+        # Another credential changes no reply.
+        request = sent | settings.shown_body
+
         def key() -> str:
             """What the endpoint takes is part of it, where that changes the request; a call may find that out."""
-            asked = self.identity + self._endpoint.capabilities.accepted.label
-            return request_key(kind="chat", model=asked, sample=sample, request=sent)
+            asked = self.identity + self._endpoint.capabilities.accepted.label(sent)
+            return request_key(kind="chat", model=asked, sample=sample, request=request)
 
         def most() -> Spending:
             room = self._endpoint.capabilities.accepted.thinking_room
@@ -242,7 +248,13 @@ class EmbeddingModel(_Model):
     def _request_vectors(self, keys: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, list[float]]:
         """Vectors by key of texts that are not in the cache."""
         settings = self.settings
-        body = {"model": settings.model, "input": list(keys), "encoding_format": "float", **extra}
+        body = {
+            "model": settings.model,
+            "input": list(keys),
+            "encoding_format": "float",
+            **extra,
+            **settings.fields(chat=False),
+        }
 
         def entries(embeddings: Embeddings) -> dict[str, bytes]:
             return {key: packed(vector) for key, vector in zip(keys.values(), embeddings.vectors, strict=True)}

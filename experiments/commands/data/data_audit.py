@@ -111,7 +111,7 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.judging import calibrate_judge
-    from experiments.running.parts import home_folder, open_evaluator
+    from experiments.running.parts import check_endpoints, home_folder, open_evaluator
     from experiments.runs.intervals import interval_text
     from experiments.runs.measurement_files import ladder_json
     from optimizer.evaluation.ladder import attainable
@@ -121,7 +121,7 @@ def _climb(settings: RunConfig, split: str, out: Path | None, home: Path | None)
     splits = dataset_from(settings).splits
     conversations = getattr(splits, split, ()) or (*splits.train, *splits.validation, *splits.test)
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:
-        evaluator.access.check()
+        check_endpoints(settings, evaluator.access)
         calibrate_judge(evaluator, baseline_candidate(evaluator.system.prompts), conversations)
         rungs = climb(evaluator, conversations, progress=partial(view.progress, "baseline pipeline"))
     if out is not None:

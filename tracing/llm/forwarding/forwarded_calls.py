@@ -33,6 +33,10 @@ CHATS: tuple[Role, ...] = ("task", "proposer", "judge")
 """The roles of chat models."""
 
 
+_KEPT_HERE = {"api_key", "api_key_env", "key_command", "headers", "extra_body"}
+"""Settings that hold keys, or are of use to who sends the request alone."""
+
+
 def described(access: ModelAccess) -> dict[str, Any]:
     """What a `ForwardedAccess` needs to know of an access, as JSON. It contains no API key."""
     models = {role: getattr(access, role) for role in (*CHATS, "embedding")}
@@ -40,7 +44,7 @@ def described(access: ModelAccess) -> dict[str, Any]:
         "models": {
             role: {
                 "identity": model.identity,
-                "settings": model.settings.model_dump(mode="json", exclude={"api_key", "api_key_env"}),
+                "settings": model.settings.model_dump(mode="json", exclude=_KEPT_HERE),
             }
             for role, model in models.items()
         },

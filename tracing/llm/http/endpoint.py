@@ -20,8 +20,15 @@ from tracing.llm.capabilities import Accepted, Capabilities
 from tracing.llm.http.bodies import FILTERED_REPLY, ChatCompletion, Embeddings, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.http.pace import Pace
-from tracing.llm.http.refusals import ManyTextsError, RefusedError, UnreachedError, remedy_for_reply
-from tracing.llm.http.usage import MOST_TOKENS
+from tracing.llm.http.refusals import (
+    FORM_STATUS,
+    WORDLESS_STATUS,
+    ManyTextsError,
+    RefusedError,
+    UnreachedError,
+    remedy_for_reply,
+)
+from tracing.llm.http.small_request import try_chat, try_embedding
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
@@ -45,24 +52,11 @@ CHECK_S = 12.0
 EMBEDDED_TIMEOUT_S = 900.0
 """The embedded server cannot drop a request, so giving up on one and asking again would only double its work."""
 
-_FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
-"""With these an endpoint may refuse a request for its form."""
-_WORDLESS_STATUS = frozenset({400, 413, 422, 500, 501})
-"""With these it may do so without saying what of it; 500 is how some fail on a form of JSON."""
 _LONGEST_REASON = 500
 _SHORTEST_KEY = 16
+_TEXTS = ("text", "thinking")
 _AFTER_THE_END_S = 0.05
 """How long after the end of the time budget a request is given up, so that the budget is certainly over by then."""
-
-_HELLO = [{"role": "user", "content": "hello"}]
-_SMALL_FORMAT = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "reply",
-        "schema": {"type": "object", "properties": {"reply": {"type": "string"}}, "required": ["reply"]},
-    },
-}
-"""As strict as the forms that systems ask for."""
 
 Address = Callable[[], tuple[str, str]]
 """Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
@@ -94,7 +88,7 @@ class Endpoint:
         self._has_answered = self._closed = False
         self._lock = threading.Lock()
         self._unexplained: set[str] = set()
-        self._unchecked = False
+        self._unchecked, self._alternatives = False, 0
         self._checking = threading.Lock()
 
     def chat(self, body: Mapping[str, Any]) -> ChatCompletion:
@@ -138,7 +132,7 @@ class Endpoint:
         except ManyTextsError:
             embeddings = self._embed_in_parts(body, check, len(texts) // 2)
         known = self.capabilities.accepted.texts
-        self.capabilities.learn_texts(min(len(texts) // 2, known or len(texts)))
+        self.capabilities.note(texts=min(len(texts) // 2, known or len(texts)))
         return embeddings
 
     def _embed_in_parts(self, body: Mapping[str, Any], check: Callable[[Embeddings], None], size: int) -> Embeddings:
@@ -149,52 +143,59 @@ class Endpoint:
         )
         return Embeddings([row for part in parts for row in part.vectors], tokens)
 
-    def check(self, *, embedding: bool) -> None:
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no text may hold: the key, which may be read for it, and what the settings hide."""
+        with self._lock:
+            if self._key is None and not self.settings.embedded:
+                self._key = self.settings.key()
+            return tuple(filter(None, (self._key, *self.settings.secrets)))
+
+    def check(self, *, embedding: bool, alternatives: int = 0) -> None:
         """Make a small request, to find early what would make every call fail, and what the endpoint takes.
 
         It is neither booked nor retried, but sent again without what is refused. A temporary problem, such as an
         overloaded endpoint or one that is loading its model, is not a failure.
 
+        Args:
+            embedding: whether it embeds texts.
+            alternatives: how many first tokens to ask for with their log-probabilities.
+
         Raises:
-            CallFailedError: the endpoint does not answer, or refuses the key or the model.
+            CallFailedError: the endpoint does not answer, or refuses the key, the model or a field of the settings.
         """
+        from tracing.llm.http.sdk_client import Attempts
+
+        def post(path: str, body: Mapping[str, Any]) -> bytes:
+            return self._post_adapted(path, body, Attempts(CHECK_S, self._pace), retries=0)
+
+        settings = self.settings
+        own = {"model": settings.model, **settings.fields(chat=not embedding)}
         try:
             if embedding:
-                self._check_post("/embeddings", {"input": ["hello"], "encoding_format": "float"})
+                try_embedding(post, self.capabilities, own)
             else:
-                usual = {"response_format": _SMALL_FORMAT, "temperature": self.settings.temperature}
-                small = {"messages": _HELLO, "max_tokens": 16, **usual, **self.settings.extra_body}
-                raw = self._check_post("/chat/completions", small)
-                with contextlib.suppress(MalformedReplyError):
-                    reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=False)
-                    if reply.thinking or reply.thinking_tokens:
-                        self.capabilities.learn_thinking()
+                warmth = settings.temperature
+                try_chat(post, self.capabilities, own, temperature=warmth, alternatives=alternatives)
         except UnreachedError as error:
             if error.nobody:
                 raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
         except RefusedError as refused:
+            named = [name for name in own if name != "model" and re.search(rf"\b{re.escape(name)}\b", refused.whole)]
             # A request this small may be refused for its size; a refusal that names the model is about the model.
-            other = refused.status in (400, 422) and self.settings.model not in str(refused)
+            other = refused.status in (400, 422) and settings.model not in str(refused) and not named
             if refused.may_pass or other:
                 return
             remedy = refused.remedy
-            if refused.status in (401, 403) and self._key is None:
-                remedy = (
-                    f"no key was sent: set the variable {self.settings.api_key_env}, or name another with api_key_env"
-                )
+            if named:
+                remedy = f"change or leave out {', '.join(named)} (reasoning_effort or extra_body of the model)"
+            elif refused.status in (401, 403) and self._key is None:
+                remedy = f"no key was sent: set the variable {settings.api_key_env}, or name another with api_key_env"
             raise self._failed(str(refused), remedy, 1) from None
 
-    def _check_post(self, path: str, request: Mapping[str, Any]) -> bytes:
-        """The answer to a small request."""
-        from tracing.llm.http.sdk_client import Attempts
-
-        return self._post_adapted(
-            path, {"model": self.settings.model, **request}, Attempts(CHECK_S, self._pace), retries=0
-        )
-
-    def check_first(self) -> None:
+    def check_first(self, *, alternatives: int = 0) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
-        self._unchecked = True
+        self._unchecked, self._alternatives = True, alternatives
 
     def close(self) -> None:
         """Abandon requests under way and close the connections; later calls fail."""
@@ -227,7 +228,7 @@ class Endpoint:
                     self._has_answered = True
                     return reply
                 several = len(body.get("input", ())) > 1
-                if several and isinstance(error, RefusedError) and error.status in _WORDLESS_STATUS:
+                if several and isinstance(error, RefusedError) and error.status in WORDLESS_STATUS:
                     raise ManyTextsError from None
                 if not (error.outage and self._waits_for_outage(started)):
                     raise self._failed(str(error), error.remedy, attempts.made) from None
@@ -250,7 +251,7 @@ class Endpoint:
         with self._checking:
             if self._unchecked:
                 try:
-                    self.check(embedding=embedding)
+                    self.check(embedding=embedding, alternatives=self._alternatives)
                 except CallFailedError as error:
                     raise RunError(str(error)) from None
                 self._unchecked = False
@@ -278,7 +279,7 @@ class Endpoint:
                     continue
                 if refused.filtered:
                     raise
-                if refused.status not in _FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
+                if refused.status not in FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
                     answer = self._answer_to_less(path, body, sent, refused, attempts)
                     if answer is None:
                         raise
@@ -294,8 +295,8 @@ class Endpoint:
         """
         # Numbers in it differ from request to request.
         kind = f"{refused.status} {re.sub(r'[0-9]+', '', str(refused))}"
-        together, alone = self.capabilities.variants(sent)
-        if refused.status not in _WORDLESS_STATUS or not together or kind in self._unexplained:
+        candidates = self.capabilities.least(sent)
+        if refused.status not in WORDLESS_STATUS or not candidates or kind in self._unexplained:
             return None
 
         def answer(accepted: Accepted | None = None) -> bytes | None:
@@ -306,20 +307,23 @@ class Endpoint:
         raw = answer()
         if raw is not None:
             return raw
-        for least in together:
-            raw = answer(least)
-            if raw is None:
-                continue
-            for accepted in alone:
-                raw_alone = answer(accepted)
-                if raw_alone is not None:
-                    raw, least = raw_alone, accepted
+        for accepted in candidates:
+            raw = answer(accepted)
+            if raw is not None:
+                break
+        else:
+            self._unexplained.add(kind)
+            return None
+        for name, values in self.capabilities.restorations(sent):
+            for value in values:
+                more = accepted.restored(name, value)
+                richer = answer(more)
+                if richer is not None:
+                    raw, accepted = richer, more
                     break
-            self.capabilities.take(least)
-            _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
-            return raw
-        self._unexplained.add(kind)
-        return None
+        self.capabilities.take(accepted)
+        _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
+        return raw
 
     def _asked_for_key_again(self, refused_key: str | None) -> bool:
         """Whether the command that prints the key printed another than the one that was refused."""
@@ -419,7 +423,7 @@ class Endpoint:
                 if self._address is not None:
                     base_url, self._key = self._address()
                 else:
-                    base_url, self._key = str(self.settings.base_url), self.settings.key()
+                    base_url, self._key = str(self.settings.base_url), self._key or self.settings.key()
                 if self._key and not (self._key.isascii() and self._key.isprintable()):
                     raise self._failed("the key has characters that no HTTP header can hold", "", 1)
                 self._client = SdkClient(self.settings, base_url, self._key)
@@ -434,16 +438,20 @@ class Endpoint:
 
     def _failed(self, reason: str, remedy: str, attempts: int) -> CallFailedError:
         where = self.settings.base_url or "embedded server"
-        message = excerpt(reason, _LONGEST_REASON, self._key)
+        secrets = (self._key, *self.settings.secrets)
+        message = excerpt(reason, _LONGEST_REASON, *secrets)
         if remedy and not self.settings.embedded:
-            message += f"; {excerpt(remedy, _LONGEST_REASON, self._key)}"
+            message += f"; {excerpt(remedy, _LONGEST_REASON, *secrets)}"
         tried = f" after {attempts} attempts" if attempts > 1 else ""
         return CallFailedError(f"{self.settings.model} at {where}: {message}{tried}")
 
     def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
-        if self._key is None or len(self._key) < _SHORTEST_KEY:
+        known = (self._key, *self.settings.credentials)
+        secrets = [secret for secret in known if secret is not None and len(secret) >= _SHORTEST_KEY]
+        if not secrets:
             return completion
         if completion.tool_calls is None:
-            return completion.model_copy(update={"text": without(completion.text, self._key)})
-        return ChatCompletion.model_validate_json(without(completion.model_dump_json(), self._key))
+            texts = {name: without(text, *secrets) for name in _TEXTS if (text := getattr(completion, name))}
+            return completion.model_copy(update=texts)
+        return ChatCompletion.model_validate_json(without(completion.model_dump_json(), *secrets))

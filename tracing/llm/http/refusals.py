@@ -11,6 +11,10 @@ from tracing.llm.settings import ModelSettings
 if TYPE_CHECKING:
     import httpx
 
+FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
+"""With these an endpoint may refuse a request for its form."""
+WORDLESS_STATUS = frozenset({400, 413, 422, 500, 501})
+"""With these it may do so without saying what of it; 500 is how some fail on a form of JSON."""
 _OUTAGE_STATUS = frozenset({429, 502, 503, 504})
 _FILTER_STATUS = frozenset({400, 403, 422, 451})
 _LONGEST_REFUSAL = 20_000
