@@ -17,6 +17,7 @@ from attribution.judging.words import Judgement
 from attribution.survival.matching.matcher import WORDS
 from tracing.errors import DataError
 from tracing.files.file_kinds import ATTRIBUTIONS, likeness
+from tracing.files.opening import read_file
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import Question, first_problem
 from tracing.systems.protocol import OperationSpec
@@ -188,7 +189,7 @@ class Attributions:
             DataError: it is missing, or not an attributions file; names the line.
         """
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror}); make it with: memtune attribute") from None
         return cls._of(path, data[: data.rfind(b"\n") + 1])
@@ -238,6 +239,8 @@ def _remedy(path: Path) -> str:
 def is_attributions(path: Path) -> bool:
     """Whether a file begins as an attributions file does; one that cannot be read is for others to report."""
     begin = b'{"type":"attributions"'
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             return file.read(len(begin)) == begin

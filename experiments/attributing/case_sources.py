@@ -25,6 +25,7 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from optimizer.evaluation.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
+from tracing.files.opening import read_file
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph
 
@@ -106,9 +107,9 @@ class Source:
     @cached_property
     def digest(self) -> str:
         """Start of the SHA-256 of its content, and that of the traces of its history before it."""
-        content = hashlib.sha256(self.path.read_bytes())
+        content = hashlib.sha256(read_file(self.path))
         for path in self.histories.before(self.path):
-            content.update(path.read_bytes())
+            content.update(read_file(path))
         return content.hexdigest()[:16]
 
     def read(self) -> TraceContent:

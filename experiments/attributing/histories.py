@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracing.errors import TraceError
+from tracing.files.opening import read_file
 from tracing.graph.elements import REFERENCE, Operation, Variable, reference_to
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph
@@ -164,7 +165,7 @@ def _member(path: Path) -> _Member | None:
 
 def _may_be_linked(path: Path) -> bool:
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError:
         return False
     return _MARK in content or _KEYED_ENTRY.search(content) is not None

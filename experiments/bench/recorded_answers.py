@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from experiments.runs.earlier_names import by_current_side
 from experiments.runs.folder import BASELINE
 from tracing.errors import DataError
+from tracing.files.opening import read_file
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -27,7 +28,7 @@ _READER = TypeAdapter(Annotated[dict[str, dict[str, str]], BeforeValidator(by_cu
 def read_answers(path: Path) -> Recorded:
     """Recorded answers from a JSON file: `{"baseline": {CONVERSATION: "+-+"}, PROMPTS: {…}, …}`."""
     try:
-        recorded = _READER.validate_json(path.read_bytes())
+        recorded = _READER.validate_json(read_file(path))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except ValidationError as error:

@@ -30,8 +30,10 @@ def _pairs(context: click.Context, option: click.Option, texts: Sequence[str]) -
 def _settings(context: click.Context, option: click.Option, texts: Sequence[str]) -> dict[str, Any]:
     import yaml
 
+    from tracing.files.yaml_text import load_yaml
+
     try:
-        return {name: yaml.safe_load(value) for name, value in _pairs(context, option, texts).items()}
+        return {name: load_yaml(value) for name, value in _pairs(context, option, texts).items()}
     except (yaml.YAMLError, ValueError) as error:
         message = " ".join(str(error).split())
         raise click.BadParameter(f"no value as in a configuration ({message})", context, option) from None

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from experiments.data.dataset_reader import Reading
 from tracing.errors import DataError
+from tracing.files.opening import open_file, read_file
 
 _EVERY = 1 << 22
 """Bytes between two calls of the progress."""
@@ -54,10 +55,12 @@ def json_rows(path: Path, model: type[Row], reading: Reading, expected: str) -> 
 
 def _raw_rows(path: Path, expected: str) -> Iterator[tuple[str, bytes]]:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); give --data a file") from None
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror or 'it is no file on a disk'}); give --data a file"
+        ) from None
     except ValueError:  # an empty file cannot be mapped
         raise DataError(f"{path}: is empty; {expected}") from None
     # The mapping is closed when nothing points into it any more.
@@ -100,7 +103,7 @@ def _is_list_a_line(content: mmap.mmap) -> bool:
 def read_document(path: Path, layout: TypeAdapter[T], reading: Reading, expected: str) -> T | None:
     """The content of a small JSON file; None, with its problems reported, where it is unreadable or something else."""
     try:
-        return layout.validate_python(json.loads(path.read_text(encoding="utf-8-sig")))
+        return layout.validate_python(json.loads(read_file(path).decode("utf-8-sig")))
     except OSError as error:
         reading.problem(f"{path}: cannot be read ({error.strerror}); {expected}")
     except ValidationError as error:

@@ -19,6 +19,8 @@ from typing import Any
 
 import click
 
+from tracing.recording.known_secrets import without_remembered
+
 _STEERING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Categories of characters that move the cursor, colour, hide or turn round what is around them, or are half of one."""
 _JOINERS = "\u200c\u200d"
@@ -72,7 +74,7 @@ def _visible_character(match: re.Match[str]) -> str:
 
 def say(text: object = "", *, err: bool = False) -> None:
     """Print a line, on stderr if `err`."""
-    click.echo(visible(str(text)), err=err)
+    click.echo(visible(without_remembered(str(text))), err=err)
 
 
 def say_library_messages() -> None:
@@ -90,14 +92,14 @@ class _Record(logging.LogRecord):
     def __init__(self, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
         if self.exc_info:
-            self.exc_text = visible(logging.Formatter().formatException(self.exc_info))
+            self.exc_text = visible(without_remembered(logging.Formatter().formatException(self.exc_info)))
 
     def getMessage(self) -> str:  # noqa: N802 (the name is logging's)
-        return visible(super().getMessage())
+        return visible(without_remembered(super().getMessage()))
 
 
 def _warning(*positional: Any, **named: Any) -> str:
-    return visible(_plain_warning(*positional, **named))
+    return visible(without_remembered(_plain_warning(*positional, **named)))
 
 
 def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:

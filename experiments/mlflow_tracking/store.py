@@ -14,6 +14,7 @@ from experiments.mlflow_tracking.sqlite_store import artifacts_beside, file_of, 
 from tracing.errors import ConfigError
 from tracing.package_data import packaged_text
 from tracing.recording.credentials import without_credentials
+from tracing.recording.known_secrets import remember_address
 from tracing.recording.redaction import excerpt
 
 PARENT = ""
@@ -50,6 +51,7 @@ class TrackingStore:
 
     def __init__(self, uri: str, experiment: str, key: str, *, timeout: int = TIMEOUT_SECONDS) -> None:
         self.uri, self.experiment, self.key, self._timeout = uri, experiment, key, timeout
+        remember_address(uri)
         self._client: Any = None
         self._experiment_id: str | None = None
         self._runs: dict[str, str] = {}

@@ -24,6 +24,7 @@ from optimizer.proposers.rewrites import HAND, Rewrite
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from optimizer.tuning.results import LoopSettings
 from tracing.errors import ConfigError, ContractError, RunError
+from tracing.files.opening import read_file
 from tracing.llm.accounting.ledger import Ledger
 from tracing.suggestions import unknown_names
 from tracing.systems.description import describe
@@ -229,7 +230,7 @@ def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Rewrite,
             suggestion = unknown_names([name], specs)
             raise RunError(f"{file}: no prompt is called {suggestion}; name the file for one of {', '.join(specs)}")
         try:
-            text = file.read_bytes().decode()
+            text = read_file(file).decode()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise RunError(f"{file}: cannot be read ({reason}); give --rewrites a text file or a folder") from None

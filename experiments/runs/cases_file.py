@@ -16,6 +16,7 @@ from experiments.runs.earlier_names import by_current_side
 from experiments.runs.folder import CASES, CONFIG, VERDICTS
 from optimizer.evaluation.scores import SplitName
 from tracing.errors import RunError
+from tracing.files.opening import read_file
 from tracing.recording.redaction import Redaction, redact
 from tracing.systems.conversations import first_problem
 
@@ -167,7 +168,7 @@ def read_verdicts(folder: RunFolder) -> Verdicts:
 
 def _lines_of(path: Path, kind: type[_AnyLine], remedy: str) -> list[_AnyLine]:
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_file(path).splitlines()
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
     values = []

@@ -18,6 +18,8 @@ from experiments.runs.earlier_names import with_current_keys
 from experiments.runs.run_settings import without_secrets
 from tracing.errors import ConfigError
 from tracing.files.file_kinds import likeness
+from tracing.files.opening import read_file
+from tracing.files.yaml_text import load_yaml
 from tracing.graph.values import snapshot
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
@@ -193,7 +195,7 @@ def _read(source: str, on_earlier_key: Callable[[str, str], None] = _unnoted) ->
         if looks := likeness(path, "config", "json", "table", "text", "broken", "empty", "folder"):
             raise ConfigError(f"{path}: is not a configuration; {looks}")
         try:
-            label, folder, text = str(path), path.parent, path.read_text(encoding="utf-8")
+            label, folder, text = str(path), path.parent, read_file(path).decode()
         except FileNotFoundError:
             names = bundled_configs()
             near = did_you_mean(source, [*names, *(str(file) for file in path.parent.glob("*.y*ml"))])
@@ -204,14 +206,12 @@ def _read(source: str, on_earlier_key: Callable[[str, str], None] = _unnoted) ->
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise ConfigError(f"{path}: cannot be read ({reason}); give a YAML file") from None
     try:
-        values = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
+        values = load_yaml(text, _StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{label}{line}: {error.problem or 'not YAML'}; correct the YAML there") from None
     except (yaml.YAMLError, ValueError) as error:  # the latter for an escape that is not a character
         raise ConfigError(f"{label}: not YAML ({' '.join(str(error).split())}); correct the file") from None
-    except RecursionError:
-        raise ConfigError(f"{label}: is nested too deep; write `key: value` lines, such as `system: rag`") from None
     if values is None:
         values = {}
     if not isinstance(values, dict):

@@ -39,6 +39,7 @@ from pydantic import ValidationError
 from experiments.runs.earlier_names import first_folder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
+from tracing.files.opening import read_file
 from tracing.recording.redaction import Redaction
 from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import first_problem
@@ -226,7 +227,7 @@ def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
+        return read_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
         raise RunError(f"{path}: cannot be read ({reason}); write the prompt there as UTF-8 text") from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ConfigError, RunError
 from tracing.recording.credentials import without_password
+from tracing.recording.known_secrets import remember
 from tracing.recording.redaction import Redaction, excerpt
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class StudyServer:
             self._url: URL = make_url(self.shown)
             driver = self._url.get_dialect().driver
             self._secret = make_url(url).password or environment.get(PASSWORD_VARIABLE)
+            remember(None if self._secret is None else str(self._secret))
         except (ArgumentError, ValueError):
             raise self._refusal("no URL of a database that SQLAlchemy knows", f"write it as {_EXAMPLES}") from None
         self._storage: BaseStorage | None = None

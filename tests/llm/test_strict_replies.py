@@ -6,6 +6,7 @@ import gzip
 import json
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -252,4 +253,32 @@ def test_a_huge_body_is_given_up_on_before_it_is_read(
 ) -> None:
     scripted_server.script = lambda body: Reply(status=status, raw=b"x" * 80_000_000)
     with pytest.raises(CallFailedError, match="MB"):
+        open_access(retries=0).task.chat(HELLO, max_tokens=9)
+
+
+@pytest.mark.parametrize(
+    ("coding", "pack"),
+    [
+        ("deflate", zlib.compress),
+        ("gzip", lambda body: gzip.compress(body[:20]) + gzip.compress(body[20:])),
+    ],
+    ids=["deflate", "gzip of two members"],
+)
+def test_a_packed_reply_is_read(
+    open_access: Open, scripted_server: ScriptedServer, coding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    scripted_server.script = lambda body: Reply(raw=pack(chat_body()), headers={"Content-Encoding": coding})
+    assert open_access().task.chat(HELLO, max_tokens=9).text == "fine"
+
+
+def test_embedding_rows_without_index_are_in_order(open_access: Open, scripted_server: ScriptedServer) -> None:
+    rows = [{"object": "embedding", "embedding": row} for row in ([1.0, 0.0], [0.0, 1.0])]
+    scripted_server.embed_reply = lambda body: Reply(raw=json.dumps({"data": rows}).encode())
+    assert open_access().embedding.embed(["a", "b"]) == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_an_error_body_that_is_a_list_is_told(open_access: Open, scripted_server: ScriptedServer) -> None:
+    body = json.dumps([{"error": {"code": 400, "message": "the model is asleep"}}]).encode()
+    scripted_server.script = lambda request: Reply(status=400, raw=body)
+    with pytest.raises(CallFailedError, match="the model is asleep"):
         open_access(retries=0).task.chat(HELLO, max_tokens=9)

@@ -38,6 +38,8 @@ def kind_of(path: Path) -> FileKind | None:
     """The kind of a file or folder; None for one that is not known or cannot be read."""
     if path.is_dir():
         return _kind("folder")
+    if not path.is_file():
+        return None  # what is read from a pipe is gone
     try:
         with path.open("rb") as file:
             start = file.read(_START)

@@ -19,6 +19,7 @@ import msgspec
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST_LINE, is_too_deep
 from tracing.files.file_kinds import TRACE, likeness
+from tracing.files.opening import open_file
 from tracing.files.records import RecordReader
 from tracing.files.trace_lines import FORMAT, HEADER, VERSION, Lines, Record
 from tracing.graph.elements import Operation, Session, Variable
@@ -82,7 +83,7 @@ def load_trace(path: str | Path) -> LoadedTrace:
     decode, admit = _decoder.decode, reader.admit
     problem = None
     try:
-        with path.open("rb") as lines, collector_paused():
+        with open_file(path) as lines, collector_paused():
             first = lines.readline()
             if first in _HEADER_BEGINNINGS:
                 return LoadedTrace(reader.graph, f"{path}: the trace was cut off before its first record")

@@ -59,7 +59,7 @@ def _copy(value: Any, inside: frozenset[int], depth: int) -> Any:
         return _copy_mapping(value, inside | {id(value)}, depth)
     if isinstance(value, set | frozenset):
         # The order of a set of texts differs from process to process.
-        return _described(value, "{" + ", ".join(sorted(_safe_repr(item) for item in list(value))) + "}")
+        return _described(value, "{" + ", ".join(sorted(safe_repr(item) for item in list(value))) + "}")
     return _described(value)
 
 
@@ -79,10 +79,11 @@ def _copy_mapping(value: Mapping[Any, Any], inside: frozenset[int], depth: int) 
 def _described(value: Any, text: str | None = None) -> dict[str, str]:
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return {"type": name, "repr": _safe_repr(value) if text is None else text}
+    return {"type": name, "repr": safe_repr(value) if text is None else text}
 
 
-def _safe_repr(value: Any) -> str:
+def safe_repr(value: Any) -> str:
+    """The repr of any value, without memory addresses. Never raises."""
     try:
         return _ADDRESS.sub("", repr(value))
     except Exception as error:  # a foreign class must not be able to end the run it is recorded in

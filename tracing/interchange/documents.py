@@ -19,6 +19,7 @@ import msgspec
 from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST, is_too_deep
 from tracing.files.file_kinds import kind_of, likeness
+from tracing.files.opening import read_file
 from tracing.graph.elements import Link
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import snapshot
@@ -91,7 +92,7 @@ def read_bytes(path: Path) -> bytes:
         TraceError: it cannot be read, is empty, or is in UTF-16 or UTF-32.
     """
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
         looks = likeness(path) or "give the path of a file"
         raise TraceError(f"{path}: cannot be read: {error.strerror}; {looks}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from urllib.request import getproxies
 
 from tracing.errors import ConfigError
 from tracing.llm.accounting.budget import Budget
@@ -15,6 +16,7 @@ from tracing.llm.http.pace import Pace, Width
 from tracing.llm.serving import weights
 from tracing.llm.serving.embedded import SERVING, EmbeddedModel, EmbeddedServer, runtime_build, runtime_version
 from tracing.llm.settings import AT_ONCE, EMBEDDED_EMBEDDING, ModelSettings
+from tracing.recording.known_secrets import remember_address
 
 
 class Endpoints:
@@ -27,6 +29,8 @@ class Endpoints:
     def __init__(self, budget: Budget, concurrency: int | None, cache: ResponseCache | None) -> None:
         """The time of `budget` ends all waiting; `concurrency` None means `AT_ONCE`; `cache` keeps what is learnt."""
         self._budget, self._cache = budget, cache
+        for proxy in getproxies().values():
+            remember_address(proxy)
         self.width = concurrency or AT_ONCE
         self._guard = threading.Lock()
         self._loop = EventLoop()

@@ -26,6 +26,7 @@ from pydantic import (
 
 from tracing.errors import ConfigError
 from tracing.llm import DEFAULT_CONTEXT
+from tracing.recording.known_secrets import remember
 from tracing.recording.redaction import REDACTED, Redaction, redact
 
 Role = Literal["task", "proposer", "judge", "embedding"]
@@ -187,6 +188,10 @@ class ModelSettings(BaseModel):
         # Dictionaries among the fields have none.
         return hash((self.model, self.base_url))
 
+    def model_post_init(self, context: Any, /) -> None:
+        """No text that quotes a secret may show it."""
+        remember(*(secret.get_secret_value() for secret in (self.api_key, *self.headers.values()) if secret))
+
     @property
     def embedded(self) -> bool:
         return self.base_url is None
@@ -236,7 +241,9 @@ class ModelSettings(BaseModel):
             return self.api_key.get_secret_value() or None
         if self.key_command is not None:
             return self._printed_key(self.key_command)
-        return os.environ.get(self.api_key_env) or None
+        key = os.environ.get(self.api_key_env) or None
+        remember(key)
+        return key
 
     def _require_secrets(self) -> None:
         """Raise a `ConfigError` if what a run kept of the settings lacks a secret."""
@@ -280,6 +287,7 @@ class ModelSettings(BaseModel):
             problem = f"it printed {len(key.splitlines())} lines, and a key is one"
         if problem:
             raise ConfigError(f"{where} gave no key ({problem}); {_TRY_IT}")
+        remember(key)
         return key
 
     def require_named_key(self) -> None:

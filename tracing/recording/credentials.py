@@ -1,13 +1,10 @@
-"""Credentials in texts: what looks like one, what is set under the name of one, and known ones however spelled."""
+"""Credentials in texts: what looks like one, and what is set under the name of one; known ones: `known_secrets`."""
 
 from __future__ import annotations
 
-import base64
-import functools
-import json
 import re
 from contextlib import suppress
-from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 REDACTED = "[redacted]"
 
@@ -53,12 +50,6 @@ _BARE_JSON = re.compile(r"\s*(?!(?:null|true|false|None|True|False)\b)([^\s\"'\\
 _BRACKET = re.compile(r"\s*([\w.]{0,80}([\[{(]))")
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
-_SHORTEST_SECRET = 6
-"""Characters of a known secret below which it is taken for a word: local servers want any key, such as "none"."""
-
-_SHORTEST_PART = 8
-"""Characters of the beginning of a known secret by which it is recognised where the rest is missing."""
-
 
 def redact(text: str) -> str:
     """`text` with provider keys, tokens, passwords and other credentials replaced by `[redacted]`."""
@@ -72,15 +63,6 @@ def redact(text: str) -> str:
             for piece in pieces:
                 if piece in text:
                     return _SECRET.sub(lambda match: (match["lead"] or match["basic"] or "") + REDACTED, text)
-    return text
-
-
-def without(text: str, *secrets: str | None) -> str:
-    """`text` without these secrets, also where they are cut off, or spelled as URLs, JSON and base64 spell them."""
-    for secret in secrets:
-        if secret is not None and len(secret) >= _SHORTEST_SECRET:
-            for spelled in _spellings(secret):
-                text = _without_beginnings(text, spelled)
     return text
 
 
@@ -160,42 +142,6 @@ def _end_of_string(text: str, start: int, mark: str, slashes: int, unclosed: set
 def _end_of_line(text: str, start: int) -> int:
     end = text.find("\n", start)
     return len(text) if end < 0 else end
-
-
-def _without_beginnings(text: str, spelled: str) -> str:
-    """`text` without `spelled`, also where only its beginning is there."""
-    head = spelled[: max(_SHORTEST_PART, len(spelled) // 2)]
-    parts: list[str] = []
-    copied, at = 0, text.find(head)
-    while at >= 0:
-        end = at + len(head)
-        while end < len(text) and end - at < len(spelled) and text[end] == spelled[end - at]:
-            end += 1
-        parts += text[copied:at], REDACTED
-        copied = end
-        at = text.find(head, end)
-    return "".join((*parts, text[copied:]))
-
-
-@functools.lru_cache(maxsize=32)
-def _spellings(secret: str) -> tuple[str, ...]:
-    in_json = json.dumps(secret)[1:-1]
-    spellings = {
-        secret,
-        quote(secret),
-        quote(secret, safe=""),
-        quote_plus(secret),
-        in_json,
-        in_json.replace("/", "\\/"),
-    }
-    raw = secret.encode("utf-8", "replace")
-    spellings |= {repr(secret)[1:-1], repr(raw)[2:-1]}
-    for before in range(3):
-        # What stands before the secret, such as a user's name, shifts it; the bits at both ends are shared with others.
-        coded = base64.b64encode(b"\0" * before + raw).decode()
-        core = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
-        spellings |= {core, core.replace("+", "-").replace("/", "_")}
-    return tuple(sorted(spellings, key=len, reverse=True))
 
 
 def without_credentials(uri: str) -> str:

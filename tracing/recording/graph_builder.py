@@ -20,6 +20,7 @@ from tracing.graph.elements import (
 )
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import ATOMS, UNCHANGING, has_identity, snapshot
+from tracing.recording.known_secrets import without_remembered
 from tracing.recording.redaction import REDACTED, Redaction
 from tracing.recording.scope import RunningOperation, Scope
 
@@ -153,7 +154,7 @@ class GraphBuilder:
             self._link(growing)
         record.ended = noted.ended
         record.status = "ok" if noted.error is None else "error"
-        record.error = None if noted.error is None else self.redaction.text(noted.error)
+        record.error = None if noted.error is None else self.redaction.text(without_remembered(noted.error))
         self.written(record)
 
     def _make(

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracing.recording.credentials import REDACTED, SECRET_ENDINGS, plain, redact, without
+from tracing.recording import credentials
+from tracing.recording.credentials import REDACTED, SECRET_ENDINGS, plain
+from tracing.recording.known_secrets import without, without_plain, without_remembered
 
 __all__ = ["REDACTED", "Redaction", "excerpt", "redact", "without"]
 
@@ -17,13 +19,18 @@ LONGEST_THINKING = 4000
 _SECRET_KEYS = frozenset({"authorization", "proxyauthorization"})
 
 
+def redact(text: str) -> str:
+    """`text` with keys, tokens, passwords and other credentials replaced by `[redacted]`, and what is remembered."""
+    return credentials.redact(without_plain(text))
+
+
 def excerpt(text: str, most: int, *secrets: str | None) -> str:
     """The first `most` characters of `text`, for a message, without credentials and without these `secrets`.
 
     Everything that shortens a text for people goes through here: a cut first would split a secret, and what is left of
     it would no longer be recognised.
     """
-    text = redact(without(text, *secrets))
+    text = redact(without_remembered(without(text, *secrets)))
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -86,14 +93,13 @@ class Redaction:
 
     def value(self, value: Any) -> Any:
         """The JSON-compatible `value` as it may be recorded."""
-        kind = type(value)
-        if kind is str:
+        if isinstance(value, str):
             return self.text(value)
-        if kind is dict:
+        if isinstance(value, dict):
             items = list(value.items())
             fields = {self.text(key): self.named(key, item) for key, item in items[: self.most_items]}
             return fields if len(items) <= self.most_items else {**fields, "…": f"{len(items) - self.most_items} more"}
-        if kind is list:
+        if isinstance(value, list | tuple):
             first = [self.value(item) for item in value[: self.most_items]]
             return first if len(first) == len(value) else [*first, f"… [{len(value) - len(first)} more]"]
         return value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from tracing.errors import DataError
+from tracing.files.depth import DEEPEST, is_too_deep
+from tracing.graph.values import safe_repr
 
 EventType = Literal["tool_call", "step", "decision", "message", "statement"]
 """What kind of event it is; a statement is what a model concluded from other events."""
@@ -21,6 +22,8 @@ TYPES: tuple[str, ...] = get_args(EventType)
 
 DAMAGED = "damaged"
 """The type of an event whose content cannot be read any more; its value is the raw text (`TraceMemory.repair`)."""
+
+_FIRST, _LAST = datetime(1, 1, 1, tzinfo=UTC).timestamp(), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 LONGEST_NAME = 200
 """Most characters of an id or a key, so that an index can hold three of them."""
@@ -75,8 +78,8 @@ class Event:
 
 
 def when(time: float) -> str:
-    """A time as text, to the minute, in UTC; empty for 0."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M") if time else ""
+    """A time as text, to the minute, in UTC; empty for 0, and for what is no time, which a store may hold."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M") if time and _FIRST <= time <= _LAST else ""
 
 
 def moment(time: Time | None, what: str = "time") -> float | None:
@@ -93,9 +96,12 @@ def moment(time: Time | None, what: str = "time") -> float | None:
         except ValueError:
             raise DataError(f"{what}: {time!r} is not a time; write 2026-03-02T09:14 or give a datetime") from None
     if isinstance(time, datetime):
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    if not isinstance(time, int | float) or not math.isfinite(time):
-        raise DataError(f"{what}: {time!r} is not a time; give finite seconds since the epoch, a datetime or ISO text")
+        time = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    if isinstance(time, bool) or not isinstance(time, int | float) or not _FIRST <= time <= _LAST:
+        raise DataError(
+            f"{what}: {safe_repr(time):.40} is not a time of the years 1 to 9999; give seconds since the epoch, a "
+            "datetime or ISO text"
+        )
     return float(time)
 
 
@@ -135,11 +141,14 @@ def as_json(what: str, value: Any) -> str:
     """A value as JSON text. Raises DataError: it is not JSON-compatible."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        text.encode()
+        too_deep = is_too_deep(text.encode())
     except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        too_deep = is_too_deep(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"{what}: is not JSON-compatible ({error}); give texts, numbers, lists and mappings") from None
+    if too_deep:
+        raise DataError(f"{what}: is nested more than {DEEPEST} levels deep; give less of it")
     return text
 
 

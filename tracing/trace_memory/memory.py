@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 from tracing.errors import ConfigError, DataError
+from tracing.graph.values import safe_repr
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory import semantic, upkeep
 from tracing.trace_memory.event_filters import SELECTED, Condition, FilterArguments, condition_of
@@ -25,6 +26,9 @@ from tracing.trace_memory.upkeep import Problem
 
 if TYPE_CHECKING:
     from tracing.graph.execution_graph import ExecutionGraph
+
+_NO_LIMIT = 2**63 - 1
+"""The largest number that a store takes."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -152,8 +156,8 @@ class TraceMemory:
         **place: Unpack[EventPlace],
     ) -> str:
         """Record a decision with its outcome and a confidence from 0 to 1. Returns and raises as `tool_call`."""
-        if confidence is not None and not 0 <= confidence <= 1:
-            raise DataError(f"confidence: {confidence!r} is not from 0 to 1")
+        if confidence is not None and not (isinstance(confidence, int | float) and 0 <= confidence <= 1):
+            raise DataError(f"confidence: {safe_repr(confidence):.40} is not a number from 0 to 1")
         return self._record("decision", name, outcome, {"confidence": confidence, "reason": reason}, place)
 
     def message(self, speaker: str, text: str, **place: Unpack[EventPlace]) -> str:
@@ -193,7 +197,11 @@ class TraceMemory:
         from tracing.trace_memory.openai_messages import events_of_messages
 
         at = moment(time)
-        return self.add(events_of_messages(messages, self._clock() if at is None else at, self.session))
+        try:
+            events = events_of_messages(messages, self._clock() if at is None else at, self.session)
+        except RecursionError:
+            raise DataError("a message is nested too deep to be read; give less of it") from None
+        return self.add(events)
 
     def add_graph(self, graph: ExecutionGraph) -> int:
         """Record the operations and messages of an execution graph, and return how many events they are.
@@ -230,11 +238,10 @@ class TraceMemory:
         condition, values = self._condition(arguments)
         # Those of one time are in the order of their arrival.
         query = f"SELECT {SELECTED} FROM events e WHERE {condition} ORDER BY e.time DESC, e.number DESC"
-        if _checked_limit(limit) is not None:
-            query, values = f"{query} LIMIT ?", [*values, limit]
+        query, values = f"{query} LIMIT ?", [*values, _checked_limit(limit)]
         return [event_of(row) for row in reversed(self._storage.read(query, values))]
 
-    def search(self, text: str, *, limit: int = 10, **arguments: Unpack[FilterArguments]) -> list[Event]:
+    def search(self, text: str, *, limit: int | None = 10, **arguments: Unpack[FilterArguments]) -> list[Event]:
         """The events whose content is nearest to `text` in meaning, nearest first, among those that pass the filters.
 
         Events that have no vector yet get one first. Every vector that the filters admit is compared.
@@ -245,9 +252,11 @@ class TraceMemory:
         """
         if self._embedding is None:
             raise ConfigError("this trace memory has no embedding; give it one: TraceMemory(…, embedding=…)")
+        if not isinstance(text, str):
+            raise DataError(f"text: {safe_repr(text):.40} is not a text; give what to search for")
         self.flush()
         condition = self._condition(arguments)
-        return semantic.nearest(self._storage, self._embedding, text, condition, _checked_limit(limit) or 0)
+        return semantic.nearest(self._storage, self._embedding, text, condition, _checked_limit(limit))
 
     def _condition(self, arguments: FilterArguments) -> Condition:
         return condition_of(arguments, project=self.project, session=self.session, like=self._storage.like)
@@ -340,7 +349,7 @@ class TraceMemory:
             raise StoreError("this trace memory was opened before a fork; open one in each process")
 
 
-def _checked_limit(limit: int | None) -> int | None:
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise DataError(f"limit: {limit!r} is not a count; give at least 1, or None for all")
-    return limit
+def _checked_limit(limit: int | None) -> int:
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise DataError(f"limit: {safe_repr(limit):.40} is not a count; give at least 1, or None for all")
+    return _NO_LIMIT if limit is None else min(limit, _NO_LIMIT)

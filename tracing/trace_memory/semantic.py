@@ -13,6 +13,7 @@ from tracing.trace_memory.events import Event
 from tracing.trace_memory.stores.storage import Storage, StoreError, event_of
 
 _TEXTS_AT_ONCE = 64
+_ROWS_AT_ONCE = 10_000
 
 
 class Embedding(Protocol):
@@ -62,8 +63,11 @@ def nearest(storage: Storage, embedding: Embedding, text: str, condition: Condit
     if not best:
         return []
     places = {number: place for place, (_, number) in enumerate(best)}
-    marks = ", ".join("?" for _ in places)
-    rows = storage.read(f"SELECT {SELECTED} FROM events e WHERE e.number IN ({marks})", list(places))
+    rows = []
+    for start in range(0, len(best), _ROWS_AT_ONCE):
+        numbers = [number for _, number in best[start : start + _ROWS_AT_ONCE]]
+        marks = ", ".join("?" for _ in numbers)
+        rows += storage.read(f"SELECT {SELECTED} FROM events e WHERE e.number IN ({marks})", numbers)
     return [event_of(row) for row in sorted(rows, key=lambda row: places[row[0]])]
 
 

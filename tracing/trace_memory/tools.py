@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from tracing.files.depth import loads
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -26,7 +28,7 @@ def with_calls_recorded(
         try:
             result = function(*args, **kwargs)
         except Exception as error:
-            message = f"{type(error).__name__}: {error}"
+            message = f"{type(error).__name__}: {_text_of(error)}"
             record(function.__name__, arguments, error=message, seconds=time.perf_counter() - timer, time=begun)
             raise
         spent = time.perf_counter() - timer
@@ -39,6 +41,13 @@ def with_calls_recorded(
 def _compatible(value: Any) -> Any:
     """A value as JSON has it: its `str`, if it has no other form there."""
     try:
-        return json.loads(json.dumps(value, allow_nan=False))
+        return loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
+        return _text_of(value)
+
+
+def _text_of(value: Any) -> str:
+    try:
         return str(value)
+    except Exception as error:  # a foreign class, or what is nested too deep, must not end the tool
+        return f"<a {type(value).__name__} whose str raised {type(error).__name__}>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Iterator
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -14,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from experiments.data.dataset_reader import Ids, Reading
 from tracing.errors import DataError
+from tracing.files.opening import open_file, read_file
 from tracing.suggestions import unknown_key
 from tracing.systems.conversations import Question
 
@@ -74,13 +76,13 @@ def rows_of(path: Path, model: type[Row], reading: Reading, remedy: str = _REMED
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
+    for number, line in enumerate(read_file(path).decode("utf-8-sig").split("\n"), start=1):
         if line.strip():
             yield number, line
 
 
 def _csv_rows(path: Path, model: type[Row], reading: Reading) -> Iterator[tuple[int, dict[str, str]]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         table = csv.reader(chain((first,), file), strict=True, delimiter=_delimiter(first, model))
         try:

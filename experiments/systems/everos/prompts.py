@@ -17,6 +17,8 @@ from experiments.systems.building_blocks.answering import ANSWER_PROMPT
 from experiments.systems.building_blocks.prompt_files import prompts_in
 from experiments.systems.building_blocks.structured_replies import object_schema
 from tracing.errors import RunError
+from tracing.files.opening import read_file
+from tracing.files.yaml_text import load_yaml
 from tracing.systems.prompts import placeholders_of, render
 
 _OPEN, _CLOSE = "\0open\0", "\0close\0"
@@ -79,8 +81,8 @@ def read_slot(path: Path) -> str | None:
     import yaml
 
     try:
-        slot = yaml.safe_load(path.read_bytes().decode())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        slot = load_yaml(read_file(path).decode())
+    except (OSError, ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise RunError(f"{path}: cannot be read ({reason}); give a prompt slot of EverOS") from None
     template = slot.get("template") if isinstance(slot, Mapping) else None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import RunError
+from tracing.files.opening import read_file
 from tracing.systems.prompts import Candidate, render
 
 
@@ -23,7 +24,7 @@ def write_text(path: Path, text: str) -> None:
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, with the newlines that it has."""
     try:
-        return path.read_bytes().decode()
+        return read_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
         raise RunError(f"{path}: cannot be read ({reason}); give a UTF-8 text file") from None

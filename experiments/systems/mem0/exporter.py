@@ -18,6 +18,7 @@ from experiments.systems.mem0.prompts import ATTRIBUTED
 from experiments.systems.mem0.system import AnyMem0, Mem0First, Mem0One, Mem0Two
 from experiments.systems.worker.isolated import own_environment
 from tracing.errors import ContractError, RunError
+from tracing.files.yaml_text import load_yaml
 from tracing.systems.prompts import Candidate, render
 
 _PROOF = Path(__file__).with_name("proof.py")
@@ -150,7 +151,7 @@ def _texts(source: str) -> dict[str, str]:
 
     try:
         # JSON first: YAML's reader would not take every JSON string.
-        settings = json.loads(read_text(path)) if path.suffix == ".json" else yaml.safe_load(read_text(path))
+        settings = json.loads(read_text(path)) if path.suffix == ".json" else load_yaml(read_text(path))
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise RunError(f"{source}: no configuration ({reason}); give Mem0's JSON, YAML or Python") from None

@@ -16,6 +16,13 @@ from tracing.errors import ConfigError, DataError
 from tracing.trace_memory import Event, StoreError, TraceMemory
 
 
+def nested(levels: int) -> object:
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 def ids(events: list[Event]) -> list[str]:
     return [event.id for event in events]
 
@@ -71,10 +78,33 @@ def test_recall_is_by_type_key_process_scope_time_and_mention(filled: TraceMemor
     assert ids(filled.recall(type="decision", key="supplier", process="planner", session="s2")) == ["supplier"]
 
 
+@pytest.mark.parametrize("names", [[], (), set()])
+def test_an_empty_list_of_names_admits_nothing(filled: TraceMemory, names: list[str]) -> None:
+    assert filled.recall(key=names) == filled.recall(type=names) == filled.recall(type="step", key=names) == []  # type: ignore[arg-type]
+
+
+def test_an_empty_label_is_a_label(filled: TraceMemory) -> None:
+    assert filled.recall(project="") == filled.recall(session="") == filled.recall(process="") == []
+    filled.project = filled.session = ""
+    filled.step("of no project", id="loose")
+    assert ids(filled.recall(project="")) == ids(filled.recall(session="")) == ["loose"]
+
+
+@pytest.mark.parametrize("wildcard", ["%", "_", "*", "?", "!", "!%", "[a-z]", "\\", '"', "a\nb", "\0", "\ud800"])
+def test_no_sign_of_a_mention_is_a_wildcard(store: str, wildcard: str) -> None:
+    with TraceMemory(store, entity="acme") as memory:
+        memory.step("plain", "nothing to see", id="plain")
+        memory.step("sign", f"before {wildcard} after", id="sign")
+        assert ids(memory.recall(mentions=f"{wildcard} af")) == ["sign"]
+        assert memory.recall(mentions=f"b{wildcard}after") == []
+
+
 def test_a_limit_keeps_the_newest(filled: TraceMemory) -> None:
     assert ids(filled.recall(limit=2)) == ["failed", "statement"]
-    with pytest.raises(DataError, match="limit"):
-        filled.recall(limit=0)
+    assert filled.recall(limit=10**30) == filled.recall(limit=2**63) == filled.recall(limit=None)
+    for limit in (0, -1, True, 1.5, float("nan"), float("inf"), "3", -(10**5000)):
+        with pytest.raises(DataError, match=r"limit: .* is not a count"):
+            filled.recall(limit=limit)  # type: ignore[arg-type]
 
 
 def test_what_was_written_is_read_without_waiting(store: str) -> None:
@@ -151,9 +181,26 @@ def test_a_credential_is_not_stored(tmp_path: Path) -> None:
         (lambda m: m.step("x" * 201), "at most 200"),
         (lambda m: m.step("x", {"a": object()}), "JSON"),
         (lambda m: m.step("x", float("nan")), "JSON"),
+        (lambda m: m.step("x", nested(5000)), "nested more than 200 levels"),
+        (lambda m: m.step("x", nested(201)), "nested more than 200 levels"),
+        (lambda m: m.tool_call("x", {"a": nested(5000)}), "nested more than 200 levels"),
+        (lambda m: m.add_messages([{"role": "user", "content": {"a": nested(5000)}}]), "nested too deep"),
+        (lambda m: m.add([Event("i", "step", "k", 1, metadata=[1])]), "metadata: is a list"),
         (lambda m: m.decision("x", "y", confidence=1.5), "confidence"),
+        (lambda m: m.decision("x", "y", confidence="high"), "confidence"),
         (lambda m: m.step("x", time="yesterday"), "not a time"),
-        (lambda m: m.step("x", time=float("inf")), "not a time"),
+        *(
+            (lambda m, t=moment: m.step("x", time=t), "time: .* is not a time of the years 1 to 9999")
+            for moment in (float("inf"), float("nan"), 1e300, -1e300, 1e12, 10**5000, True, [])
+        ),
+        (lambda m: m.recall(since=1e300), "since: 1e[+]300 is not a time"),
+        (lambda m: m.add_messages([{"role": "user", "content": "hi"}], time=10**400), "time: 1000000.* is not a time"),
+        (lambda m: m.recall(key=5), "key: 5 is not a name"),
+        (lambda m: m.recall(key=[None]), "key: None is not a text"),
+        (lambda m: m.recall(key={"a": 1}), "key: .* is not a name"),
+        (lambda m: m.recall(key=["k"] * 40_000), "key: has 40000 names; give at most 10000"),
+        (lambda m: m.recall(project=10**30), "project: .* is not a text"),
+        (lambda m: m.recall(mentions=["a"]), "mentions: .* is not a text"),
         (lambda m: m.recall(scope="world"), "scope"),
         (lambda m: m.recall(typ="step"), "typ: unknown filter; choose type, key, .*mentions"),
         (lambda m: m.recall(type="toolcall"), "type: 'toolcall' is not an event type; choose one of tool_call"),
@@ -169,6 +216,37 @@ def test_what_no_store_can_hold_is_refused_at_once(call: object, said: str) -> N
         with pytest.raises(DataError, match=said):
             call(memory)  # type: ignore[operator]
         assert memory.recall() == []
+
+
+@pytest.mark.parametrize("moment", [1e300, float("nan"), 10**400])
+def test_a_clock_that_tells_no_time_is_refused(moment: float) -> None:
+    with TraceMemory(":memory:", entity="acme", clock=lambda: moment) as memory:
+        with pytest.raises(DataError, match="not a time of the years"):
+            memory.step("x")
+        assert memory.recall() == []
+
+
+def test_an_event_of_no_time_that_a_store_holds_is_read(tmp_path: Path) -> None:
+    """An earlier memtune let it in."""
+    with TraceMemory(tmp_path / "e.db", entity="acme") as memory:
+        memory.step("x", sync=True)
+    with sqlite3.connect(tmp_path / "e.db") as connection:
+        connection.execute("UPDATE event_rows SET time = 1e300")
+    connection.close()
+    with TraceMemory(tmp_path / "e.db", entity="acme") as memory:
+        assert [event.line().strip() for event in memory.recall()] == ["step x: ok, none"]
+
+
+def test_a_tool_whose_values_have_no_text_goes_on(store: str) -> None:
+    class Mute:
+        def __str__(self) -> str:
+            raise OSError
+
+    with TraceMemory(store, entity="acme") as memory:
+        tool = memory.tool(lambda value: value)
+        for value in (nested(5000), Mute()):
+            assert tool(value) is value
+        assert "str raised" in str([event.value for event in memory.recall()])
 
 
 def test_any_text_comes_back_as_it_was(store: str) -> None:
@@ -196,6 +274,7 @@ def test_search_is_by_meaning_within_the_filters(store: str) -> None:
         assert len(vectors.embedded) == 4, "an event was embedded twice"
         memory.search("lunch", session="other")
         assert len(vectors.embedded) == 4
+        assert len(memory.search("lunch", limit=10**30)) == len(memory.search("lunch", limit=None)) == 4
 
 
 def test_search_without_an_embedding_says_how_to_have_one() -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ConfigError
+from tracing.recording.known_secrets import remember
 from tracing.recording.redaction import excerpt
 from tracing.trace_memory.stores.postgres_schema import READER, ROLE, prepare_schema
 from tracing.trace_memory.stores.storage import Row, StoreError, Tenant
@@ -69,6 +70,7 @@ class PostgresStorage:
             ) from None
         self._url, self.tenant = url, tenant
         self._password = str(parts.get("password") or "") or None
+        remember(self._password)
         host, port, database = parts.get("host", "localhost"), parts.get("port", 5432), parts.get("dbname", "")
         self._shown = f"postgresql://{host}:{port}/{database}"
         self._lock = threading.RLock()

@@ -7,11 +7,12 @@ processes of the entity shared. It enforces this below its SQL: no statement tha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from tracing.errors import MemtuneError
+from tracing.errors import DataError, MemtuneError
+from tracing.files.depth import DEEPEST
 from tracing.package_data import packaged_text
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory.events import Event, as_json, check_type, checked_name, moment
@@ -91,13 +92,18 @@ def row_of(event: Event, redaction: Redaction | None) -> Row:
     Raises:
         DataError: its type is unknown, or no store can hold it.
     """
+    if not isinstance(event.metadata, Mapping):
+        raise DataError(f"metadata: is a {type(event.metadata).__name__}; give a mapping")
     if redaction is not None:
-        event = replace(
-            event,
-            key=redaction.text(event.key),
-            value=redaction.value(event.value),
-            metadata=redaction.value(dict(event.metadata)),
-        )
+        try:
+            event = replace(
+                event,
+                key=redaction.text(event.key),
+                value=redaction.value(event.value),
+                metadata=redaction.value(dict(event.metadata)),
+            )
+        except RecursionError:
+            raise DataError(f"event {event.id}: is nested more than {DEEPEST} levels deep; give less of it") from None
     check_type(event.type)
     return (
         checked_name("id", event.id),
