@@ -17,6 +17,7 @@ from experiments.runs.config import RunConfig
 from experiments.runs.earlier_names import with_current_keys
 from tracing.errors import ConfigError
 from tracing.files.file_kinds import likeness
+from tracing.formats import unstamped
 from tracing.graph.values import snapshot
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
@@ -209,7 +210,7 @@ def _read(source: str, on_earlier_key: Callable[[str, str], None] = _unnoted) ->
         values = {}
     if not isinstance(values, dict):
         raise ConfigError(f"{label}: holds a {type(values).__name__}; write `key: value` lines, such as `system: rag`")
-    return label, folder, with_current_keys(values, label, on_earlier_key)
+    return label, folder, with_current_keys(unstamped("config.yaml", values, label), label, on_earlier_key)
 
 
 _CANNOT_CONSTRUCT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
