@@ -84,7 +84,7 @@ def test_both_names_at_once_are_refused(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_an_earlier_key_is_overridden_by_an_option(tmp_path: Path) -> None:
     path = tmp_path / "tuned.yaml"
-    path.write_text("prompts: {tuned: [answer]}\nmodels: {task: {reuse_prefixes: true}}\n")
+    path.write_text("prompts: {tuned: [answer]}\nmodels: {task: {model: m, reuse_prefixes: true}}\n")
     assert load_config(str(path)).prompts.tune == ("answer",)
     assert load_config(str(path), overrides={"prompts.tune": "extract"}).prompts.tune == ("extract",)
 
