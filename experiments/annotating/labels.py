@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 from attribution.cases import OUTSIDE_THE_SYSTEM, ErrorType
 from experiments.display.terminal import one_line
 from tracing.errors import DataError, MemtuneError
+from tracing.formats import FORMATS, check_format
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import redact
@@ -30,7 +31,7 @@ Action = Literal["labelled", "accepted", "corrected", "rejected", "undone"]
 ERROR_TYPES: tuple[ErrorType, ...] = get_args(ErrorType)
 LONGEST_NAME, LONGEST_NOTE, MOST_IDS = 60, 4000, 100
 
-_VERSION = 1
+_VERSION = FORMATS["labels"]
 _PATIENCE_S = 30.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS labels (
@@ -169,6 +170,7 @@ class LabelStore:
         with self._open() as database:
             (version,) = database.execute("PRAGMA user_version").fetchone()
             (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            check_format("labels", version, path, DataError)
             if version != _VERSION and (version or tables):
                 raise DataError(f"{path}: is not a label file of this version; give --labels another file")
             if not version:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -18,11 +19,10 @@ from attribution.survival.matching.matcher import WORDS
 from tracing.errors import DataError
 from tracing.files.file_kinds import ATTRIBUTIONS, likeness
 from tracing.files.opening import read_file
+from tracing.formats import check_format
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import Question, first_problem
 from tracing.systems.protocol import OperationSpec
-
-VERSION = 1
 
 
 class _Line(BaseModel):
@@ -202,6 +202,7 @@ class Attributions:
                 row = _READER.validate_json(line)
             except ValidationError as error:
                 if attributions is None:
+                    _check_version(path, line)
                     raise DataError(f"{path}: is not what `memtune attribute` wrote; {_remedy(path)}") from None
                 defect = (
                     "is cut off or damaged" if error.errors()[0]["type"] == "json_invalid" else first_problem(error)
@@ -230,6 +231,14 @@ class Attributions:
             wrong_now = () if changed else line.wrong or ()
             self.cases = {key: case for key, case in self.cases.items() if key[0] != line.trace or key[1] in wrong_now}
         self.traces[line.trace] = line
+
+
+def _check_version(path: Path, line: bytes) -> None:
+    """Raise a `DataError` if the first line of a file is the header of a later format."""
+    with suppress(ValueError, RecursionError):
+        header = json.loads(line)
+        if isinstance(header, dict) and header.get("type") == "attributions" and type(header.get("version")) is int:
+            check_format("attributions", header["version"], path, DataError)
 
 
 def _remedy(path: Path) -> str:

@@ -76,15 +76,22 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     from experiments.running.parts import home_folder
+    from experiments.runs.config_file import read_config
     from experiments.runs.export_manifest import manifest_of, system_settings
-    from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
+    from experiments.runs.folder import BASELINE, CHAMPION, CONFIG, RunFolder
     from experiments.systems.exporting.export import MANIFEST
     from experiments.systems.exporting.export import export as write
     from tracing.errors import RunError
 
     folder = RunFolder.find(home_folder(home), run, finished=True)
-    summary = folder.summary()
-    if run == "latest":
+    summary = None
+    try:
+        summary = folder.summary()
+    except RunError as error:
+        if not (folder.path / CONFIG).is_file():
+            raise
+        say(f"warning: {error}", err=True)
+    if run == "latest" and summary is not None:
         if not summary.finished:
             raise RunError(
                 f"no run has finished ({folder.id}: {summary.stopped}); "
@@ -93,13 +100,13 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
         say(f"latest finished run: {folder.id}", err=True)
     origin = manifest_of(folder, summary)
     written = write(
-        summary.system,
+        read_config(str(folder.path / CONFIG)).system if summary is None else summary.system,
         folder.prompts(CHAMPION),
         target,
         out,
         origin,
         settings=system_settings(folder, summary),
-        baseline=folder.prompts(BASELINE),
+        baseline=folder.prompts(BASELINE) if origin["tuned"] is not None else None,
         **options,
     )
     manifest = json.loads((written / MANIFEST).read_text(encoding="utf-8"))
@@ -109,7 +116,7 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
         say(f"verified: {check}")
     say(
         f"exported to {written}"
-        if origin["tuned"]
+        if origin["tuned"] != []
         else f"exported the BASELINE prompts, which are not tuned, to {written}"
     )
 

@@ -21,11 +21,15 @@ def runs(home: Path | None) -> None:
     from experiments.display.tables import runs_table
     from experiments.running.parts import home_folder
     from experiments.runs.comparison import list_runs
+    from tracing.errors import RunError
 
     where = home_folder(home)
     summaries = list_runs(where)
     if summaries:
         LiteralConsole().print(runs_table(summaries))
+        for folder, summary in summaries:
+            if isinstance(summary, RunError) and folder.has_summary:
+                say(f"warning: {summary}", err=True)
     else:
         say(f"no runs under {where}; start one with `memtune run demo`")
 
@@ -53,6 +57,8 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
     where = home_folder(home)
     folders = [RunFolder.find(where, name, finished=True) for name in names]
     comparison = compared(*folders)
+    for problem in comparison.left_out:
+        say(f"warning: {problem}", err=True)
     if html is not None:
         from experiments.commands.output import write_output
         from experiments.reports.comparison_page import render_comparison

@@ -23,6 +23,7 @@ from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import LoopResult
 from optimizer.tuning.round import AcceptedEdit, ChangedCase, RewriteRecord, RoundRecord
+from tracing.errors import RunError
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -242,7 +243,7 @@ def judge_line(judge: SummaryJudge) -> str:
     )
 
 
-def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
+def runs_table(runs: Sequence[tuple[RunFolder, Summary | RunError]]) -> Table:
     """Runs, the latest first, each with what was run under its id; the scores are those of the test conversations.
 
     It fits a terminal of 80 columns.
@@ -253,7 +254,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | None]]) -> Table:
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     table.add_column("verdict", overflow="fold", min_width=12)
     for folder, summary in runs:
-        if summary is None:
+        if isinstance(summary, RunError):
             table.add_row(folder.id, *["–"] * 4, "unreadable" if folder.has_summary else "unfinished")
             continue
         baseline, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))

@@ -5,6 +5,7 @@ The file is JSON lines: a header that names the store, then one write per line. 
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
@@ -21,6 +22,7 @@ from experiments.mlflow_tracking.writes import Write
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
 from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
+from tracing.formats import read_stamped, stamped
 from tracing.recording.credentials import without_credentials
 from tracing.recording.redaction import Redaction
 from tracing.systems.conversations import first_problem
@@ -63,6 +65,7 @@ _AnyWrite = Annotated[
     | logged_datasets.LogEvaluationData,
     Field(discriminator="kind"),
 ]
+_HEADER = TypeAdapter(_Header)
 _READER: TypeAdapter[_AnyWrite] = TypeAdapter(_AnyWrite)
 _REDACTION = Redaction()
 
@@ -103,7 +106,7 @@ class Outbox:
         path = folder.path / OUTBOX
         try:
             first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
-            header = _Header.model_validate_json(first)
+            header = read_stamped(OUTBOX, first, path, _HEADER)
             store = TrackingStore(uri or header.uri, header.experiment, header.key, timeout=timeout)
         except FileNotFoundError:
             raise RunError(f"{folder.path}: MLflow has everything of this run; there is nothing to send") from None
@@ -199,8 +202,9 @@ class Outbox:
         if self._waiting:
             store = self.store
             header = _Header(uri=without_credentials(store.uri), experiment=store.experiment, key=store.key)
-            lines = [line.model_dump_json() + "\n" for line in (header, *self._waiting)]
-            self._folder.write(OUTBOX, "".join(lines))
+            first = json.dumps(stamped(OUTBOX, header.model_dump()))
+            lines = [first, *(line.model_dump_json() for line in self._waiting)]
+            self._folder.write(OUTBOX, "".join(f"{line}\n" for line in lines))
         else:
             (self._folder.path / OUTBOX).unlink(missing_ok=True)
 

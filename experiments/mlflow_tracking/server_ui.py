@@ -15,7 +15,7 @@ from pathlib import Path
 
 from experiments.mlflow_tracking.sqlite_store import artifacts_beside, is_ready, store_file, store_uri
 from experiments.runs.comparison import list_runs
-from experiments.runs.summary import SummaryMlflow
+from experiments.runs.summary import Summary, SummaryMlflow
 from tracing.errors import RunError
 from tracing.llm.serving.child_process import start_child
 
@@ -113,7 +113,8 @@ def stop_ui(process: subprocess.Popen[bytes], *, patience: float = 5.0) -> None:
 
 def _links(home: Path) -> list[SummaryMlflow]:
     """Where MLflow has the runs of a home, latest first."""
-    return [summary.mlflow for _, summary in list_runs(home) if summary is not None and summary.mlflow is not None]
+    summaries = [summary for _, summary in list_runs(home) if isinstance(summary, Summary)]
+    return [summary.mlflow for summary in summaries if summary.mlflow is not None]
 
 
 def _wait(

@@ -14,6 +14,7 @@ from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts, LoopResult, Observer, verdict_figures
 from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
+from tracing.formats import stamped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
 
@@ -121,20 +122,17 @@ class RunJournal:
     def _write_rewrites(self) -> None:
         redacted = Redaction().value
         lines = [
-            json.dumps(redacted({"round": record.n, **_by(record), **_row(rewrite)}), ensure_ascii=False) + "\n"
+            json.dumps(redacted(stamped(REWRITES, _row(record, rewrite))), ensure_ascii=False) + "\n"
             for record in self._rounds
             for rewrite in record.rewrites
         ]
         self._folder.write(REWRITES, "".join(lines))
 
 
-def _row(rewrite: RewriteRecord) -> dict[str, Any]:
-    return {**asdict(rewrite), "gate": rewrite.gate and str(rewrite.gate)}
-
-
-def _by(record: RoundRecord) -> dict[str, str]:
-    """The optimizer of a round, where there are several."""
-    return {} if record.optimizer is None else {"optimizer": record.optimizer}
+def _row(record: RoundRecord, rewrite: RewriteRecord) -> dict[str, Any]:
+    """A rewrite of a round, with the round's optimizer where there are several."""
+    by = {} if record.optimizer is None else {"optimizer": record.optimizer}
+    return {"round": record.n, **by, **asdict(rewrite), "gate": rewrite.gate and str(rewrite.gate)}
 
 
 @runtime_checkable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,7 +21,7 @@ from experiments.running.parts import check_endpoints, evaluator_of, open_execut
 from experiments.running.run_parts import RunParts, config_of_run, loop_settings, open_parts, rewrite_files
 from experiments.runs.cases_file import RunCase, run_cases, write_cases, write_verdicts
 from experiments.runs.config import RunConfig
-from experiments.runs.fingerprint import check_fingerprint
+from experiments.runs.fingerprint import check_fingerprint, fingerprint_json
 from experiments.runs.folder import (
     BASELINE,
     BY_HAND,
@@ -192,7 +191,7 @@ def _prepare(
     if parts.server is not None:
         parts.server.open()
     executor = stack.enter_context(open_executor(config, parts.system, parts.access))
-    files = {CONFIG: dump_config(config), FINGERPRINT: json.dumps(parts.fingerprint, indent=2) + "\n"}
+    files = {CONFIG: dump_config(config), FINGERPRINT: fingerprint_json(parts.fingerprint)}
     if config.prompts.start is not None:
         files |= {f"{PROMPTS}/{BASELINE}/{name}.txt": text for name, text in parts.baseline.items()}
     files |= {f"{BY_HAND}/{name}": text for name, text in rewrite_files(parts.rewrites).items()}

@@ -6,17 +6,19 @@ the verdicts of the model that judged, so that diagnoses count the same answers 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
-from experiments.runs.earlier_names import by_current_side
+from experiments.runs.earlier_names import by_current_side, current_split
 from experiments.runs.folder import CASES, CONFIG, VERDICTS
 from optimizer.evaluation.scores import SplitName
 from tracing.errors import RunError
 from tracing.files.opening import read_file
+from tracing.formats import read_stamped, stamped
 from tracing.recording.redaction import Redaction, redact
 from tracing.systems.conversations import first_problem
 
@@ -66,7 +68,7 @@ class CaseReply(_Line):
 class RunCase(_Line):
     """A question of a split with its gold answers, and the replies under the prompts that it was asked with."""
 
-    split: SplitName
+    split: Annotated[SplitName, BeforeValidator(current_split)]
     conversation: str
     question_id: str
     question: str
@@ -127,7 +129,7 @@ def _reply(folder: RunFolder, seen_case: SeenCase) -> CaseReply:
 
 def write_cases(folder: RunFolder, cases: Sequence[RunCase]) -> None:
     """Rewrite the file."""
-    folder.write(CASES, "".join(f"{case.model_dump_json()}\n" for case in cases))
+    folder.write(CASES, _text_of(CASES, cases))
 
 
 def read_cases(folder: RunFolder) -> list[RunCase]:
@@ -153,10 +155,10 @@ def write_verdicts(folder: RunFolder, cases: Iterable[Case]) -> None:
             question_id=case.question.id,
             reply=redact(case.reply),
             score=case.judgement.score,
-        ).model_dump_json()
+        )
         for case in cases
     )
-    folder.write(VERDICTS, "".join(f"{line}\n" for line in lines))
+    folder.write(VERDICTS, _text_of(VERDICTS, lines))
 
 
 def read_verdicts(folder: RunFolder) -> Verdicts:
@@ -166,15 +168,20 @@ def read_verdicts(folder: RunFolder) -> Verdicts:
     return {(line.conversation, line.question_id, line.reply): line.score for line in lines}
 
 
+def _text_of(kind: str, lines: Iterable[_Line]) -> str:
+    rows = (json.dumps(stamped(kind, line.model_dump(mode="json")), ensure_ascii=False) for line in lines)
+    return "".join(f"{row}\n" for row in rows)
+
+
 def _lines_of(path: Path, kind: type[_AnyLine], remedy: str) -> list[_AnyLine]:
     try:
         lines = read_file(path).splitlines()
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
-    values = []
+    values, reader = [], TypeAdapter(kind)
     for number, line in enumerate(lines, start=1):
         try:
-            values.append(kind.model_validate_json(line))
+            values.append(read_stamped(path.name, line, path, reader))
         except ValidationError as error:
             raise RunError(f"{path}:{number}: {first_problem(error)}; {remedy}") from None
     return values

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from statistics import fmean
+from typing import TypeVar
 
 from experiments.runs.cases_file import CaseReply, RunCase
-from experiments.runs.folder import RunFolder
+from experiments.runs.folder import CHAMPION, RunFolder
 from experiments.runs.intervals import interval_text, money_text, p_text
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SplitName
 from optimizer.gating.verdict import Verdict, verdict_over
 from tracing.errors import RunError
+
+_Part = TypeVar("_Part")
 
 COMPARABLE = ("dataset", "splits", "metric", "model")
 """What must agree for the scores of two runs to be comparable."""
@@ -25,36 +30,52 @@ class RunComparison:
     """Several runs: `rows` of what and its value in each run, and by prompt whether all champions have the same text.
 
     If there are `differences`, the keys of `COMPARABLE` in which they differ, the scores are not comparable.
+    `left_out` says what of the runs could not be read.
     """
 
     rows: tuple[tuple[str, ...], ...]
     differences: tuple[str, ...]
     prompts: dict[str, bool]
+    left_out: tuple[str, ...]
 
 
-def list_runs(home: Path) -> list[tuple[RunFolder, Summary | None]]:
-    """Every run under a home, latest first; None for a summary that is missing or unreadable."""
-    runs: list[tuple[RunFolder, Summary | None]] = []
-    for folder in reversed(RunFolder.all(home)):
-        try:
-            runs.append((folder, folder.summary()))
-        except RunError:
-            runs.append((folder, None))
-    return runs
+def list_runs(home: Path) -> list[tuple[RunFolder, Summary | RunError]]:
+    """Every run under a home, latest first; with the error of a summary that is missing or unreadable."""
+    return [(folder, _read(folder.summary)) for folder in reversed(RunFolder.all(home))]
+
+
+def _read(part: Callable[[], _Part]) -> _Part | RunError:
+    try:
+        return part()
+    except RunError as error:
+        return error
 
 
 def compare(*folders: RunFolder) -> RunComparison:
-    """Compare runs by their folders."""
-    summaries = [folder.summary() for folder in folders]
-    champions = [folder.prompts("champion") for folder in folders]
-    names = dict.fromkeys(name for champion in champions for name in champion)
-    facts = zip(*(_facts(summary) for summary in summaries), strict=True)
+    """Compare runs by their folders.
+
+    Raises:
+        RunError: no run has a summary that can be read.
+    """
+    read = [_read(folder.summary) for folder in folders]
+    summaries = [summary for summary in read if not isinstance(summary, RunError)]
+    texts = [_read(partial(folder.prompts, CHAMPION)) for folder in folders]
+    champions = [prompts for prompts in texts if not isinstance(prompts, RunError)]
+    left_out = [part for part in (*read, *texts) if isinstance(part, RunError)]
+    if not summaries:
+        raise left_out[0]
+    names = dict.fromkeys(name for champion in champions for name in champion) if len(champions) > 1 else ()
+    keys = [key for key, _ in _facts(summaries[0])]
+    facts = zip(
+        *(zip(keys, repeat("–")) if isinstance(summary, RunError) else _facts(summary) for summary in read), strict=True
+    )
     return RunComparison(
         rows=tuple((row[0][0], *(value for _, value in row)) for row in facts),
         differences=tuple(
             key for key in COMPARABLE if any(getattr(other, key) != getattr(summaries[0], key) for other in summaries)
         ),
         prompts={name: len({champion.get(name) for champion in champions}) == 1 for name in names},
+        left_out=tuple(map(str, left_out)),
     )
 
 

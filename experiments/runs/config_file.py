@@ -20,6 +20,7 @@ from tracing.errors import ConfigError
 from tracing.files.file_kinds import likeness
 from tracing.files.opening import read_file
 from tracing.files.yaml_text import load_yaml
+from tracing.formats import unstamped
 from tracing.graph.values import snapshot
 from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
@@ -216,7 +217,7 @@ def _read(source: str, on_earlier_key: Callable[[str, str], None] = _unnoted) ->
         values = {}
     if not isinstance(values, dict):
         raise ConfigError(f"{label}: holds a {type(values).__name__}; write `key: value` lines, such as `system: rag`")
-    return label, folder, with_current_keys(values, label, on_earlier_key)
+    return label, folder, with_current_keys(unstamped("config.yaml", values, label), label, on_earlier_key)
 
 
 _CANNOT_CONSTRUCT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)

@@ -11,11 +11,20 @@ from tracing.errors import ConfigError
 SIDES: Mapping[str, str] = {"seed": "baseline"}
 """Sides of a run: its prompts, traces, cases and answers."""
 
+SPLITS: Mapping[str, str] = {"val": "validation"}
+"""Splits of a data set."""
+
+SUMMARY: Mapping[str, str] = {"iterations": "rounds", "val_score": "validation_score"}
+"""Keys of a summary, and of its rounds."""
+
 CONTENDERS: Mapping[str, str] = {**SIDES, "no-attribution": "no-blame"}
 """Contenders of `memtune bench optimize`."""
 
 KEYS: Mapping[str, str] = {"prompts.tuned": "prompts.tune", "search.attribution": "search.blame"}
 """Keys of a configuration."""
+
+GONE_OF_MODELS = ("reuse_prefixes",)
+"""Keys of a model that no longer exist, and changed no result."""
 
 SETTINGS: Mapping[str, str] = {"prompts": "start", "no_attribution": "no_blame"}
 """Options of `memtune run`, as Python writes them."""
@@ -37,9 +46,30 @@ def first_folder(folder_of: Callable[[str], Path], name: str) -> Path:
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """A mapping with the names now of its keys; anything else as it is, for a validator to judge."""
+    return {names.get(name, name): item for name, item in value.items()} if isinstance(value, dict) else value
+
+
 def by_current_side(value: Any) -> Any:
-    """A mapping by side with the sides' names now; anything else as it is, for a validator to judge."""
-    return {current_side(name): item for name, item in value.items()} if isinstance(value, dict) else value
+    """A mapping by side with the sides' names now."""
+    return renamed(value, SIDES)
+
+
+def current_split(split: Any) -> Any:
+    """The name now of a split."""
+    return SPLITS.get(split, split) if isinstance(split, str) else split
+
+
+def current_summary(values: Any) -> Any:
+    """A summary's values by their names now."""
+    values = renamed(values, SUMMARY)
+    if not isinstance(values, dict):
+        return values
+    of_splits = {key: renamed(values[key], SPLITS) for key in ("splits", "baseline", "champion") if key in values}
+    rounds = values.get("rounds")
+    of_rounds = {"rounds": [renamed(record, SUMMARY) for record in rounds]} if isinstance(rounds, list) else {}
+    return {**values, **of_splits, **of_rounds}
 
 
 def by_current_keys(params: Mapping[str, str], *, prefix: str = "") -> dict[str, str]:
@@ -63,4 +93,12 @@ def with_current_keys(values: dict[str, Any], label: str, told: Callable[[str, s
                 raise ConfigError(f"{label}: {earlier}: is the earlier name of {key}; leave one of them out")
             told(earlier, key)
             values = {**values, section: {current if own == name else own: settings[own] for own in settings}}
+    if isinstance(models := values.get("models"), Mapping):
+        values = {**values, "models": {role: _without_gone(settings) for role, settings in models.items()}}
     return values
+
+
+def _without_gone(settings: Any) -> Any:
+    if not isinstance(settings, Mapping):
+        return settings
+    return {key: value for key, value in settings.items() if key not in GONE_OF_MODELS}

@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from experiments.runs.config_file import read_config
 from experiments.runs.folder import BASELINE, CHAMPION, CONFIG, RunFolder
 from experiments.runs.summary import Summary
+from tracing.errors import RunError
 from tracing.systems.registry import caveats_of
 from tracing.version import memtune_version
 
 
-def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
+def manifest_of(folder: RunFolder, summary: Summary | None) -> dict[str, Any]:
     """Run, model, data, result and caveats of a run, as plain JSON values.
 
-    `tuned` names the prompts whose text is not the baseline's; where there is none, the caveats say so first.
+    `tuned` names the prompts whose text is not the baseline's; where there is none, the caveats say so first. It is
+    null if the baseline cannot be read. Without a summary that can be read there is no result.
 
     Raises:
-        RunError, ConfigError: the run's prompts or settings cannot be read.
+        RunError, ConfigError: the champion's prompts or the run's settings cannot be read.
     """
-    baseline, champion = folder.prompts(BASELINE), folder.prompts(CHAMPION)
-    tuned = [name for name, text in champion.items() if text != baseline.get(name)]
+    champion, tuned = folder.prompts(CHAMPION), None
+    with suppress(RunError):
+        baseline = folder.prompts(BASELINE)
+        tuned = [name for name, text in champion.items() if text != baseline.get(name)]
     return {
         "memtune": memtune_version(),
+        **({"run_id": folder.id} if summary is None else _result(summary)),
+        "tuned": tuned,
+        "caveats": [
+            *([_NO_RESULT] if summary is None else [*_of_result(summary, tuned), *_of_settings(summary)]),
+            *([_NO_BASELINE] if tuned is None else []),
+            *_of_system(folder, summary),
+        ],
+    }
+
+
+_NO_RESULT = "The summary of the run could not be read: on what the prompts were tuned, and how well, is unknown here."
+_NO_BASELINE = "The baseline prompts of the run could not be read: which of these prompts are tuned is unknown here."
+
+
+def _result(summary: Summary) -> dict[str, Any]:
+    return {
         "run_id": summary.run_id,
         "model": summary.model,
         "dataset": summary.dataset,
@@ -34,15 +55,13 @@ def manifest_of(folder: RunFolder, summary: Summary) -> dict[str, Any]:
         "delta": summary.delta,
         "baseline": {name: score.score for name, score in summary.baseline.items()},
         "champion": {name: score.score for name, score in summary.champion.items()},
-        "tuned": tuned,
         "settings": {name: asdict(change) for name, change in summary.settings.items()},
         "prompts_alone": asdict(summary.prompts_alone) if summary.prompts_alone is not None else None,
-        "caveats": [*_of_result(summary, tuned), *_of_settings(summary), *_of_system(folder, summary)],
     }
 
 
-def _of_result(summary: Summary, tuned: Sequence[str]) -> list[str]:
-    if not tuned:
+def _of_result(summary: Summary, tuned: Sequence[str] | None) -> list[str]:
+    if tuned == []:
         return ["These are the baseline prompts, unchanged: no rewrite passed the gate, so no text here is tuned."]
     if summary.verdict == "improved":
         return []
@@ -55,11 +74,12 @@ def _of_result(summary: Summary, tuned: Sequence[str]) -> list[str]:
     ]
 
 
-def system_settings(folder: RunFolder, summary: Summary) -> dict[str, Any]:
+def system_settings(folder: RunFolder, summary: Summary | None) -> dict[str, Any]:
     """The settings of a run's memory system with those that it tuned; without a configuration file these alone."""
     path = folder.path / CONFIG
     own = read_config(str(path)).system_settings if path.is_file() else {}
-    return {**own, **{name: change.after for name, change in summary.settings.items()}}
+    tuned = {} if summary is None else summary.settings
+    return {**own, **{name: change.after for name, change in tuned.items()}}
 
 
 def _of_settings(summary: Summary) -> list[str]:
@@ -68,7 +88,7 @@ def _of_settings(summary: Summary) -> list[str]:
     return [f"{summary.settings_sentence} These prompts were measured with these settings: use both."]
 
 
-def _of_system(folder: RunFolder, summary: Summary) -> list[str]:
+def _of_system(folder: RunFolder, summary: Summary | None) -> list[str]:
     path = folder.path / CONFIG
     if not path.is_file():
         return []

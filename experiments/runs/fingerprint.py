@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from experiments.runs.config import RunConfig
 from experiments.runs.earlier_names import by_current_keys
-from experiments.runs.folder import FINGERPRINT, RunFolder
+from experiments.runs.folder import CHAMPION, CONFIG, FINGERPRINT, PROMPTS, RunFolder
 from experiments.runs.run_settings import lasting_params, without_secrets
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.scores import Splits
 from optimizer.proposers.rewrites import Rewrite
 from tracing.errors import RunError
+from tracing.formats import read_stamped, stamped
 from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
@@ -48,7 +51,7 @@ def fingerprint(
     }
 
 
-_READER = TypeAdapter(dict[str, str])
+_READER: TypeAdapter[Mapping[str, str]] = TypeAdapter(dict[str, str])
 
 
 def read_fingerprint(folder: RunFolder) -> dict[str, str]:
@@ -59,11 +62,16 @@ def read_fingerprint(folder: RunFolder) -> dict[str, str]:
     """
     path = folder.path / FINGERPRINT
     try:
-        return by_current_keys(_READER.validate_json(path.read_bytes()), prefix="config.")
+        return by_current_keys(read_stamped(FINGERPRINT, path.read_bytes(), path, _READER), prefix="config.")
     except (OSError, ValidationError):
         raise RunError(
-            f"{path}: cannot be read; the run cannot be resumed, start it again (its calls are cached)"
+            f"{path}: cannot be read, so the run cannot be resumed; start a new one: {_anew(folder)}"
         ) from None
+
+
+def fingerprint_json(depends_on: Mapping[str, str]) -> str:
+    """The text of a fingerprint's file."""
+    return json.dumps(stamped(FINGERPRINT, depends_on), indent=2) + "\n"
 
 
 def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
@@ -76,10 +84,17 @@ def check_fingerprint(folder: RunFolder, now: Mapping[str, str]) -> None:
     changed = differing(before, now)
     if different := [key for key in changed if not _extended(key, before.get(key), now.get(key), folder)]:
         differences = ", ".join(_difference(key, before.get(key), now.get(key)) for key in different)
-        raise RunError(
-            f"{folder.path}: not resumed, since it began otherwise: {differences}; `{folder.resume_command}` alone "
-            "takes the run's own settings; or start a new run (its calls are cached)"
-        )
+        ways = [f"start a new run, which finds the calls that are the same in the cache: {_anew(folder)}"]
+        if any(key.startswith("config.") for key in different):
+            ways.insert(0, f"`{folder.resume_command}` alone takes the run's own settings")
+        raise RunError(f"{folder.path}: not resumed, since it began otherwise: {differences}; {'; or '.join(ways)}")
+
+
+def _anew(folder: RunFolder) -> str:
+    """The command of a new run with the settings of an earlier one, from its champion if it has one."""
+    champion = folder.path / PROMPTS / CHAMPION
+    start = f" --start {shlex.quote(str(champion))}" if champion.is_dir() else ""
+    return f"memtune run {shlex.quote(str(folder.path / CONFIG))}{start}"
 
 
 def _extended(key: str, before: str | None, now: str | None, folder: RunFolder) -> bool:

@@ -40,6 +40,7 @@ from experiments.runs.earlier_names import first_folder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 from tracing.files.opening import read_file
+from tracing.formats import stamped
 from tracing.recording.redaction import Redaction
 from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import first_problem
@@ -171,7 +172,7 @@ class RunFolder:
 
     def write_summary(self, summary: Summary) -> Path:
         """Write `summary.json`."""
-        redacted = Redaction().value(summary.as_json())
+        redacted = Redaction().value(stamped(SUMMARY, summary.as_json()))
         return self.write(SUMMARY, json.dumps(redacted, indent=2, ensure_ascii=False) + "\n")
 
     @property
@@ -183,11 +184,11 @@ class RunFolder:
         """The run's summary.
 
         Raises:
-            RunError: it is missing, or not a summary.
+            RunError: it is missing, not a summary, or that of a later memtune.
         """
         path = self.path / SUMMARY
         try:
-            return Summary.from_json(path.read_bytes())
+            return Summary.from_json(path.read_bytes(), path)
         except OSError:
             raise RunError(f"{path}: no such file, the run did not get far; run it again") from None
         except ValidationError as error:

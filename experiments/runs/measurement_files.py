@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from optimizer.evaluation.ladder import Rung
 from optimizer.evaluation.scores import Interval, Score
 from optimizer.gating.verdict import VerdictName
 from tracing.errors import DataError
+from tracing.formats import read_stamped, stamped
 from tracing.systems.conversations import first_problem
 
 LADDER = "ladder.json"
@@ -56,13 +58,14 @@ class Evaluation(_Part):
 
 def ladder_json(rungs: Sequence[Rung]) -> str:
     """The text of a ladder's file."""
-    return _RUNGS.dump_json(tuple(rungs), indent=2).decode() + "\n"
+    rows = [stamped(LADDER, rung) for rung in _RUNGS.dump_python(tuple(rungs), mode="json")]
+    return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_ladder(path: Path) -> Sequence[Rung]:
     """The rungs in a ladder's file."""
     try:
-        return _RUNGS.validate_json(path.read_bytes())
+        return read_stamped(LADDER, path.read_bytes(), path, _RUNGS)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); make it with: memtune data audit --json") from None
     except ValidationError as error:

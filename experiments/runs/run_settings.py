@@ -9,6 +9,7 @@ import yaml
 
 from experiments.runs.config import RunConfig
 from tracing.errors import ConfigError
+from tracing.formats import stamped
 from tracing.recording.credentials import without_credentials, without_password
 from tracing.recording.redaction import REDACTED, Redaction, redact
 
@@ -38,7 +39,7 @@ def dump_config(config: RunConfig) -> str:
         if model.key_command is not None:
             settings["key_command"] = redact(model.key_command)
     values["system_settings"] = without_secrets(values["system_settings"])
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(stamped("config.yaml", values), sort_keys=False, allow_unicode=True)
 
 
 def check_secrets(config: RunConfig) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 
 from attribution.judging.agreement import Agreement
 from attribution.judging.words import refused_for_form
+from experiments.runs.earlier_names import current_summary
 from experiments.runs.intervals import p_phrase
 from optimizer.evaluation.scores import SplitName, Splits
 from optimizer.tuning.results import LoopResult, RunFigures
 from optimizer.tuning.stopped import Stopped
+from tracing.formats import read_stamped
 from tracing.llm.accounting.price import Price
 from tracing.llm.capabilities import Accepted
 from tracing.llm.settings import Role
@@ -111,9 +114,9 @@ class Summary(RunFigures, RunFacts):
     judge: SummaryJudge | None = None
 
     @classmethod
-    def from_json(cls, data: bytes) -> Summary:
+    def from_json(cls, data: bytes, path: Path) -> Summary:
         """The summary that a file holds."""
-        return _ADAPTER.validate_json(data)
+        return read_stamped(path.name, data, path, _ADAPTER)
 
     def as_json(self) -> dict[str, Any]:
         """What its file holds, as JSON values."""
@@ -207,7 +210,7 @@ class Summary(RunFigures, RunFacts):
         return self.ended.finished
 
 
-_ADAPTER = TypeAdapter(Summary)
+_ADAPTER: TypeAdapter[Summary] = TypeAdapter(Annotated[Summary, BeforeValidator(current_summary)])
 
 
 def summarize(facts: RunFacts, result: LoopResult) -> Summary:

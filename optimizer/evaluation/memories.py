@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tracing.formats import FORMATS, stamped
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
@@ -19,7 +20,7 @@ from tracing.systems.protocol import Memory, MemorySystem
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+_KIND = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def snapshot_key(
     description = describe(system)
     return digest(
         {
-            "format": FORMAT,
+            "format": FORMATS[_KIND],
             "system": [
                 description.name,
                 description.version,
@@ -93,7 +94,7 @@ class SnapshotStore:
             handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump(asdict(snapshot), file, ensure_ascii=False)
+                    json.dump(stamped(_KIND, asdict(snapshot)), file, ensure_ascii=False)
                 os.replace(name, path)
             except BaseException:
                 os.unlink(name)

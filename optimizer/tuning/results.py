@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import AliasChoices, Field
-
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval, Score, SplitName
 from optimizer.evaluation.unusable_replies import UnusableReplies
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.rewrites import Rewrite
     from tracing.llm.access import ModelAccess
-
-_ALSO_ITERATIONS = Field(validation_alias=AliasChoices("rounds", "iterations"))
-"""Summaries of earlier commits call rounds iterations."""
 
 Selector = Literal["blame", "round-robin", "uniform", "all", "random"]
 """How a round chooses the prompts that it rewrites (`optimizer.search.selection.shares_of`)."""
@@ -163,7 +158,7 @@ class RunFigures:
     delta: float | None
     delta_ci: Interval | None
     p_value: float | None
-    rounds: Annotated[tuple[RoundRecord, ...], _ALSO_ITERATIONS]
+    rounds: tuple[RoundRecord, ...]
     calls: CallCounts
     noise: NoiseFloor | None = None
     settings: Mapping[str, SettingChange] = field(default_factory=dict)

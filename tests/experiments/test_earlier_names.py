@@ -84,7 +84,7 @@ def test_both_names_at_once_are_refused(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_an_earlier_key_is_overridden_by_an_option(tmp_path: Path) -> None:
     path = tmp_path / "tuned.yaml"
-    path.write_text("prompts: {tuned: [answer]}\n")
+    path.write_text("prompts: {tuned: [answer]}\nmodels: {task: {model: m, reuse_prefixes: true}}\n")
     assert load_config(str(path)).prompts.tune == ("answer",)
     assert load_config(str(path), overrides={"prompts.tune": "extract"}).prompts.tune == ("extract",)
 
@@ -93,14 +93,22 @@ def of_earlier_commit(folder: RunFolder) -> None:
     """The run as it would have been written before."""
     (folder.path / "prompts" / BASELINE).rename(folder.path / "prompts" / "seed")
     reply = {"reply": "unknown", "score": 0.0, "passed": False}
-    case = {"split": "test", "conversation": "c", "question_id": "q", "question": "Where?", "answers": ["Oslo"]}
+    case = {"split": "val", "conversation": "c", "question_id": "q", "question": "Where?", "answers": ["Oslo"]}
     (folder.path / "cases.jsonl").write_text(json.dumps({**case, "replies": {"seed": reply}}) + "\n")
+    summary = (folder.path / "summary.json").read_text().replace('  "format": 1,\n', "", 1)
+    for name, earlier in {"validation": "val", "validation_score": "val_score", "rounds": "iterations"}.items():
+        summary = summary.replace(f'"{name}":', f'"{earlier}":')
+    (folder.path / "summary.json").write_text(summary)
     (folder.path / "fingerprint.json").write_text('{"config.prompts.tuned": "x", "config.search.attribution": "True"}')
 
 
 def test_a_run_of_an_earlier_commit_is_read(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
+    summary = folder.summary()
     of_earlier_commit(folder)
+    assert '"val_score"' in (folder.path / "summary.json").read_text()
+    assert folder.summary() == summary
+    assert [case.split for case in read_cases(folder)] == ["validation"]
     assert (folder.prompts("baseline"), folder.prompts("champion")) == (PROMPTS, TUNED)
     assert [set(case.replies) for case in read_cases(folder)] == [{"baseline"}]
     now = {f"config.{key}" for key in lasting_params(load_config(None, overrides={"prompts.tune": "answer"}))}

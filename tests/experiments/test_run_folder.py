@@ -27,6 +27,7 @@ from tracing.errors import ConfigError, RunError
 
 KEYS = {
     *(
+        "format",
         "run_id",
         "system",
         "dataset",
@@ -315,7 +316,7 @@ def test_runs_are_listed_latest_first_and_a_broken_one_does_not_hide_the_others(
     (second.path / "summary.json").write_text("{")
     found = list_runs(tmp_path)
     assert [folder for folder, _ in found] == [third, second, first]
-    assert [read is None for _, read in found] == [False, True, False]
+    assert [isinstance(read, RunError) for _, read in found] == [False, True, False]
 
 
 def test_a_comparison_says_where_two_runs_cannot_be_compared(tmp_path: Path) -> None:
@@ -363,7 +364,8 @@ def test_a_damaged_file_of_a_run_is_told_by_its_name(tmp_path: Path) -> None:
     summary_file.write_bytes(summary_file.read_bytes().replace(b"rag", b"r\xffg"))
     with pytest.raises(RunError, match=f"{summary_file}: "):
         folder.summary()
-    assert [found for _, found in list_runs(tmp_path)] == [None]
+    ((_, unread),) = list_runs(tmp_path)
+    assert isinstance(unread, RunError)
 
 
 def test_a_run_is_exported_with_its_caveats_where_its_data_is_gone_and_not_where_its_settings_are_damaged(

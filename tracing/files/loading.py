@@ -22,6 +22,7 @@ from tracing.files.file_kinds import TRACE, likeness
 from tracing.files.opening import open_file
 from tracing.files.records import RecordReader
 from tracing.files.trace_lines import FORMAT, HEADER, VERSION, Lines, Record
+from tracing.formats import check_format
 from tracing.graph.elements import Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 
@@ -162,8 +163,7 @@ def _check_header(path: Path, line: bytes) -> None:
     if header.get("type") != "header" or header.get("format") != FORMAT:
         looks = likeness(path, TRACE) or "give the path of a recorded trace"
         raise TraceError(f"{path}: is not a trace: its first line is no {FORMAT} header; {looks}")
-    if header.get("version") not in range(1, VERSION + 1):
-        raise TraceError(
-            f"{path}: has format version {header.get('version')!r}, this memtune reads 1 to {VERSION}; "
-            "install the memtune that wrote it"
-        )
+    version = header.get("version")
+    if type(version) is not int or version < 1:
+        raise TraceError(f"{path}: has format version {version!r}; versions are numbers from 1, so record it again")
+    check_format("trace", version, path, TraceError)

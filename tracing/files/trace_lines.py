@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
+from tracing.formats import FORMATS
 from tracing.graph.elements import Element, Operation, Session, Variable
 from tracing.graph.values import snapshot
 
 Record = dict[str, Any]
 FORMAT = "memtune-trace"
-VERSION = 2
+VERSION = FORMATS["trace"]
 HEADER: Record = {"type": "header", "format": FORMAT, "version": VERSION}
 GRAPH = "graph"
 """Type of a record about the whole graph."""

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import ConfigError
+from tracing.formats import FORMATS, check_format
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
-"""Part of every key: raise it when the meaning of a stored reply changes."""
+_KIND = "responses.sqlite"
+_FORMAT = FORMATS[_KIND]
+"""Part of every key: raised when the meaning of a stored reply changes."""
 
 # One encoder for all keys: `json.dumps` would build one each time.
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -34,7 +36,7 @@ def request_key(**parts: Any) -> str:
     reply schema decides the order in which a model writes them.
     """
     named = [[name, parts[name]] for name in sorted(parts)]
-    return hashlib.sha256(_encode([FORMAT, named]).encode("ascii")).hexdigest()
+    return hashlib.sha256(_encode([_FORMAT, named]).encode("ascii")).hexdigest()
 
 
 class ResponseCache:
@@ -69,6 +71,10 @@ class ResponseCache:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
                 time.sleep(0.02)
+        (number,) = self._db.execute("PRAGMA user_version").fetchone()
+        check_format(_KIND, number, self.path, ConfigError)
+        if number < _FORMAT:
+            self._db.execute(f"PRAGMA user_version={_FORMAT}")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"

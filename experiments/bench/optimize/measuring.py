@@ -32,6 +32,7 @@ from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import digest
 from optimizer.search.optimizers import CLOSED_LOOP
 from tracing.errors import ConfigError, RunError
+from tracing.formats import read_stamped, stamped
 
 SYSTEMS = ("fact-memory", "rag")
 SETTINGS = "settings.json"
@@ -43,7 +44,7 @@ _PATIENCE_S = 60.0
 _LOOK_S = 1.0
 """Time between two looks at whether another program has finished the baseline prompts."""
 
-_READER = TypeAdapter(dict[str, str])
+_READER: TypeAdapter[Mapping[str, str]] = TypeAdapter(dict[str, str])
 
 _Run = tuple[str, Contender, int]
 """System, contender and seed."""
@@ -223,10 +224,10 @@ def _check_settings(plan: Plan, folder: Path) -> None:
     }
     file = folder / SETTINGS
     if not file.exists():
-        RunFolder(folder).write(SETTINGS, json.dumps(now, indent=2) + "\n")
+        RunFolder(folder).write(SETTINGS, json.dumps(stamped(SETTINGS, now), indent=2) + "\n")
         return
     try:
-        before = by_current_keys(_READER.validate_json(file.read_bytes()))
+        before = by_current_keys(read_stamped(SETTINGS, file.read_bytes(), file, _READER))
     except ValidationError:
         raise RunError(f"{file}: is damaged; name another --folder") from None
     if different := differing(before, now):

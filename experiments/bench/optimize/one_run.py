@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from experiments.bench.optimize.contenders import Contender
 from experiments.bench.optimize.figures import ContenderRun, Point, area_under
@@ -22,6 +23,7 @@ from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.tuning.results import Observer
 from tracing.errors import RunError
+from tracing.formats import read_stamped, stamped
 from tracing.systems.conversations import first_problem
 
 FIGURES = "figures.json"
@@ -60,7 +62,7 @@ class RunPlace:
         """What was measured; None if the run is not finished."""
         file = self.path / FIGURES
         try:
-            return ContenderRun.model_validate_json(file.read_bytes())
+            return read_stamped(FIGURES, file.read_bytes(), file, TypeAdapter(ContenderRun))
         except FileNotFoundError:
             return None
         except ValidationError as error:
@@ -104,7 +106,7 @@ def measure_run(
     )
     outcomes = _held_out(config, dataset, place, observer)
     figures = _figures(contender, config, finished, outcomes, budget)
-    RunFolder(place.path).write(FIGURES, figures.model_dump_json(indent=2) + "\n")
+    RunFolder(place.path).write(FIGURES, json.dumps(stamped(FIGURES, figures.model_dump(mode="json")), indent=2) + "\n")
     return figures
 
 

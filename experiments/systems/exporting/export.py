@@ -22,6 +22,7 @@ from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import check_fit, losses, placed
 from experiments.systems.exporting.written_files import as_json, whole_folder, write_text
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
+from tracing.formats import FORMATS
 from tracing.plugins import is_object
 from tracing.recording.redaction import excerpt
 from tracing.suggestions import did_you_mean
@@ -32,7 +33,7 @@ from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import open_system
 
 MANIFEST = "manifest.json"
-FORMAT, VERSION = "memtune-export", 1
+FORMAT, VERSION = "memtune-export", FORMATS["export"]
 
 _LONGEST = 300
 

@@ -16,6 +16,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tracing.errors import RunError
+from tracing.formats import read_stamped, stamped
 from tracing.llm.accounting.token_counts import TokenCounts
 
 
@@ -49,6 +50,8 @@ class LedgerEntry:
 class _MemoryLine:
     memory: str
 
+
+_KIND = "ledger.jsonl"
 
 _SPARE_BYTES = 2 << 20
 """Reserved in each folder: enough for many replies and their entries, and a run's summary and report."""
@@ -96,7 +99,7 @@ class Ledger:
             os.truncate(path, len(whole))
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                record = _LINE.validate_json(line)
+                record = read_stamped(_KIND, line, path, _LINE)
             except ValidationError:
                 raise RunError(
                     f"{path}:{number}: is damaged; delete the line: the call it records is then counted as a cache hit"
@@ -172,7 +175,7 @@ class Ledger:
             raise RunError(f"{self._path.parent}: no room to store further replies; {remedy}")
 
     def _append(self, record: _MemoryLine | LedgerEntry) -> None:
-        line = json.dumps(asdict(record), separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(stamped(_KIND, asdict(record)), separators=(",", ":")).encode() + b"\n"
         with self._lock:
             if self._failed is None:
                 try:

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tracing.formats import FORMATS, check_format
 from tracing.trace_memory.stores.storage import Row, StoreError, Tenant, sql_in
 
 IN_MEMORY = ":memory:"
 
-_VERSION = 1
+_VERSION = FORMATS["trace memory"]
 _BUSY_S = 30.0
 
 _PUBLIC = {"events", "vectors"}
@@ -63,6 +64,7 @@ class SqliteStorage:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
+        check_format("trace memory", version, self.path, StoreError)
         if version not in (0, _VERSION):
             raise StoreError(
                 f"{self.path}: a store of version {version}, and this memtune reads version {_VERSION}; use the "
