@@ -102,7 +102,11 @@ class SlowEndpoint:
             "created": 0,
             "model": MODEL,
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": len(text.split()), "completion_tokens": 1, "total_tokens": len(text.split()) + 1},
+            "usage": {
+                "prompt_tokens": len(text.split()),
+                "completion_tokens": 1,
+                "total_tokens": len(text.split()) + 1,
+            },
         }
 
     def _refuses(self, text: str) -> bool:

@@ -68,6 +68,8 @@ class ModelSettings(BaseModel):
     """Version of Azure's API; `base_url` is then `https://NAME.openai.azure.com`, and `model` the deployment."""
     key_command: str | None = None
     """Command that prints the key or an Entra token; it is asked again when that is refused. No shell runs it."""
+    litellm: bool = False
+    """Whether the litellm package calls it: a model of another protocol, such as `anthropic/NAME` or `bedrock/NAME`."""
     requests_per_minute: PositiveInt | None = None
     """Most requests that are sent in a minute."""
     tokens_per_minute: PositiveInt | None = None
@@ -94,7 +96,12 @@ class ModelSettings(BaseModel):
 
     @property
     def embedded(self) -> bool:
-        return self.base_url is None
+        return self.base_url is None and not self.litellm
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return self.base_url or ("litellm" if self.litellm else "embedded server")
 
     def limit(self, operation: str | None) -> int | None:
         """Most tokens of a reply to this operation; None for what it asks for."""
@@ -109,6 +116,9 @@ class ModelSettings(BaseModel):
         """
         if self.api_key is None and self.key_command is not None:
             return self._printed_key(self.key_command)
+        if self.api_key is None and self.litellm and not self._names_variable:
+            # It finds its providers' keys itself, and none of them has business with OpenAI's.
+            return None
         if self.api_key is None:
             return os.environ.get(self.api_key_env) or None
         secret = self.api_key.get_secret_value()
@@ -118,6 +128,10 @@ class ModelSettings(BaseModel):
                 "that has it (memtune run FILE.yaml --resume RUN), or replace it there by the api_key_env of a variable"
             )
         return secret or None
+
+    @property
+    def _names_variable(self) -> bool:
+        return self.api_key_env != type(self).model_fields["api_key_env"].default
 
     def _printed_key(self, command: str) -> str:
         try:
@@ -136,10 +150,9 @@ class ModelSettings(BaseModel):
 
     def require_named_key(self) -> None:
         """Raise a `ConfigError` if the key's variable was named explicitly, and is not set."""
-        named = self.key_command is None and self.api_key_env != type(self).model_fields["api_key_env"].default
-        if named and self.key() is None:
+        if self.key_command is None and self._names_variable and self.key() is None:
             raise ConfigError(
-                f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "
+                f"{self.model} at {self.place}: the variable {self.api_key_env} is not set; set it to the key, or "
                 "leave out api_key_env if no key is needed"
             )
 

@@ -35,6 +35,9 @@ MOST_BYTES = 32 * 1024 * 1024
 CONNECT_S = 10.0
 """A server that has not accepted the connection by then cannot be reached."""
 
+TIMEOUT = httpx.Timeout(None, connect=CONNECT_S)
+"""A deadline over the whole attempt limits the rest of its time."""
+
 _OPENAI = "api.openai.com"
 _CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
@@ -96,23 +99,22 @@ class SdkClient:
         async def key() -> str:
             return self.key
 
+        if settings.litellm:
+            from tracing.llm.http.litellm_client import TranslatedAnswers
+
+            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=TranslatedAnswers(settings))
+        answers = WholeAnswers()
         if settings.api_version is None:
-            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=_WholeAnswers())
+            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=answers)
         # Entra's tokens, which a command prints, go into another header than Azure's keys.
-        if settings.key_command is not None:
-            return openai.AsyncAzureOpenAI(
-                azure_endpoint=base_url,
-                azure_deployment=settings.model,
-                api_version=settings.api_version,
-                azure_ad_token_provider=key,
-                http_client=_WholeAnswers(),
-            )
+        token = settings.key_command is not None
         return openai.AsyncAzureOpenAI(
             azure_endpoint=base_url,
             azure_deployment=settings.model,
             api_version=settings.api_version,
-            api_key=self.key,
-            http_client=_WholeAnswers(),
+            api_key=None if token else self.key,
+            azure_ad_token_provider=key if token else None,
+            http_client=answers,
         )
 
     async def post(self, path: str, body: bytes, attempts: Attempts, *, retries: int) -> bytes:
@@ -134,7 +136,7 @@ class SdkClient:
         await self._client.close()
 
 
-class _WholeAnswers(httpx.AsyncClient):
+class WholeAnswers(httpx.AsyncClient):
     """Gives answers that are complete, within the limits of the attempts of the present call.
 
     Each request that is under way has a client of its own: a pool looks at all its connections for every request, and
@@ -143,8 +145,7 @@ class _WholeAnswers(httpx.AsyncClient):
 
     def __init__(self) -> None:
         self._certificates = _certificates()
-        # A deadline over the whole attempt limits the rest of its time.
-        super().__init__(verify=self._certificates, trust_env=False, timeout=httpx.Timeout(None, connect=CONNECT_S))
+        super().__init__(verify=self._certificates, trust_env=False, timeout=TIMEOUT)
         self._idle = [_http_client(self._certificates)]
 
     async def aclose(self) -> None:
