@@ -23,7 +23,7 @@ from benchmarks.slow_endpoint import slow_endpoint
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.llm.access import ModelAccess
 from tracing.llm.accounting.ledger import Ledger
-from tracing.llm.settings import Limits
+from tracing.llm.settings import Limits, ModelSettings
 from tracing.recording.operations import operation
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.prompts import Candidate, PromptSpec

@@ -44,7 +44,7 @@ class Messages:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(handler) -> None:  # noqa: N802, N805
+            def do_POST(handler) -> None:  # noqa: N805
                 body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
                 self.requests.append(body)
                 self.keys.add(handler.headers["x-api-key"])

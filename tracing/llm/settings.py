@@ -131,7 +131,7 @@ class ModelSettings(BaseModel):
 
     @property
     def _names_variable(self) -> bool:
-        return self.api_key_env != type(self).model_fields["api_key_env"].default
+        return bool(self.api_key_env != type(self).model_fields["api_key_env"].default)
 
     def _printed_key(self, command: str) -> str:
         try:

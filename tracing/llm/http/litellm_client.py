@@ -55,7 +55,7 @@ class _Connections(httpx.AsyncClient):
     """What litellm sends its requests with."""
 
     def __init__(self, sent: Callable[[httpx.Request], Awaitable[httpx.Response]]) -> None:
-        super().__init__(trust_env=False, verify=False)  # noqa: S501 (it makes no connection itself)
+        super().__init__(trust_env=False, verify=False)
         self._sent = sent
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:

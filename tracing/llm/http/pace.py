@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-
 _SPARED = 0.05
 """A smaller part of refused requests changes nothing: providers refuse some at any rate, and say when to come back."""
 
