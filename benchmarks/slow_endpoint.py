@@ -1,9 +1,9 @@
 """A slow endpoint with a limit on concurrent requests, in its own process.
 
-It answers from one event loop, so that it takes little of the time of the cores it shares with the client that is
-measured. Of the first three quarters of the requests, every thirtieth is refused once with 429 and `Retry-After`, and
-so is each that comes while too many are under way. The last quarter is not refused: a run would end with waiting for
-`Retry-After`, which says nothing about the rate.
+It answers from one event loop and reads no more of HTTP than it needs, so that it takes little of the time of the cores
+it shares with the client that is measured. Of the first three quarters of the requests, every thirtieth is refused once
+with 429 and `Retry-After`, and so is each that comes while too many are under way. The last quarter is not refused: a
+run would end with waiting for `Retry-After`, which says nothing about the rate.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
-
-try:
-    from aiohttp import web
-except ImportError:
-    raise ConfigError("the slow endpoint needs the aiohttp package: pip install 'memtune[llm]'") from None
 
 MODEL = "slow"
 REFUSED_EVERY = 30
 REFUSED_PART = 0.75
 RETRY_AFTER_S = 0.5
+
+_Answer = tuple[HTTPStatus, dict[str, Any]]
 
 
 class ServedCounts(BaseModel):
@@ -64,23 +62,33 @@ class SlowEndpoint:
         self._number = self._under_way = 0
         self._refused: dict[str, float] = {}
 
-    def application(self) -> web.Application:
-        """The server of its routes."""
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/v1/embeddings", self._embed)
-        return app
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection, one after the other."""
+        with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+                headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                known = headers.get("authorization") == f"bearer {self.key}".lower()
+                status, answer = (
+                    await self._answer(head[0].split()[1], json.loads(body)) if known else (HTTPStatus.UNAUTHORIZED, {})
+                )
+                content = json.dumps(answer).encode()
+                wait = f"Retry-After: {RETRY_AFTER_S:g}\r\n" if status == HTTPStatus.TOO_MANY_REQUESTS else ""
+                start = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n{wait}"
+                writer.write(f"{start}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        writer.close()
 
-    async def _chat(self, request: web.Request) -> web.Response:
+    async def _answer(self, path: str, body: dict[str, Any]) -> _Answer:
+        if path == "/v1/embeddings":
+            vectors = [{"index": place, "embedding": [1.0]} for place, _ in enumerate(body["input"])]
+            return HTTPStatus.OK, {"model": MODEL, "data": vectors}
+        return await self._chat(str(body["messages"][-1]["content"]))
+
+    async def _chat(self, text: str) -> _Answer:
         """Answer after a while."""
-        self._check(request)
-        text = str((await request.json())["messages"][-1]["content"])
         if self._refuses(text):
-            return web.json_response(
-                {"error": {"message": "too many requests"}},
-                status=429,
-                headers={"Retry-After": f"{RETRY_AFTER_S:g}"},
-            )
+            return HTTPStatus.TOO_MANY_REQUESTS, {"error": {"message": "too many requests"}}
         self._under_way += 1
         self.counts.most_in_flight = max(self.counts.most_in_flight, self._under_way)
         try:
@@ -88,23 +96,18 @@ class SlowEndpoint:
         finally:
             self._under_way -= 1
         message = {"role": "assistant", "content": text.split()[-1]}
-        return web.json_response(
-            {
-                "model": MODEL,
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": len(text.split()), "completion_tokens": 1},
-            }
-        )
-
-    async def _embed(self, request: web.Request) -> web.Response:
-        """A vector for each text, at once."""
-        self._check(request)
-        data = [{"index": at, "embedding": [1.0]} for at, _ in enumerate((await request.json())["input"])]
-        return web.json_response({"model": MODEL, "data": data})
-
-    def _check(self, request: web.Request) -> None:
-        if request.headers.get("Authorization") != f"Bearer {self.key}":
-            raise web.HTTPUnauthorized
+        return HTTPStatus.OK, {
+            "id": "reply",
+            "object": "chat.completion",
+            "created": 0,
+            "model": MODEL,
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {
+                "prompt_tokens": len(text.split()),
+                "completion_tokens": 1,
+                "total_tokens": len(text.split()) + 1,
+            },
+        }
 
     def _refuses(self, text: str) -> bool:
         seen, now = self.counts, time.monotonic()
@@ -136,35 +139,34 @@ def slow_endpoint(
     command = [sys.executable, "-m", __name__, f"{calls}", f"{latency_s}", f"{allowed}"]
     clone, pipe = Path(__file__).parents[1], subprocess.PIPE
     with subprocess.Popen(command, cwd=clone, stdin=pipe, stdout=pipe, text=True) as process:  # noqa: S603
-        asked, told = process.stdin, process.stdout
-        assert asked is not None and told is not None  # noqa: S101, PT018 (both are pipes)
+        requests, replies = process.stdin, process.stdout
+        assert requests is not None and replies is not None  # noqa: S101, PT018 (both are pipes)
 
         def counts() -> ServedCounts:
-            asked.write("\n")
-            asked.flush()
-            return ServedCounts.model_validate_json(told.readline())
+            requests.write("\n")
+            requests.flush()
+            return ServedCounts.model_validate_json(replies.readline())
 
         try:
-            reached = json.loads(told.readline())
+            reached = json.loads(replies.readline())
             settings = ModelSettings(model=MODEL, base_url=reached["base_url"], api_key=SecretStr(reached["key"]))
             yield settings, counts
         finally:
-            asked.close()
+            requests.close()
 
 
 async def _main(calls: int, latency_s: float, allowed: int) -> None:
     """Serve until standard input ends; each line of it asks for the counts."""
     endpoint = SlowEndpoint(calls, latency_s, allowed)
-    runner = web.AppRunner(endpoint.application(), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    _tell(json.dumps({"base_url": f"http://127.0.0.1:{runner.addresses[0][1]}/v1", "key": endpoint.key}))
+    server = await asyncio.start_server(endpoint.connected, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    _print(json.dumps({"base_url": f"http://127.0.0.1:{port}/v1", "key": endpoint.key}))
     while await asyncio.to_thread(sys.stdin.readline):
-        _tell(endpoint.counts.model_dump_json())
-    await runner.cleanup()
+        _print(endpoint.counts.model_dump_json())
+    server.close()
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

@@ -37,7 +37,8 @@ Examples:
 def throughput(calls: int, latency: float, concurrency: int, file: Path | None) -> None:
     """Measure what share of an endpoint's possible calls per second an evaluation makes.
 
-    The endpoint is on loopback. It refuses one request in fifty once, with 429 and Retry-After.
+    The endpoint is on loopback. It refuses one request in thirty once, with 429 and Retry-After. The
+    same calls through the bare openai SDK are the peer.
     """
     from benchmarks.throughput import measure_throughput
     from experiments.display.literal_console import LiteralConsole
@@ -51,5 +52,5 @@ def throughput(calls: int, latency: float, concurrency: int, file: Path | None) 
     table.add_column("figure")
     table.add_column("measured", justify="right")
     for name, value in figures.model_dump().items():
-        table.add_row(name, f"{value:.3f}" if name == "share" else f"{value:,.0f}")
+        table.add_row(name, f"{value:,}" if isinstance(value, int) else f"{value:,.3f}")
     LiteralConsole().print(table)

@@ -74,7 +74,8 @@ def _fitting(smoke: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
     if values.get("dataset", SAMPLE) != SAMPLE:
         del smoke["limits"]["sessions"]  # what is asked about may be told in later ones
     small = CATALOGUE[smoke["models"]["task"]["model"]]
-    if _at(values, "models", "task", "base_url") or not stored_path(small).is_file():
+    elsewhere = _at(values, "models", "task", "base_url") or _at(values, "models", "task", "litellm")
+    if elsewhere or not stored_path(small).is_file():
         del smoke["models"]
     return smoke
 

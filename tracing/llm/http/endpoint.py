@@ -55,6 +55,9 @@ EMBEDDED_TIMEOUT_S = 900.0
 _LONGEST_REASON = 500
 _SHORTEST_KEY = 16
 _TEXTS = ("text", "thinking")
+_NOWHERE = "http://litellm.invalid"
+"""The address of requests that the litellm package answers."""
+
 _AFTER_THE_END_S = 0.05
 """How long after the end of the time budget a request is given up, so that the budget is certainly over by then."""
 
@@ -423,7 +426,7 @@ class Endpoint:
                 if self._address is not None:
                     base_url, self._key = self._address()
                 else:
-                    base_url, self._key = str(self.settings.base_url), self._key or self.settings.key()
+                    base_url, self._key = self.settings.base_url or _NOWHERE, self._key or self.settings.key()
                 if self._key and not (self._key.isascii() and self._key.isprintable()):
                     raise self._failed("the key has characters that no HTTP header can hold", "", 1)
                 self._client = SdkClient(self.settings, base_url, self._key)
@@ -437,13 +440,12 @@ class Endpoint:
         time.sleep(seconds)
 
     def _failed(self, reason: str, remedy: str, attempts: int) -> CallFailedError:
-        where = self.settings.base_url or "embedded server"
         secrets = (self._key, *self.settings.secrets)
         message = excerpt(reason, _LONGEST_REASON, *secrets)
         if remedy and not self.settings.embedded:
             message += f"; {excerpt(remedy, _LONGEST_REASON, *secrets)}"
         tried = f" after {attempts} attempts" if attempts > 1 else ""
-        return CallFailedError(f"{self.settings.model} at {where}: {message}{tried}")
+        return CallFailedError(f"{self.settings.model} at {self.settings.place}: {message}{tried}")
 
     def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""

@@ -7,11 +7,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+_SPARED = 0.05
+"""A smaller part of refused requests changes nothing: providers refuse some at any rate, and say when to come back."""
+
 
 class Width:
-    """How many requests may be under way at a time: fewer after a 429, and slowly more again (as TCP does, RFC 5681).
+    """How many requests may be under way at a time: fewer when many are refused, and slowly more again.
 
-    Of one event loop.
+    It changes once for each round of them, by the part that was refused (as DCTCP does, RFC 8257). Of one event loop.
 
     Args:
         most: requests at a time.
@@ -19,37 +22,45 @@ class Width:
 
     def __init__(self, most: int) -> None:
         self._most, self._allowed = most, float(most)
-        self._under_way = 0
-        self._cut_at = 0.0
+        self._under_way = self._answered = self._refused = 0
         self._freed: asyncio.Condition | None = None
 
     @property
     def allowed(self) -> int:
         """Requests at a time, at present; at least 1."""
-        return max(1, int(self._allowed))
+        return int(self._allowed)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait until another request is allowed."""
         self._freed = self._freed or asyncio.Condition()
         async with self._freed:
-            await self._freed.wait_for(lambda: self._under_way < self.allowed)
+            try:
+                await self._freed.wait_for(lambda: self._under_way < self.allowed)
+            except asyncio.CancelledError:
+                # It may have been its turn.
+                self._freed.notify()
+                raise
             self._under_way += 1
         try:
             yield
         finally:
             self._under_way -= 1
             async with self._freed:
-                self._freed.notify_all()
+                self._freed.notify(max(0, self.allowed - self._under_way))
 
-    def refused(self, sent_at: float) -> None:
-        """A request was refused for its rate: half as many, once for all that were under way together."""
-        if sent_at >= self._cut_at:
-            self._allowed, self._cut_at = max(1.0, self._allowed / 2), time.monotonic()
-
-    def answered(self) -> None:
-        """A request was answered: one more for each round of them."""
-        self._allowed = min(self._most, self._allowed + 1 / self._allowed)
+    def note(self, *, refused: bool) -> None:
+        """A request was answered, or refused for its rate."""
+        self._answered += not refused
+        self._refused += refused
+        if (requests := self._answered + self._refused) < self._allowed:
+            return
+        part = self._refused / requests
+        self._answered = self._refused = 0
+        if part > _SPARED:
+            self._allowed = max(1.0, self._allowed * (1 - part / 2))
+        else:
+            self._allowed = min(self._most, self._allowed + 1)
 
 
 _MINUTE_S = 63.0

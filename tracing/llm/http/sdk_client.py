@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import ssl
-import time
 import zlib
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -35,6 +34,9 @@ MOST_BYTES = 32 * 1024 * 1024
 
 CONNECT_S = 10.0
 """A server that has not accepted the connection by then cannot be reached."""
+
+TIMEOUT = httpx.Timeout(None, connect=CONNECT_S)
+"""A deadline over the whole attempt limits the rest of its time."""
 
 _OPENAI = "api.openai.com"
 _CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
@@ -97,23 +99,22 @@ class SdkClient:
         async def key() -> str:
             return self.key
 
+        if settings.litellm:
+            from tracing.llm.http.litellm_client import TranslatedAnswers
+
+            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=TranslatedAnswers(settings))
+        answers = WholeAnswers()
         if settings.api_version is None:
-            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=_http_client())
+            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=answers)
         # Entra's tokens, which a command prints, go into another header than Azure's keys.
-        if settings.key_command is not None:
-            return openai.AsyncAzureOpenAI(
-                azure_endpoint=base_url,
-                azure_deployment=settings.model,
-                api_version=settings.api_version,
-                azure_ad_token_provider=key,
-                http_client=_http_client(),
-            )
+        token = settings.key_command is not None
         return openai.AsyncAzureOpenAI(
             azure_endpoint=base_url,
             azure_deployment=settings.model,
             api_version=settings.api_version,
-            api_key=self.key,
-            http_client=_http_client(),
+            api_key=None if token else self.key,
+            azure_ad_token_provider=key if token else None,
+            http_client=answers,
         )
 
     async def post(self, path: str, body: bytes, attempts: Attempts, *, retries: int) -> bytes:
@@ -135,42 +136,55 @@ class SdkClient:
         await self._client.close()
 
 
-class _WholeAnswers(httpx.AsyncClient):
-    """Gives answers that are complete, within the limits of the attempts of the present call."""
+class WholeAnswers(httpx.AsyncClient):
+    """Gives answers that are complete, within the limits of the attempts of the present call.
+
+    Each request that is under way has a client of its own: a pool looks at all its connections for every request, and
+    sixty-four of them cost twice the time of the request itself.
+    """
+
+    def __init__(self) -> None:
+        self._certificates = _certificates()
+        super().__init__(verify=self._certificates, trust_env=False, timeout=TIMEOUT)
+        self._idle = [_http_client(self._certificates)]
+
+    async def aclose(self) -> None:
+        for client in (*self._idle, super()):
+            await client.aclose()
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
         attempts = _ATTEMPTS.get()
         pace = attempts.pace
         async with pace.turn(attempts.tokens) if pace else contextlib.nullcontext():
             attempts.made += 1
-            began = time.monotonic()
             try:
                 async with asyncio.timeout(attempts.seconds):
-                    # A redirect would send the user's texts to a server that the user did not name.
-                    response = await super().send(request, stream=True, follow_redirects=False)
-                    try:
-                        answer = _answer(response, await _body(response))
-                    finally:
-                        await response.aclose()
+                    answer = await self._sent(request)
             except TimeoutError:
                 raise httpx.ReadTimeout(f"no whole reply within {attempts.seconds:g} s", request=request) from None
-            if pace is not None and answer.status_code == 429:
-                pace.width.refused(began)
-            elif pace is not None:
-                pace.width.answered()
+            if pace is not None:
+                pace.width.note(refused=answer.status_code == 429)
             return answer
 
+    async def _sent(self, request: httpx.Request) -> httpx.Response:
+        client = self._idle.pop() if self._idle else _http_client(self._certificates)
+        try:
+            # A redirect would send the user's texts to a server that the user did not name.
+            response = await client.send(request, stream=True, follow_redirects=False)
+            try:
+                return _answer(response, await _body(response))
+            finally:
+                await response.aclose()
+        finally:
+            self._idle.append(client)
 
-def _http_client() -> httpx.AsyncClient:
-    certificates = _certificates()
+
+def _http_client(certificates: ssl.SSLContext) -> httpx.AsyncClient:
     try:
-        return _WholeAnswers(
+        return httpx.AsyncClient(
             verify=certificates,
             # The environment's proxy cannot reach servers on this machine.
             mounts={f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")},
-            # The endpoint limits concurrent requests, and a deadline over the whole attempt its time.
-            limits=httpx.Limits(max_connections=None),
-            timeout=httpx.Timeout(None, connect=CONNECT_S),
         )
     except (ValueError, ImportError) as error:
         raise ConfigError(
