@@ -429,7 +429,12 @@ class Endpoint:
                     base_url, self._key = self.settings.base_url or _NOWHERE, self._key or self.settings.key()
                 if self._key and not (self._key.isascii() and self._key.isprintable()):
                     raise self._failed("the key has characters that no HTTP header can hold", "", 1)
-                self._client = SdkClient(self.settings, base_url, self._key)
+                answers = None
+                if self.settings.litellm:
+                    from tracing.llm.http.litellm_client import TranslatedAnswers
+
+                    answers = TranslatedAnswers(self.settings)
+                self._client = SdkClient(self.settings, base_url, self._key, answers)
             return self._client
 
     def _wait(self, seconds: float) -> None:

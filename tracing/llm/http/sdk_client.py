@@ -76,6 +76,7 @@ class SdkClient:
         settings: of the model.
         base_url: of the endpoint.
         key: None sends none, as many local servers need none.
+        answers: what sends the SDK's requests; by default connections to the endpoint.
 
     Attributes:
         key: may be replaced, where it is no key of Azure's.
@@ -84,7 +85,9 @@ class SdkClient:
         ConfigError: the environment's proxy or certificates cannot be used.
     """
 
-    def __init__(self, settings: ModelSettings, base_url: str, key: str | None) -> None:
+    def __init__(
+        self, settings: ModelSettings, base_url: str, key: str | None, answers: WholeAnswers | None = None
+    ) -> None:
         self._headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate", "Content-Type": "application/json"}
         if not key:
             self._headers["Authorization"] = openai.Omit()
@@ -93,17 +96,12 @@ class SdkClient:
             self._headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
         self._headers |= {name: value.get_secret_value() for name, value in settings.headers.items()}
         self.key = key or "none"
-        self._client = self._opened(settings, base_url)
+        self._client = self._opened(settings, base_url, answers or WholeAnswers())
 
-    def _opened(self, settings: ModelSettings, base_url: str) -> openai.AsyncOpenAI:
+    def _opened(self, settings: ModelSettings, base_url: str, answers: WholeAnswers) -> openai.AsyncOpenAI:
         async def key() -> str:
             return self.key
 
-        if settings.litellm:
-            from tracing.llm.http.litellm_client import TranslatedAnswers
-
-            return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=TranslatedAnswers(settings))
-        answers = WholeAnswers()
         if settings.api_version is None:
             return openai.AsyncOpenAI(base_url=base_url, api_key=key, http_client=answers)
         # Entra's tokens, which a command prints, go into another header than Azure's keys.
@@ -149,8 +147,9 @@ class WholeAnswers(httpx.AsyncClient):
         self._idle = [_http_client(self._certificates)]
 
     async def aclose(self) -> None:
-        for client in (*self._idle, super()):
+        for client in self._idle:
             await client.aclose()
+        await super().aclose()
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
         attempts = _ATTEMPTS.get()
