@@ -87,7 +87,10 @@ def test_a_summary_of_an_earlier_version_reads_and_is_written_with_rounds_for_it
     assert found.rounds[0].alignment["answer"].misleads
     assert found.search is not None
     assert list(found.search.by_optimizer) == ["local-search", "random"]
-    assert folder.write_summary(found).read_bytes() == earlier.read_bytes().replace(b'"iterations"', b'"rounds"')
+    expected = json.loads(earlier.read_text().replace('"iterations"', '"rounds"'))
+    written = json.loads(folder.write_summary(found).read_text())
+    # Figures that are counted since then are added.
+    assert written == written | expected | {"calls": written["calls"] | expected["calls"]}
 
 
 def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path) -> None:
