@@ -181,7 +181,7 @@ class _TuningRun(Tuning):
 
     def _noise(self, base: Sequence[Outcome]) -> NoiseFloor | None:
         """How much fresh replies to the baseline differ from their outcomes; None if the model samples none."""
-        if self._fresh is None:
+        if not self._access.task.samples:
             return None
         baseline = self._evaluator, self.baseline
         return self._fresh.noise(baseline, base, self._evaluation_progress("noise floor"))

@@ -106,9 +106,10 @@ class Tuning:
         self.champion_settings = self._own_settings
         self._access, self._failures, self._observer = access, failures, observer
         self.local = self._local()
-        self._asked_again = FreshReplies()
+        # A model that samples is asked everything again before a crowning, and by the baseline after the test.
+        self._fresh = FreshReplies()
         # Of two evaluations of each test conversation: half of that again for the noise, and for the prompts alone.
-        tested = math.ceil(len(splits.test) * (1 + (self._fresh is not None) / 2 + (variants is not None) / 2))
+        tested = math.ceil(len(splits.test) * (1 + access.task.samples / 2 + (variants is not None) / 2))
         self._reserve = TimeReserve(access.budget, access.meter, tested, access.concurrency)
         self._outcomes: dict[SplitName, tuple[Champion, list[Outcome]]] = {}
         self._baseline_scores: dict[SplitName, Score] = {}
@@ -121,14 +122,6 @@ class Tuning:
         self._whole: Tuning | None = None
         self._name: str | None = None
         self._after = 0
-
-    @property
-    def _fresh(self) -> FreshReplies | None:
-        """Asks a model that samples everything again before a crowning, and for the baseline after the test.
-
-        That it samples may be learnt in the run.
-        """
-        return self._asked_again if self._access.task.samples else None
 
     @property
     def seed(self) -> Candidate:
@@ -246,7 +239,7 @@ class Tuning:
         """
         steered = {self.prompts[name].operation for name in (self.prompts if prompts is None else prompts)}
         # Other settings change what no prompt does, and fresh replies are asked for everything.
-        cached = self._access.caches and self.variants is None and self._fresh is None
+        cached = self._access.caches and self.variants is None and not self._access.task.samples
         train, tested, budget = self.outcomes("train"), len(self._splits.test), self._access.budget
         return affordable(train, steered, tested, budget, self._reserve, cached=cached)
 
@@ -308,7 +301,7 @@ class Tuning:
         tainted = next((outcome for outcome in outcomes if outcome.tainted is not None), None)
         if tainted is not None:
             raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
-        if confirm and self._fresh is not None and (candidate, crowned) != (self.champion, self.champion_settings):
+        if confirm and self._access.task.samples and (candidate, crowned) != (self.champion, self.champion_settings):
             self.allow(2 * len(self.validation))
             again = self._evaluation_progress("fresh replies before crowning")
             if not self._fresh.confirm((self._under(), self.champion), (evaluator, candidate), self.validation, again):

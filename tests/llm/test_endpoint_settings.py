@@ -186,3 +186,17 @@ def test_a_command_that_prints_no_key_or_none_in_time_is_told(
     with pytest.raises(ConfigError, match=rf"key_command .*{problem}.*run it in a terminal"):
         open_access(key_command=f'{sys.executable} -c "{program}"').task.chat(HELLO, max_tokens=9)
     assert time.monotonic() - started < 40
+
+
+def test_what_an_endpoint_repeats_of_headers_and_fields_is_in_no_message_and_no_reply(
+    open_access: Open, scripted_server: ScriptedServer
+) -> None:
+    header, leaf = "header-value-4711-4711", "leaf-value-4711-4711"
+    own = {"headers": {"X-Team": f"Token {header}"}, "extra_body": {"login": {"api_key": leaf}}, "retries": 0}
+    scripted_server.script = lambda body: f"got {header} and {leaf}"
+    access = open_access(**own)
+    assert access.task.chat(HELLO, max_tokens=9).text == "got [redacted] and [redacted]"
+    assert {header, leaf} <= set(access.keys)
+    scripted_server.script = lambda body: Reply(f"got {header} and {leaf}", status=400)
+    with pytest.raises(CallFailedError, match=r"got \[redacted\] and \[redacted\]"):
+        access.task.chat(HELLO, max_tokens=10)
