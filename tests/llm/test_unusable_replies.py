@@ -54,7 +54,9 @@ REPLIES: dict[str, tuple[str, Reply]] = {
     "DeepSeek's": ("filtered", Reply(status=400, raw=error("Content Exists Risk", code="invalid_request_error"))),
     "OpenAI's of reasoning models": (
         "filtered",
-        Reply(status=400, raw=error("Invalid prompt: your prompt was flagged as potentially violating our usage policy.")),
+        Reply(
+            status=400, raw=error("Invalid prompt: your prompt was flagged as potentially violating our usage policy.")
+        ),
     ),
     "OpenRouter's": ("filtered", Reply(status=403, raw=error("m requires moderation on p. Your input was flagged."))),
 }

@@ -551,7 +551,9 @@ def test_a_client_of_mem0s_hosted_service_is_refused():
 def test_what_a_model_thought_is_told_beside_its_reply(
     client: openai.OpenAI, scripted_server: ScriptedServer, message: dict[str, str]
 ) -> None:
-    scripted_server.script = lambda body: Reply(change=lambda made: made["choices"][0]["message"].update(message) or made)
+    scripted_server.script = lambda body: Reply(
+        change=lambda made: made["choices"][0]["message"].update(message) or made
+    )
     with instrument.openai(), trace() as recorder, operation("answer") as op:
         ask(client)
     done = recorder.graph.operations[op.id]

@@ -14,7 +14,6 @@ from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import LONGEST_THINKING, excerpt
 from tracing.recording.scope import NOTHING
 
-
 _UNUSABLE = {"length": "cut short", "content_filter": "filtered", "refusal": "refused"}
 """Why a reply could not be used, by the reason for which it ended."""
 

@@ -142,7 +142,9 @@ class Booking:
     def note_thinking(completion: ChatCompletion) -> None:
         """Record in the running operation what was thought before a reply."""
         if completion.thinking:
-            _annotate(thinking=excerpt(completion.thinking, LONGEST_THINKING), thinking_tokens=completion.thinking_tokens)
+            _annotate(
+                thinking=excerpt(completion.thinking, LONGEST_THINKING), thinking_tokens=completion.thinking_tokens
+            )
 
     def _book(self, model: str, usage: Usage) -> None:
         self._count(usage)

@@ -25,7 +25,8 @@ class Usage:
     """Calls made and served from the cache; tokens, cost and seconds of the calls made.
 
     Of both kinds of call, the replies that could not be used: `empty`, `cut` at their limit of tokens, `refused` by the
-    model, `filtered` by the endpoint, and `malformed`. `estimated` counts the calls made whose tokens the endpoint did not tell.
+    model, `filtered` by the endpoint, and `malformed`. `estimated` counts the calls made whose tokens the endpoint did
+    not tell.
     """
 
     calls_made: int = 0
