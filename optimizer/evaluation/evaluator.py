@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_REFUSED = ("refused", "filtered")
 _FEWEST_UNUSABLE = 3
 """Replies of an operation that could not be used before that is told in the middle of an evaluation."""
 
@@ -257,7 +258,9 @@ class Evaluator:
             snapshot = self._steps.build(self.access, conversation, candidate)
             if ledger is not None and not ours:
                 ledger.memory(key)
-            store.save(key, snapshot)
+            # Another time the endpoint may not refuse what such a memory lacks.
+            if not any(record.get("attributes", {}).get("unusable") in _REFUSED for record in snapshot.records):
+                store.save(key, snapshot)
         return snapshot
 
     def _answers(self, candidate: Candidate, conversation: Conversation, snapshot: Snapshot, key: str) -> Outcome:

@@ -136,6 +136,14 @@ def test_actions_are_ranked_by_gain_and_told_apart_by_what_can_do_them() -> None
     assert facts.flow[0].reached == 18, "what is not the system's fault did not flow through it"
 
 
+def test_a_reply_that_could_not_be_used_is_no_loss_of_information_and_no_rewrite_mends_it() -> None:
+    cases = [case(1, "extract_facts", "ExtractionError"), case(2, "extract_facts", "UnusableReplyError")]
+    facts = diagnose(said(*cases, judged=4), title="t", subtitle="s")
+    assert [(step.reached, step.lost) for step in facts.flow[:2]] == [(3, 0), (2, 1)]
+    assert {action.by: action.failures for action in facts.actions} == {"prompt": 1, "system": 1}
+    assert "raise models.task.max_tokens" in render_markdown(facts)
+
+
 def test_what_replay_says_of_the_blames_is_shown_by_operation_and_case() -> None:
     cases = [case(n, "extract_facts", "ExtractionError") for n in range(2)]
     verdicts = ("confirmed", "refuted")

@@ -309,3 +309,33 @@ def test_a_damaged_snapshot_is_built_anew(open_access: Open, scripted_server: Sc
     (outcome,) = evaluator(open_access(cache=False), tmp_path).evaluate(BASELINE, [FIRST])
     assert (outcome.score, kinds(scripted_server)["extract"]) == (1.0, 4)
     assert json.loads(stored.read_text())["calls"] == json.loads(whole)["calls"]
+
+
+def test_many_unusable_replies_are_told_once_at_the_first_conversations(
+    open_access: Open,
+    scripted_server: ScriptedServer,
+    tmp_path: Path,
+    model: WeakModel,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scripted_server.script = lambda body: "no JSON" if kind_of(body) == "extract" else model(body)
+    told: list[int] = []
+    judging = evaluator(open_access(), tmp_path)
+    for candidate in (BASELINE, OTHER_EXTRACT):
+        judging.evaluate(candidate, CONVERSATIONS, progress=lambda *_: told.append(len(caplog.messages)))
+    (warning,) = caplog.messages
+    assert "scores measure the form of the replies, not the prompts" in warning
+    assert "malformed" in warning
+    assert told[2] == 1, "it was told before the second conversation was done"
+
+
+def test_a_filtered_request_ends_nothing_and_its_memory_is_built_anew_by_another_run(
+    open_access: Open, scripted_server: ScriptedServer, tmp_path: Path, model: WeakModel
+) -> None:
+    refused = json.dumps({"error": {"message": "The response was filtered", "code": "content_filter"}}).encode()
+    scripted_server.script = lambda body: Reply(status=400, raw=refused) if kind_of(body) != "update" else model(body)
+    outcomes = evaluator(open_access(), tmp_path).evaluate(BASELINE, CONVERSATIONS)
+    assert [outcome.tainted for outcome in outcomes] == [None, None]
+    assert score_of(outcomes).score == 0.5, "only what nobody told is answered right"
+    scripted_server.script = model
+    assert score_of(evaluator(open_access(), tmp_path).evaluate(BASELINE, CONVERSATIONS)).score == 1
