@@ -11,18 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo
 
 from attribution.agent.exploration import TOOLS, Exploration, short
 from attribution.cases import Case, ErrorType
 from attribution.text.content import content_of, text_of
+from tracing.graph.elements import Operation, Variable
 from tracing.package_data import packaged_tables
 from tracing.systems.protocol import OperationSpec
-
-if TYPE_CHECKING:
-    from tracing.graph.elements import Operation, Variable
 
 _LONGEST = 400
 _MOST_OPERATIONS = 20

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from attribution.cases import Case
 from attribution.constants import MOST_OF_A_TURN, SAME_MATTER, STATED
 from attribution.explanations import ExplainedStep, quote, quoted
+from attribution.survival.assertion import Assertion
+from attribution.survival.flow import Answering, ContentFlow
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.needs import Need
 from attribution.text.content import Vocabulary, content_of, text_of
 from attribution.text.phrases import says_retracted, without_courtesies
 from attribution.text.utterances import is_most_of, repeated
-
-if TYPE_CHECKING:
-    from attribution.cases import Case
-    from attribution.survival.assertion import Assertion
-    from attribution.survival.flow import Answering, ContentFlow
-    from tracing.graph.elements import Variable
-    from tracing.systems.conversations import Conversation
+from tracing.graph.elements import Variable
+from tracing.systems.conversations import Conversation
 
 _MOST_QUOTED = 3
 _NOTHING = Grade(0.0, "absent", 0.0, False, False)

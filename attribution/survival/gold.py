@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from attribution.constants import GARBLED_FACT, SAME_FACT
-from attribution.survival.matching.matcher import Claim, Passage
+from attribution.survival.matching.matcher import Claim, Matcher, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.needs import fact_of, needs_of, outdated_value
-from attribution.text.content import content_of
+from attribution.survival.needs import Need, fact_of, needs_of, outdated_value
+from attribution.text.content import Vocabulary, content_of
 from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import is_unknowable, says_retracted
-
-if TYPE_CHECKING:
-    from attribution.survival.matching.matcher import Matcher
-    from attribution.survival.needs import Need
-    from attribution.text.content import Vocabulary
-    from tracing.systems.conversations import Conversation, Fact, Question
+from tracing.systems.conversations import Conversation, Fact, Question
 
 
 class Gold:

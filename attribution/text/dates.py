@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from typing import TYPE_CHECKING
 
 from attribution.constants import SAME_TIME, VAGUER, VAGUER_DAYS
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, WEEKDAYS
@@ -29,9 +28,7 @@ from attribution.text.digits import without_figures
 from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.languages.times import in_english
 from attribution.text.numbers import in_digits
-
-if TYPE_CHECKING:
-    from tracing.systems.conversations import Conversation
+from tracing.systems.conversations import Conversation
 
 __all__ = ["Span", "as_precise_as", "days_of", "moment", "same_time", "spans_of", "without_stamp"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
 from attribution.text.content import content_of
 from attribution.text.languages.language_data import (
@@ -16,9 +15,7 @@ from attribution.text.languages.language_data import (
 )
 from attribution.text.languages.reading_language import cached_in_language, language
 from attribution.text.tokens import normalise, words
-
-if TYPE_CHECKING:
-    from tracing.systems.conversations import Question
+from tracing.systems.conversations import Question
 
 _BEGINS = r"(?:(?<=^)|(?<=[.!?;:,(\n¿¡–—-])|(?<=[.!?;:,(\n¿¡–—-]\s))"
 """The beginning of a clause: elsewhere `remember` and `note` tell what somebody does."""

@@ -22,6 +22,7 @@ from tracing.errors import DataError, MemtuneError
 from tracing.formats import FORMATS, check_format
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.package_data import packaged_text
 from tracing.recording.redaction import redact
 from tracing.suggestions import did_you_mean
 
@@ -33,20 +34,6 @@ LONGEST_NAME, LONGEST_NOTE, MOST_IDS = 60, 4000, 100
 
 _VERSION = FORMATS["labels"]
 _PATIENCE_S = 30.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS labels (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  annotator TEXT NOT NULL, trace TEXT NOT NULL, case_id TEXT NOT NULL, revision INTEGER NOT NULL,
-  restores INTEGER NOT NULL, before INTEGER NOT NULL, made REAL NOT NULL, trace_name TEXT NOT NULL,
-  action TEXT NOT NULL, error_type TEXT, operations TEXT NOT NULL, evidence TEXT NOT NULL,
-  note TEXT NOT NULL, method TEXT NOT NULL, request TEXT NOT NULL UNIQUE,
-  UNIQUE (annotator, trace, case_id, revision)
-) STRICT;
-CREATE TRIGGER IF NOT EXISTS labels_are_not_changed BEFORE UPDATE ON labels
-  BEGIN SELECT RAISE(ABORT, 'labels are only appended'); END;
-CREATE TRIGGER IF NOT EXISTS labels_are_not_deleted BEFORE DELETE ON labels
-  BEGIN SELECT RAISE(ABORT, 'labels are only appended'); END;
-"""
 
 
 class LabelError(MemtuneError):
@@ -174,7 +161,8 @@ class LabelStore:
             if version != _VERSION and (version or tables):
                 raise DataError(f"{path}: is not a label file of this version; give --labels another file")
             if not version:
-                database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+                schema = packaged_text("experiments.annotating", "labels.sql")
+                database.executescript(f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {_VERSION}; COMMIT;")
 
     def add(self, annotator: str, case: CaseId, assessment: Assessment, *, request: str, trace_name: str = "") -> Label:
         """Append a label. A request that was taken before is not taken again: its label is given back."""

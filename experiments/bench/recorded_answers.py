@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from experiments.runs.earlier_names import by_current_side
 from experiments.runs.folder import BASELINE
+from optimizer.evaluation.evaluator import Outcome
 from tracing.errors import DataError
 from tracing.files.opening import read_file
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
 
 Row = tuple[str, str]
 """Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""

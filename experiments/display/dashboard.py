@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -14,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from attribution.signals import Signal
 from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import DescriptionColumn, FailedColumn
 from experiments.display.tables import DIFF_STYLES, RunView, run_view
@@ -23,10 +23,7 @@ from experiments.runs.intervals import interval_text, money_text
 from optimizer.evaluation.scores import SPLITS, Interval, Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.round import RoundRecord
-
-if TYPE_CHECKING:
-    from attribution.signals import Signal
-    from tracing.llm.accounting.budget import Budget
+from tracing.llm.accounting.budget import Budget
 
 MOST_OPERATIONS, MOST_DIFF_LINES, BAR, LONGEST_NAME = 6, 8, 16, 24
 OTHER_LINES = 19

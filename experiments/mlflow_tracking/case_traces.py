@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,13 +19,11 @@ from attribution.attributor import SURVIVAL
 from experiments.display.terminal import literal
 from experiments.runs.seen_cases import SeenCase
 from optimizer.evaluation.scores import SplitName
+from tracing.graph.elements import Operation
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.mlflow_traces import token_usage, values_by_role
 from tracing.interchange.spans import nanoseconds
 from tracing.recording.redaction import Redaction, excerpt
-
-if TYPE_CHECKING:
-    from tracing.graph.elements import Operation
-    from tracing.graph.execution_graph import ExecutionGraph
 
 LONGEST_TITLE = 900
 """In characters: MLflow keeps 1,000 of a request's preview."""

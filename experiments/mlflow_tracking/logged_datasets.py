@@ -5,21 +5,18 @@ conversations; and the questions of its test as an evaluation data set, for `mlf
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from experiments.mlflow_tracking.run_artifacts import EXPECTED
 from experiments.mlflow_tracking.store import PARENT, TrackingStore
 from experiments.mlflow_tracking.writes import Write, batches
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from optimizer.evaluation.scores import Splits
-    from tracing.systems.conversations import Question
+from optimizer.evaluation.scores import Splits
+from tracing.systems.conversations import Question
 
 CONTEXT = "mlflow.data.context"
 """The tag of an input by which MLflow's UI says what a data set was used for."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from attribution.signals import Signal
 from experiments.mlflow_tracking.case_traces import case_traces, question_set
 from experiments.mlflow_tracking.logged_datasets import SplitData, evaluation_data, log_datasets
 from experiments.mlflow_tracking.outbox import Outbox, open_outbox
@@ -58,9 +59,6 @@ from optimizer.tuning.round import RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
 from tracing.recording.redaction import Redaction, excerpt
 from tracing.systems.prompts import Candidate
-
-if TYPE_CHECKING:
-    from attribution.signals import Signal
 
 BASELINE, CHAMPION = SIDES
 

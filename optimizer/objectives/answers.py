@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from attribution.explanations import quote
 from attribution.judging.words import Judgement
 from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.objectives.objectives import Golds, ObjectiveMeans
 from tracing.systems.conversations import Question
 from tracing.systems.layouts import Item
-
-if TYPE_CHECKING:
-    from optimizer.objectives.objectives import Golds, ObjectiveMeans
 
 
 class AnswerObjective:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from attribution.explanations import quote
 from attribution.replay.repair import right_decision
 from attribution.survival.gold import Gold
 from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.objectives.objectives import Golds, ObjectiveMeans
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Change
 from tracing.systems.layouts import Item
-
-if TYPE_CHECKING:
-    from optimizer.objectives.objectives import Golds, ObjectiveMeans
 
 
 class DecisionObjective:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attribution.constants import SAME_FACT
 from attribution.explanations import quote
 from attribution.survival.gold import Gold
 from attribution.text.content import Vocabulary
 from optimizer.objectives.objective import Credit, RecordedInput
+from optimizer.objectives.objectives import Golds, ObjectiveMeans
 from tracing.systems.layouts import Item
-
-if TYPE_CHECKING:
-    from optimizer.objectives.objectives import Golds, ObjectiveMeans
 
 SUPPORTED = 0.5
 """Least share of a statement's content words, by weight, that the messages must contain."""

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
+from attribution.judging.words import Judgement
 from attribution.survival.flow import rewrites
 from attribution.survival.gold import Gold
 from attribution.survival.matching.matcher import Matcher, MatcherFactory
 from attribution.text.content import Vocabulary
+from optimizer.evaluation.evaluator import Evaluator
 from optimizer.objectives.objective import OBJECTIVES, Credit, KnowsRightOutputs, Objective, RecordedInput
 from tracing.errors import ConfigError, MemtuneError, RunError, in_one_line
 from tracing.suggestions import unknown_names
-
-if TYPE_CHECKING:
-    from attribution.judging.words import Judgement
-    from optimizer.evaluation.evaluator import Evaluator
-    from tracing.systems.conversations import Conversation, Question
-    from tracing.systems.layouts import Item
-    from tracing.systems.prompts import PromptSpec
-    from tracing.systems.protocol import OperationSpec, Stage
+from tracing.systems.conversations import Conversation, Question
+from tracing.systems.layouts import Item
+from tracing.systems.prompts import PromptSpec
+from tracing.systems.protocol import OperationSpec, Stage
 
 _T = TypeVar("_T")
 

@@ -11,17 +11,14 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from attribution.text.tokens import contains, word_count, words
 from optimizer.proposers.examples import Example, event_in
 from optimizer.proposers.rewrites import Demonstration, Means, Rewrite, RewriteRequest, new_rewrites
 from optimizer.proposers.template import Parts, take_apart
 from optimizer.proposers.turns import by_turns
-
-if TYPE_CHECKING:
-    from tracing.systems.layouts import Item
-    from tracing.systems.protocol import Stage
+from tracing.systems.layouts import Item
+from tracing.systems.protocol import Stage
 
 DEMONSTRATIONS = "demonstrations"
 """The name of their proposer."""

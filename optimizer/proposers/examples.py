@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from attribution.cases import UNUSABLE_REPLY
+from attribution.cases import UNUSABLE_REPLY, Attribution, Case
 from attribution.judging.words import SHORT_REPLY_WORDS
 from attribution.text.phrases import is_unknowable
 from attribution.text.tokens import contains, word_count
+from optimizer.evaluation.evaluator import Outcome
+from tracing.graph.execution_graph import ExecutionGraph, Operation, Variable
 from tracing.llm.reply_json import object_in
 from tracing.systems.layouts import RECORDED_REPLY, Item, Parts, recorded_outputs, recorded_parts
-
-if TYPE_CHECKING:
-    from attribution.cases import Attribution, Case
-    from optimizer.evaluation.evaluator import Outcome
-    from tracing.graph.execution_graph import ExecutionGraph, Operation, Variable
-    from tracing.systems.prompts import PromptSpec
-    from tracing.systems.protocol import Stage
+from tracing.systems.prompts import PromptSpec
+from tracing.systems.protocol import Stage
 
 Symptom = Literal[
     "long reply",

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, starmap
-from typing import TYPE_CHECKING
+from typing import get_args
 
 from attribution.text.tokens import words
 from optimizer.proposers.examples import Symptom, symptoms_of
@@ -18,9 +18,7 @@ from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new,
 from optimizer.proposers.template import is_fixed, sentences, take_apart, without_blank_ends
 from optimizer.proposers.turns import by_turns
 from tracing.package_data import packaged_tables
-
-if TYPE_CHECKING:
-    from tracing.systems.protocol import Stage
+from tracing.systems.protocol import Stage
 
 TEXTS = packaged_tables("optimizer.proposers", "texts.toml")
 FORMAT_LINES: dict[Stage, list[str]] = TEXTS["format_lines"]
@@ -117,39 +115,19 @@ def _question_twice(text: str, request: RewriteRequest) -> list[str | None]:
     return [question_twice(text, question or "question", context or "context")]
 
 
-_ALL: frozenset[Stage] = frozenset({"extract", "update", "retrieve", "answer"})
+_EDITS: Mapping[str, Callable[[str, RewriteRequest], Iterable[str | None]]] = {
+    "format_line": lambda text, request: [with_format_line(text, line) for line in format_lines(request)],
+    "question_twice": _question_twice,
+    "instructions_last": lambda text, _: [instructions_last(text)],
+    "numbered_rules": lambda text, request: [numbered_rules(text, request.prompt.contract.markers)],
+    "one_sentence_fewer": lambda text, request: without_one_sentence(
+        text, request.prompt.purpose, request.prompt.contract.markers
+    ),
+}
 
-OPERATORS: tuple[Operator, ...] = (
-    Operator(
-        "a closing line asks for the form of the reply",
-        frozenset({"long reply", "nameless facts", "wrong value", "lost value", "unusable reply"}),
-        _ALL,
-        lambda text, request: [with_format_line(text, line) for line in format_lines(request)],
-    ),
-    Operator(
-        "the question stands before and after the context",
-        frozenset({"near miss", "false unknown", "wrong value"}),
-        frozenset({"answer"}),
-        _question_twice,
-    ),
-    Operator(
-        "the instructions stand after the data",
-        frozenset({"missed unknown", "long reply", "lost value", "lost retraction", "missed delete", "missed update"}),
-        _ALL,
-        lambda text, _: [instructions_last(text)],
-    ),
-    Operator(
-        "the instructions are numbered rules",
-        frozenset({"missed unknown", "lost change", "nameless facts"}),
-        _ALL,
-        lambda text, request: [numbered_rules(text, request.prompt.contract.markers)],
-    ),
-    Operator(
-        "one sentence fewer",
-        frozenset({"false unknown", "wrong overwrite"}),
-        _ALL,
-        lambda text, request: without_one_sentence(text, request.prompt.purpose, request.prompt.contract.markers),
-    ),
+OPERATORS = tuple(
+    Operator(row["name"], frozenset(row["treats"]), frozenset(row.get("stages", get_args(Stage))), _EDITS[edit])
+    for edit, row in TEXTS["operators"].items()
 )
 
 

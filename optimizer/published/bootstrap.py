@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from optimizer.proposers.demonstrations import demonstrations_of
 from optimizer.proposers.rewrites import Demonstration
@@ -16,10 +15,8 @@ from optimizer.proposers.template import take_apart
 from optimizer.published.candidate_search import CandidateSearch, refuse_rewrites_by_hand
 from optimizer.tuning.failures import unattributed_examples
 from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tuning import Tuning
 from tracing.systems.protocol import stage_of
-
-if TYPE_CHECKING:
-    from optimizer.tuning.tuning import Tuning
 
 MOST_SHOWN = 3
 """Demonstrations in one prompt, at most."""

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from optimizer.evaluation.evaluator import Outcome
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
 from optimizer.search.rounds import crown_winner
-from optimizer.tuning.round import RewriteRecord
+from optimizer.tuning.round import RewriteRecord, Round
+from optimizer.tuning.tuning import Tuning
 from tracing.errors import ConfigError
-
-if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
-    from tracing.systems.conversations import Conversation
-    from tracing.systems.prompts import Candidate
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate
 
 
 def refuse_rewrites_by_hand(tuning: Tuning, name: str) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import cleandoc
-from typing import TYPE_CHECKING
 
+from optimizer.proposers.rewrites import Demonstration
 from optimizer.proposers.template import is_fixed, take_apart, without_blank_ends
-
-if TYPE_CHECKING:
-    from optimizer.proposers.rewrites import Demonstration
-    from tracing.systems.prompts import PromptSpec
+from tracing.systems.prompts import PromptSpec
 
 _ANY_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.
 It is general: no name or value from the examples."""

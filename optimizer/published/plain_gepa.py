@@ -11,10 +11,12 @@ other: gepa's own saved state is not used.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
 from optimizer.published.candidate_search import (
     author_of,
@@ -26,17 +28,11 @@ from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.rounds import SCREENED, crown_winner
 from optimizer.tuning.failures import unattributed_examples
-from optimizer.tuning.round import RewriteRecord
+from optimizer.tuning.round import RewriteRecord, Round
 from optimizer.tuning.stopped import Stopped
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from optimizer.evaluation.evaluator import Outcome
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
-    from tracing.systems.conversations import Conversation
-    from tracing.systems.prompts import Candidate
+from optimizer.tuning.tuning import Tuning
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate
 
 MINIBATCH = 3
 """Train conversations on which a rewrite is compared with its parent: gepa's own default."""

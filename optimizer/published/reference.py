@@ -12,26 +12,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.author import Author
-from optimizer.proposers.examples import examples_of
+from optimizer.proposers.examples import Example, examples_of
 from optimizer.proposers.reflection import TEMPERATURE, record_of
 from optimizer.published.candidate_search import not_tried, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.rounds import overrule
-from optimizer.tuning.round import RewriteRecord, blame_shares
+from optimizer.tuning.round import RewriteRecord, Round, blame_shares
 from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tuning import Tuning
 from tracing.package_data import packaged_tables
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
-
-if TYPE_CHECKING:
-    from optimizer.proposers.examples import Example
-    from optimizer.tuning.round import Round
-    from optimizer.tuning.tuning import Tuning
-    from tracing.systems.prompts import PromptSpec
+from tracing.systems.prompts import PromptSpec
 
 BATCH = 4
 """Comments that are merged by one request."""

@@ -2,7 +2,7 @@
 
 A message has a text, or a list of parts: OpenAI's chat, responses and threads, Anthropic's, Gemini's, Bedrock's and
 Ollama's, OpenTelemetry's GenAI conventions and OpenInference's. Only texts and transcripts are speech. Images, files,
-tool calls, their results and a model's reasoning are not: they are counted.
+tool calls, their results and a model's reasoning are not: they are counted. What they are called is in `speech.toml`.
 """
 
 from __future__ import annotations
@@ -14,46 +14,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracing.interchange.thinking import split_thinking
+from tracing.package_data import packaged_tables
 
 USER, ASSISTANT = "user", "assistant"
 
-INSTRUCTIONS, REASONING = "instructions to the model", "pieces of a model's reasoning"
-TOOL_CALLS, TOOL_RESULTS, IMAGES = "tool calls", "tool results", "images"
+_TABLES = packaged_tables("tracing.interchange", "speech.toml")
+_NOUNS: Mapping[str, str] = _TABLES["nouns"]
+INSTRUCTIONS, REASONING, TOOL_CALLS, TOOL_RESULTS, IMAGES = (
+    _NOUNS[key] for key in ("instructions", "reasoning", "tool_calls", "tool_results", "images")
+)
 
-SPEAKERS: Mapping[str, str] = {
-    **dict.fromkeys(("human", "user", "prompter", "humanmessagechunk"), USER),
-    **dict.fromkeys(("gpt", "chatgpt", "ai", "bot", "model", "assistant", "aimessagechunk"), ASSISTANT),
-}
+SPEAKERS: Mapping[str, str] = {role: who for who, roles in _TABLES["speakers"].items() for role in roles}
 """Role in lower case → who speaks."""
 
-UNSPOKEN: Mapping[str, str] = {
-    **dict.fromkeys(("system", "developer"), INSTRUCTIONS),
-    **dict.fromkeys(("tool", "function", "ipython", "environment", "observation"), TOOL_RESULTS),
-    "function_call": TOOL_CALLS,
-    "reasoning": REASONING,
-}
+UNSPOKEN: Mapping[str, str] = {role: _NOUNS[key] for key, roles in _TABLES["unspoken"].items() for role in roles}
 """Role in lower case of a message that nobody says → what such messages are."""
 
-_OF_A_TOOL = re.compile(r"(?:tool|function)[ _-]?(?:calls?|use|results?|responses?|outputs?)")
-"""Other roles of messages that nobody says."""
-
-_AROUND = ("data", "kwargs", "message")
-"""Keys of LangChain and of agents' logs, with a message under them."""
-
-_NAMES = ("name", "display_name", "username", "user_name")
-_SPEAKING = ("from", "speaker", "sender", "author")
-
-_CONTENTS = ("content", "parts", "contents", "value", "text")
-_TEXTS = ("text", "input_text", "output_text", "refusal", "audio_transcription")
-_NOUNS = (
-    (re.compile(r"reason|think|thought"), REASONING),
-    (re.compile(r"(?:tool|function|call).*(?:result|response|output)"), TOOL_RESULTS),
-    (re.compile(r"tool|function|_call$"), TOOL_CALLS),
-    (re.compile(r"image|png|jpe?g"), IMAGES),
-    (re.compile(r"audio|voice"), "recordings"),
-    (re.compile(r"video"), "videos"),
-    (re.compile(r"blob|file|document|uri|pdf|binary|attachment"), "files"),
+_OF_A_TOOL = re.compile(_TABLES["of_a_tool"])
+_AROUND, _NAMES, _SPEAKING, _CONTENTS, _TEXTS = (
+    tuple(_TABLES["keys"][key]) for key in ("around", "names", "speaking", "contents", "texts")
 )
+_KINDS = [(re.compile(pattern), _NOUNS[key]) for key, pattern in _TABLES["kinds"].items()]
 _LONGEST_KIND = 40
 
 
@@ -176,4 +157,4 @@ def _noun(kind: str, part: Mapping[str, Any]) -> str:
 
 
 def _known_noun(words: str) -> str | None:
-    return next((noun for pattern, noun in _NOUNS if pattern.search(words)), None)
+    return next((noun for pattern, noun in _KINDS if pattern.search(words)), None)

@@ -7,16 +7,14 @@ taken from variables of kind `message`, once each, however many calls were given
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tracing.files.depth import structured
+from tracing.graph.elements import Link, Operation
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import first_of
 from tracing.interchange.spans import digest
 from tracing.trace_memory.events import Event
-
-if TYPE_CHECKING:
-    from tracing.graph.elements import Link, Operation
-    from tracing.graph.execution_graph import ExecutionGraph
 
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name")
 _ARGUMENTS = ("gen_ai.tool.call.arguments",)

@@ -10,9 +10,10 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 from tracing.errors import ConfigError, DataError
+from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import safe_repr
 from tracing.recording.redaction import Redaction
 from tracing.trace_memory import semantic, upkeep
@@ -23,9 +24,6 @@ from tracing.trace_memory.stores import open_storage
 from tracing.trace_memory.stores.storage import StoreError, Tenant, event_of, row_of
 from tracing.trace_memory.tools import with_calls_recorded
 from tracing.trace_memory.upkeep import Problem
-
-if TYPE_CHECKING:
-    from tracing.graph.execution_graph import ExecutionGraph
 
 _NO_LIMIT = 2**63 - 1
 """The largest number that a store takes."""

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from experiments.systems.building_blocks.structured_replies import object_schema
 from tracing.systems.layouts import Layout, Write, bullets, numbered
 from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
 
@@ -33,10 +34,10 @@ def prompts_in(
     """The prompts of a file, by table; the placeholders of the text there are those that a rewrite must keep.
 
     A table has `text`, `operation`, `purpose` and `builds`, and may have `name`, `markers`, `waived` and `limits` of
-    the contract, and `roles` and `lists` of the layout.
+    the contract, the `properties` of a reply that is a JSON object, and `roles` and `lists` of the layout.
 
     Args:
-        schemas: table → JSON schema of the reply; free text where it has none.
+        schemas: table → JSON schema of the reply, if not of its `properties`; free text where it has neither.
         replies: table → how outputs are written as a reply, if not by the schema.
         lists: name → how several texts are written, beside `bullets`, `numbered` and `semicolons`.
         rules: further checks of every text.
@@ -49,7 +50,7 @@ def prompts_in(
             operation=fields["operation"],
             contract=Contract(
                 placeholders=frozenset(placeholders_of(fields["text"])),
-                reply_schema=(schemas or {}).get(table),
+                reply_schema=(schemas or {}).get(table) or _schema_of(fields),
                 markers=tuple(fields.get("markers", ())),
                 waived=frozenset(fields.get("waived", ())),
                 rules=rules,
@@ -65,6 +66,10 @@ def prompts_in(
         )
         for table, fields in _tables(file).items()
     }
+
+
+def _schema_of(fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return object_schema(**fields["properties"]) if "properties" in fields else None
 
 
 @cache

@@ -91,9 +91,6 @@ def read_slot(path: Path) -> str | None:
     return template if slot.get("enabled", False) and template and template.strip() else None
 
 
-_LONGEST_EPISODE = 2000
-"""In characters, for a model that is constrained to a schema: a small one would repeat itself until it is cut short."""
-
 FACTS_SCHEMA = object_schema(
     atomic_facts=object_schema(
         time={"type": "string", "maxLength": 40},
@@ -102,20 +99,7 @@ FACTS_SCHEMA = object_schema(
 )
 """The reply to EverOS's own request for the facts of an episode, whose prompt has no slot."""
 
-_SLOTS = prompts_in(
-    Path(__file__).with_name("prompts.toml"),
-    schemas={
-        "boundary_detection": object_schema(
-            reasoning={"type": "string", "maxLength": 200},
-            boundaries={"type": "array", "items": {"type": "integer"}, "maxItems": 50},
-            should_wait={"type": "boolean"},
-        ),
-        "episode_extract": object_schema(
-            title={"type": "string", "maxLength": 120}, content={"type": "string", "maxLength": _LONGEST_EPISODE}
-        ),
-    },
-    rules=(reads_alike,),
-)
+_SLOTS = prompts_in(Path(__file__).with_name("prompts.toml"), rules=(reads_alike,))
 SLOTS = tuple(_SLOTS)
 PROMPTS = {**_SLOTS, "answer": ANSWER_PROMPT}
 
