@@ -1,4 +1,4 @@
-"""What providers' replies look like: thinking before the answer, JSON as models write it, fields that lack or differ."""
+"""What providers' replies look like: thinking first, JSON as models write it, fields that lack or differ."""
 
 from __future__ import annotations
 

@@ -24,7 +24,6 @@ from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
 if TYPE_CHECKING:
-    import httpx
 
     from tracing.llm.http.sdk_client import Attempts, SdkClient
 
@@ -49,6 +48,8 @@ _FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
 """With these an endpoint may refuse a request for its form."""
 _WORDLESS_STATUS = frozenset({400, 413, 422, 500, 501})
 """With these it may do so without saying what of it; 500 is how some fail on a form of JSON."""
+_ABOUT_SIZE = re.compile(r"context|too (?:long|large|many)|exceed", re.IGNORECASE)
+"""How a refusal says that a request is too long, for which no other form of it helps."""
 _LONGEST_REASON = 500
 _SHORTEST_KEY = 16
 _AFTER_THE_END_S = 0.05
@@ -282,7 +283,8 @@ class Endpoint:
         # Numbers in it differ from request to request.
         kind = f"{refused.status} {re.sub(r'[0-9]+', '', str(refused))}"
         together, alone = self.capabilities.variants(sent)
-        if refused.status not in _WORDLESS_STATUS or not together or kind in self._unexplained:
+        of_size = "messages" in sent and _ABOUT_SIZE.search(kind)
+        if refused.status not in _WORDLESS_STATUS or of_size or not together or kind in self._unexplained:
             return None
 
         def answer(accepted: Accepted | None = None) -> bytes | None:
