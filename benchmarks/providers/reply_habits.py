@@ -24,8 +24,7 @@ def _until_there_is_room(cut: Callable[[Exchange], Reply], answer: Act) -> Act:
 
 
 def _cut(**fields: Any) -> Callable[[Exchange], Reply]:
-    act = choice(lambda first: {"finish_reason": "length", "message": {"role": "assistant", **fields}})
-    return act
+    return choice(lambda first: {"finish_reason": "length", "message": {"role": "assistant", **fields}})
 
 
 _reasoned = message(lambda reply: {"content": reply, "reasoning_content": _THOUGHT})

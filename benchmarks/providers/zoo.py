@@ -262,7 +262,7 @@ def _scores_of(folder: RunFolder) -> Any:
 
 
 def _of_doctor(habit: Habit, ended: Ended) -> tuple[Outcome, str]:
-    if habit.fails and habit.doctor:
+    if habit.fails and (ended.code or habit.doctor):
         return _told(habit.fails, ended.output) if ended.code else ("silent", "nothing is broken")
     return ("same score", "") if ended.code == 0 else ("silent", ended.output[-1000:])
 

@@ -40,12 +40,13 @@ def test_calls_get_the_clean_replies_or_a_failure_that_is_told(zoo: Zoo, habit: 
 def test_commands_reach_the_clean_score_or_tell_why_not(zoo: Zoo, habit: Habit, system: str, command: str) -> None:
     if command == "run" and _other_system(habit) == system:
         pytest.skip("runs take turns between the systems; `python -m benchmarks providers` makes all")
-    assert zoo.outcome(habit, command, system) == (_expected(habit, command), "")
+    outcome, why = zoo.outcome(habit, command, system)
+    may_pass = command == "doctor" and not (habit.fails and habit.doctor)
+    assert outcome == _expected(habit) or (may_pass and outcome != "silent"), why
 
 
-def _expected(habit: Habit, command: str = "") -> str:
-    told = habit.fails if habit.doctor or command != "doctor" else ()
-    return "told" if told or (habit.counted and command != "doctor") else "same score"
+def _expected(habit: Habit) -> str:
+    return "told" if habit.fails or habit.counted else "same score"
 
 
 def _other_system(habit: Habit) -> str:

@@ -24,7 +24,6 @@ from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
 if TYPE_CHECKING:
-
     from tracing.llm.http.sdk_client import Attempts, SdkClient
 
 _log = logging.getLogger(__name__)
@@ -48,6 +47,11 @@ _FORM_STATUS = frozenset({400, 404, 405, 406, 415, 422, 501})
 """With these an endpoint may refuse a request for its form."""
 _WORDLESS_STATUS = frozenset({400, 413, 422, 500, 501})
 """With these it may do so without saying what of it; 500 is how some fail on a form of JSON."""
+_CHECKS = 3
+"""Times that the small request is made before a run if its replies are malformed."""
+_TOO_SMALL = re.compile(r"at least|minimum|too (?:small|short|few)|greater than", re.IGNORECASE)
+_UNTRIED = frozenset({"response_format", "seed", "stop", "logprobs", "encoding_format"})
+"""Fields of which the small request before a run does not try every value: all others it has tried."""
 _ABOUT_SIZE = re.compile(r"context|too (?:long|large|many)|exceed", re.IGNORECASE)
 """How a refusal says that a request is too long, for which no other form of it helps."""
 _LONGEST_REASON = 500
@@ -157,22 +161,32 @@ class Endpoint:
         """
         try:
             if embedding:
-                self._check_post("/embeddings", {"input": ["hello"], "encoding_format": "float"})
+                small: dict[str, Any] = {"input": ["hello"], "encoding_format": "float"}
+                self._checked("/embeddings", small, lambda raw: read_vectors(raw, 1))
             else:
                 usual = {"response_format": _SMALL_FORMAT, "temperature": self.settings.temperature}
                 small = {"messages": _HELLO, "max_tokens": 16, **usual, **self.settings.extra_body}
-                raw = self._check_post("/chat/completions", small)
-                with contextlib.suppress(MalformedReplyError):
-                    reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=False)
-                    if reply.thinking or reply.thinking_tokens:
-                        self.capabilities.learn_thinking()
+                if self.settings.reasoning_effort is not None:
+                    small["reasoning_effort"] = self.settings.reasoning_effort
+                reply = self._checked(
+                    "/chat/completions",
+                    small,
+                    lambda raw: read_chat(raw, most_tokens=MOST_TOKENS, alternatives=False),
+                )
+                if reply.thinking or reply.thinking_tokens:
+                    self.capabilities.learn_thinking()
+        except MalformedReplyError as error:
+            # Garbage may pass; another kind of server does not.
+            if not str(error).startswith("it is not JSON"):
+                raise self._malformed(error, _CHECKS) from None
         except UnreachedError as error:
             if error.nobody:
                 raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
         except RefusedError as refused:
-            # A request this small may be refused for its size; a refusal that names the model is about the model.
-            other = refused.status in (400, 422) and self.settings.model not in str(refused)
-            if refused.may_pass or other:
+            # A request this small may be refused for its size.
+            if refused.status in (400, 422) and _TOO_SMALL.search(str(refused)):
+                return
+            if refused.may_pass and refused.status != 501:
                 return
             remedy = refused.remedy
             if refused.status in (401, 403) and self._key is None:
@@ -181,11 +195,19 @@ class Endpoint:
                 )
             raise self._failed(str(refused), remedy, 1) from None
 
-    def _check_post(self, path: str, request: Mapping[str, Any]) -> bytes:
-        """The answer to a small request."""
+    def _checked(self, path: str, request: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
+        """The reply to a small request."""
         from tracing.llm.http.sdk_client import Attempts
 
-        return self._post_adapted(path, {"model": self.settings.model, **request}, Attempts(CHECK_S), retries=0)
+        small = {"model": self.settings.model, **request}
+        for left in reversed(range(_CHECKS)):
+            try:
+                return read(self._post_adapted(path, small, Attempts(CHECK_S), retries=0))
+            except MalformedReplyError:
+                if not left:
+                    raise
+                self._wait(ASK_AGAIN_S)
+        raise AssertionError
 
     def check_first(self) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
@@ -213,8 +235,7 @@ class Endpoint:
                 reply = read(self._post_adapted(path, body, attempts, retries=max(0, left)))
             except MalformedReplyError as error:
                 if attempts.made > self.settings.retries:
-                    remedy = remedy_for_reply(error)
-                    raise self._failed(f"the reply is malformed: {error}", remedy, attempts.made) from None
+                    raise self._malformed(error, attempts.made) from None
                 self._wait(ASK_AGAIN_S)
             except (RefusedError, UnreachedError) as error:
                 several = len(body.get("input", ())) > 1
@@ -284,7 +305,8 @@ class Endpoint:
         kind = f"{refused.status} {re.sub(r'[0-9]+', '', str(refused))}"
         together, alone = self.capabilities.variants(sent)
         of_size = "messages" in sent and _ABOUT_SIZE.search(kind)
-        if refused.status not in _WORDLESS_STATUS or of_size or not together or kind in self._unexplained:
+        all_tried = _UNTRIED.isdisjoint(sent)
+        if refused.status not in _WORDLESS_STATUS or of_size or all_tried or not together or kind in self._unexplained:
             return None
 
         def answer(accepted: Accepted | None = None) -> bytes | None:
@@ -429,6 +451,9 @@ class Endpoint:
             message += f"; {excerpt(remedy, _LONGEST_REASON, self._key)}"
         tried = f" after {attempts} attempts" if attempts > 1 else ""
         return CallFailedError(f"{self.settings.model} at {where}: {message}{tried}")
+
+    def _malformed(self, error: MalformedReplyError, attempts: int) -> CallFailedError:
+        return self._failed(f"the reply is malformed: {error}", remedy_for_reply(error), attempts)
 
     def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
