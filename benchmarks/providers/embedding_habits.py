@@ -50,6 +50,7 @@ HABITS = (
         later(rows(lambda given: [{**row, "embedding": row["embedding"][:7]} for row in given]), 1),
         fails=("have 7 numbers", "base_url"),
         doctor=False,
+        mended_after=2,
     ),
     Habit("a count of rows that is wrong", _count, fails=("embeddings? for",), doctor=True),
     Habit("rows numbered from 1", rows(lambda given: [{**row, "index": row["index"] + 1} for row in given])),

@@ -264,7 +264,7 @@ _TOLD = (
         "a model for completions only",
         error(
             404,
-            "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?",
+            "This is not a chat model. Did you mean to use v1/completions?",
         ),
         "not a chat model",
         _MODEL,
@@ -309,7 +309,7 @@ _TOLD = (
                 always(
                     error(
                         400,
-                        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+                        "This model's maximum context length is 8192 tokens. Your messages have 9000.",
                         code="context_length_exceeded",
                     )
                 )
@@ -327,7 +327,7 @@ _TOLD = (
                         400,
                         {
                             "object": "error",
-                            "message": "'max_tokens' or 'max_completion_tokens' is too large: 512. This model's maximum context length is 600 tokens and your request has 300 input tokens",
+                            "message": "'max_tokens' is too large: 512. This model's maximum context length is 600",
                             "code": 400,
                         },
                     )

@@ -55,6 +55,8 @@ class Habit:
             score has to be reached.
         counted: what the output must say where the run goes on, as patterns: replies that are the model's own affair.
         doctor: whether its small requests meet the failure.
+        mended_after: runs on the mended endpoint until the score is the clean one: vectors have the length of the last
+            run's endpoint, so the first run after a change of it fails.
         settings: of the models, in the run's configuration.
     """
 
@@ -63,6 +65,7 @@ class Habit:
     fails: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
     doctor: bool = True
+    mended_after: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""What providers' replies look like: thinking before the answer, JSON as models write it, fields that lack or differ."""
+"""What providers' replies look like: thinking first, JSON as models write it, fields that lack or differ."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def _until_there_is_room(cut: Callable[[Exchange], Reply], answer: Act) -> Act:
 
 
 def _cut(**fields: Any) -> Callable[[Exchange], Reply]:
-    act = choice(lambda first: {"finish_reason": "length", "message": {"role": "assistant", **fields}})
-    return act
+    return choice(lambda first: {"finish_reason": "length", "message": {"role": "assistant", **fields}})
 
 
 _reasoned = message(lambda reply: {"content": reply, "reasoning_content": _THOUGHT})

@@ -117,7 +117,7 @@ HABITS = (
                 ["json_schema"],
                 error(
                     400,
-                    "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later",
+                    "response_format as json_schema is enabled only for api versions 2024-08-01-preview and later",
                 ),
             )
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import re
@@ -23,6 +24,11 @@ from experiments.command import main
 from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
+from experiments.systems.building_blocks.facts import FACTS_SCHEMA, facts_in
+from tracing.errors import MemtuneError
+from tracing.llm.access import ModelAccess
+from tracing.llm.http import sdk_client
+from tracing.llm.settings import Limits, ModelSettings, Role
 from tracing.systems.conversations import Conversation, Fact, write_conversations
 
 Command = Literal["run", "eval", "doctor"]
@@ -36,6 +42,14 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
 }
 _TURNS = 4
 """Of each session of the sample that are taken, so that a run is short."""
+_REQUESTS = (
+    "Facts as JSON.\nConversation:\n{turn}",
+    "Facts as JSON, please.\nConversation:\n{turn}",
+    "Facts, as JSON.\nConversation:\n{turn}",
+    "Memories:\n- {turn}\nQuestion: What food does Mara's tortoise come out for?",
+    "All memories:\n- {turn}\nQuestion: What food does Mara's tortoise come out for?",
+)
+"""What `outcome_of_calls` asks; enough of them for habits that begin later."""
 _WAIT_S = 0.005
 _OUTAGE_S = 0.2
 _NOTE = "\n\nReply with nothing but a JSON object"
@@ -76,13 +90,15 @@ class Zoo:
         self.server = ScriptedServer()
         self._home, self._folder = folder / "home", folder
         self._guard = threading.Lock()
-        self._models = Counter[str]()
+        self._used = 0
         self._clean: dict[tuple[str, str], Any] = {}
-        self._habit: Habit | None = None
+        self._have(None)
         conversations = [shortened(group[0]) for group in load_dataset(load_config(None)).splits.named().values()]
         self._data = folder / "data.jsonl"
         write_conversations(self._data, conversations)
         self._model = WeakModel(conversations)
+        self._turn = next(conversations[0].turns()).text
+        self._clean_calls: Any = None
         self.server.script = self.server.embed_reply = self._reply
         self.server.embed = vector_of
 
@@ -111,12 +127,51 @@ class Zoo:
             return _of_doctor(habit, ended)
         outcome, why = _of_scores(habit, ended, clean)
         if outcome != "silent":
-            mended = self._run(command, config)
+            for _ in range(habit.mended_after):
+                mended = self._run(command, config)
             if mended.code or (mended.scores != clean and not habit.counted):
                 return "silent", f"once it is mended: {mended.scores} where it is {clean}: {mended.last}"
         return outcome, why
 
+    def outcome_of_calls(self, habit: Habit) -> tuple[Outcome, str]:
+        """What became of a habit where a memory of facts is built and asked without a command around it.
+
+        That is quick, but judges nothing that commands add: what is counted, remembered, or told before a run.
+        """
+        clean = self._calls(None)
+        self._have(habit)
+        try:
+            replies = self._calls(habit)
+        except MemtuneError as error:
+            failed = Ended(2, str(error), str(error))
+            return _of_scores(habit, failed, clean) if not habit.counted else ("told", "")
+        finally:
+            self._have(None)
+        if habit.counted:
+            return ("silent", "all replies are clean") if replies == clean else ("told", "")
+        return _of_scores(habit, Ended(0, "", "", replies), clean)
+
+    def _calls(self, habit: Habit | None) -> Any:
+        if habit is None and self._clean_calls is not None:
+            return self._clean_calls
+        models = self._models_of(habit)
+        roles = {role: ModelSettings.model_validate(model) for role, model in models.items()}
+        with ModelAccess.open(roles, cache_dir=None, limits=Limits()) as access:
+            access.check()
+            replies: list[Any] = []
+            for request in _REQUESTS:
+                asked = [{"role": "user", "content": request.format(turn=self._turn)}]
+                schema = None if "Question: " in request else FACTS_SCHEMA
+                reply = access.task.chat(asked, max_tokens=40, schema=schema).text.strip()
+                replies.append(facts_in(reply) if schema else reply)
+            replies.append(access.embedding.embed(["Mara has a tortoise.", "It is a lorry.", "Mara has a gecko."]))
+            replies.append(access.embedding.embed(["Who has a lorry?"], query=True))
+        if habit is None:
+            self._clean_calls = replies
+        return replies
+
     def _have(self, habit: Habit | None) -> None:
+        """Have a habit from now on."""
         self._habit, self._number, self._met = habit, Counter[bool](), Counter[str]()
         self._first_key = len(self.server.keys)
 
@@ -134,12 +189,7 @@ class Zoo:
 
     def _config(self, habit: Habit | None, system: str) -> Path:
         """A configuration whose models no command has used yet."""
-        self._models["of a command"] += 1
-        name = f"m{self._models.total()}"
-        settings = dict(habit.settings) if habit else {}
-        base_url = self.server.base_url.removesuffix("/v1") if "api_version" in settings else self.server.base_url
-        reached = {"base_url": base_url, "api_key": "zoo-key", "retries": 3, "timeout_s": 5, **settings}
-        reached = {name: value for name, value in reached.items() if value is not None}
+        models = self._models_of(habit)
         config = {
             "system": system,
             "system_settings": dict(SYSTEMS[system]),
@@ -148,11 +198,20 @@ class Zoo:
             "rounds": 1,
             "search": {"calls": 40},
             "tracking": {"traces": 1},
-            "models": {"task": {"model": name, **reached}, "embedding": {"model": f"{name}-e", **reached}},
+            "models": models,
         }
-        path = self._folder / f"{name}.yaml"
+        path = self._folder / f"{models['task']['model']}.yaml"
         path.write_text(json.dumps(config))  # JSON is YAML
         return path
+
+    def _models_of(self, habit: Habit | None) -> dict[Role, dict[str, Any]]:
+        """Settings of models that nobody has used yet."""
+        self._used += 1
+        settings = {"api_key": "zoo-key", **(habit.settings if habit else {})}
+        base_url = self.server.base_url.removesuffix("/v1") if "api_version" in settings else self.server.base_url
+        reached = {"base_url": base_url, "retries": 3, "timeout_s": 5, **settings}
+        reached = {name: value for name, value in reached.items() if value is not None}
+        return {"task": {"model": f"m{self._used}", **reached}, "embedding": {"model": f"m{self._used}-e", **reached}}
 
     def _reply(self, request: dict[str, Any]) -> Reply:
         with self._guard:
@@ -203,7 +262,7 @@ def _scores_of(folder: RunFolder) -> Any:
 
 
 def _of_doctor(habit: Habit, ended: Ended) -> tuple[Outcome, str]:
-    if habit.fails and habit.doctor:
+    if habit.fails and (ended.code or habit.doctor):
         return _told(habit.fails, ended.output) if ended.code else ("silent", "nothing is broken")
     return ("same score", "") if ended.code == 0 else ("silent", ended.output[-1000:])
 
@@ -232,6 +291,7 @@ def models_alone() -> Iterator[None]:
             "tracing.llm.http.endpoint.ASK_AGAIN_S": _WAIT_S,
             "tracing.llm.http.endpoint.OUTAGE_WAIT_S": _WAIT_S,
             "tracing.llm.http.endpoint.OUTAGE_S": _OUTAGE_S,
+            "tracing.llm.http.sdk_client._certificates": functools.cache(sdk_client._certificates),
             "experiments.mlflow_tracking.outbox.Outbox._pass_on": _send_nothing,
             "experiments.running.run.render_report": lambda report: "",
             "experiments.doctor.check_packages": lambda: (),

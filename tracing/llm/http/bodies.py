@@ -340,7 +340,11 @@ def error_in(body: bytes) -> tuple[str, str | None]:
 
 
 def _validated(kind: type[_Model], body: bytes) -> _Model:
-    value = strict_json(_COMMENTS.sub(b"", body))
+    text = _COMMENTS.sub(b"", body).lstrip()
+    for start, what in _NO_JSON.items():
+        if text.startswith(start):
+            raise MalformedReplyError(f"it is {what}")
+    value = strict_json(text)
     if _ESCAPED_HALF.search(body):
         value = _encodable(value)
     try:
@@ -360,6 +364,8 @@ def _checked(kind: type[_Model], value: Any, *within: str) -> _Model:
         raise MalformedReplyError(f"{place}: {problem['msg']}" if place else problem["msg"]) from None
 
 
+_NO_JSON = {b"<": "a page, and not JSON", b"data:": "a stream of events, and not JSON"}
+"""What answers that no endpoint of this protocol sends begin with."""
 _COMMENTS = re.compile(rb"\A(?:\s*:[^\r\n]*[\r\n]+)+")
 """Lines with which some endpoints keep a connection open."""
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")

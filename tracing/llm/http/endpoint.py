@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.token_counts import TokenCounts, estimated_tokens, texts_of
-from tracing.llm.capabilities import Accepted, Capabilities
+from tracing.llm.capabilities import Capabilities
 from tracing.llm.http.bodies import FILTERED_REPLY, ChatCompletion, Embeddings, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
+from tracing.llm.http.negotiation import Negotiation
 from tracing.llm.http.pace import Pace
 from tracing.llm.http.refusals import (
-    FORM_STATUS,
     WORDLESS_STATUS,
     ManyTextsError,
     RefusedError,
@@ -52,6 +52,9 @@ CHECK_S = 12.0
 EMBEDDED_TIMEOUT_S = 900.0
 """The embedded server cannot drop a request, so giving up on one and asking again would only double its work."""
 
+_CHECKS = 3
+"""Times that the small request is made before a run if its replies are malformed."""
+_TOO_SMALL = re.compile(r"at least|minimum|too (?:small|short|few)|greater than", re.IGNORECASE)
 _LONGEST_REASON = 500
 _SHORTEST_KEY = 16
 _TEXTS = ("text", "thinking")
@@ -90,7 +93,7 @@ class Endpoint:
         self._key: str | None = None
         self._has_answered = self._closed = False
         self._lock = threading.Lock()
-        self._unexplained: set[str] = set()
+        self._negotiation = Negotiation(capabilities, settings.model)
         self._unchecked, self._alternatives = False, 0
         self._checking = threading.Lock()
 
@@ -175,20 +178,29 @@ class Endpoint:
         settings = self.settings
         own = {"model": settings.model, **settings.fields(chat=not embedding)}
         try:
-            if embedding:
-                try_embedding(post, self.capabilities, own)
-            else:
-                warmth = settings.temperature
-                try_chat(post, self.capabilities, own, temperature=warmth, alternatives=alternatives)
+            for left in reversed(range(_CHECKS)):
+                try:
+                    if embedding:
+                        try_embedding(post, self.capabilities, own)
+                    else:
+                        warmth = settings.temperature
+                        try_chat(post, self.capabilities, own, temperature=warmth, alternatives=alternatives)
+                    return
+                except MalformedReplyError as error:
+                    # Garbage may pass; another kind of server does not.
+                    if not left and not str(error).startswith("it is not JSON"):
+                        raise self._malformed(error, _CHECKS) from None
+                self._wait(ASK_AGAIN_S)
         except UnreachedError as error:
             if error.nobody:
                 raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
         except RefusedError as refused:
-            named = [name for name in own if name != "model" and re.search(rf"\b{re.escape(name)}\b", refused.whole)]
-            # A request this small may be refused for its size; a refusal that names the model is about the model.
-            other = refused.status in (400, 422) and settings.model not in str(refused) and not named
-            if refused.may_pass or other:
+            # A request this small may be refused for its size.
+            if refused.status in (400, 422) and _TOO_SMALL.search(str(refused)):
                 return
+            if refused.may_pass and refused.status != 501:
+                return
+            named = [name for name in own if name != "model" and re.search(rf"\b{re.escape(name)}\b", refused.whole)]
             remedy = refused.remedy
             if named:
                 remedy = f"change or leave out {', '.join(named)} (reasoning_effort or extra_body of the model)"
@@ -222,8 +234,7 @@ class Endpoint:
                 reply = read(self._post_adapted(path, body, attempts, retries=max(0, left)))
             except MalformedReplyError as error:
                 if attempts.made > self.settings.retries:
-                    remedy = remedy_for_reply(error)
-                    raise self._failed(f"the reply is malformed: {error}", remedy, attempts.made) from None
+                    raise self._malformed(error, attempts.made) from None
                 self._wait(ASK_AGAIN_S)
             except (RefusedError, UnreachedError) as error:
                 if isinstance(error, RefusedError) and error.filtered:
@@ -272,61 +283,18 @@ class Endpoint:
         return Attempts(seconds, self._pace, tokens)
 
     def _post_adapted(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
-        """The answer to a request in the form that the endpoint takes; what it refuses of it is learnt from."""
+        """The answer to a request in the form that the endpoint takes."""
+
+        def post(sent: Mapping[str, Any], *, once: bool) -> bytes:
+            return self._post(path, sent, attempts, retries=0 if once else retries)
+
         while True:
-            sent, key = self.capabilities.adapted(body), self._key
+            key = self._key
             try:
-                return self._post(path, sent, attempts, retries=retries)
+                return self._negotiation.answer(body, post)
             except RefusedError as refused:
-                if refused.status == 401 and self._asked_for_key_again(refused_key=key):
-                    continue
-                if refused.filtered:
+                if refused.status != 401 or not self._asked_for_key_again(refused_key=key):
                     raise
-                if refused.status not in FORM_STATUS or not self.capabilities.learn(refused.whole, sent):
-                    answer = self._answer_to_less(path, body, sent, refused, attempts)
-                    if answer is None:
-                        raise
-                    return answer
-                _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
-
-    def _answer_to_less(
-        self, path: str, body: Mapping[str, Any], sent: Mapping[str, Any], refused: RefusedError, attempts: Attempts
-    ) -> bytes | None:
-        """The answer to a request with less in it, where a refusal names no field; what it was is learnt.
-
-        None if the same is refused with the least that can be sent, or had nothing to do with what was sent.
-        """
-        # Numbers in it differ from request to request.
-        kind = f"{refused.status} {re.sub(r'[0-9]+', '', str(refused))}"
-        candidates = self.capabilities.least(sent)
-        if refused.status not in WORDLESS_STATUS or not candidates or kind in self._unexplained:
-            return None
-
-        def answer(accepted: Accepted | None = None) -> bytes | None:
-            with contextlib.suppress(RefusedError):
-                return self._post(path, self.capabilities.adapted(body, accepted), attempts, retries=0)
-            return None
-
-        raw = answer()
-        if raw is not None:
-            return raw
-        for accepted in candidates:
-            raw = answer(accepted)
-            if raw is not None:
-                break
-        else:
-            self._unexplained.add(kind)
-            return None
-        for name, values in self.capabilities.restorations(sent):
-            for value in values:
-                more = accepted.restored(name, value)
-                richer = answer(more)
-                if richer is not None:
-                    raw, accepted = richer, more
-                    break
-        self.capabilities.take(accepted)
-        _log.warning("%s: %s", self.settings.model, self.capabilities.accepted.sentence)
-        return raw
 
     def _asked_for_key_again(self, refused_key: str | None) -> bool:
         """Whether the command that prints the key printed another than the one that was refused."""
@@ -451,6 +419,9 @@ class Endpoint:
             message += f"; {excerpt(remedy, _LONGEST_REASON, *secrets)}"
         tried = f" after {attempts} attempts" if attempts > 1 else ""
         return CallFailedError(f"{self.settings.model} at {self.settings.place}: {message}{tried}")
+
+    def _malformed(self, error: MalformedReplyError, attempts: int) -> CallFailedError:
+        return self._failed(f"the reply is malformed: {error}", remedy_for_reply(error), attempts)
 
     def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""

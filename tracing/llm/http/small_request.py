@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tracing.errors import MalformedReplyError
 from tracing.llm.capabilities import LEARNT, Capabilities
 from tracing.llm.http.bodies import read_chat, read_vectors
 from tracing.llm.http.usage import MOST_TOKENS
@@ -25,7 +23,7 @@ Post = Callable[[str, Mapping[str, Any]], bytes]
 
 
 def try_embedding(post: Post, capabilities: Capabilities, own: Mapping[str, Any]) -> None:
-    """Learn from a small request for an embedding what the endpoint takes; raises as `post`.
+    """Learn from a small request for an embedding what the endpoint takes; raises as `post` and `bodies`.
 
     Args:
         own: the model, and further fields of every request.
@@ -33,14 +31,13 @@ def try_embedding(post: Post, capabilities: Capabilities, own: Mapping[str, Any]
     request = {"input": ["hello"], "encoding_format": "float", **own}
     raw = post("/embeddings", request)
     capabilities.note(tried=tuple(name for name in request if name in LEARNT))
-    with contextlib.suppress(MalformedReplyError):
-        capabilities.note(usage=not read_vectors(raw, 1).tokens.estimated)
+    capabilities.note(usage=not read_vectors(raw, 1).tokens.estimated)
 
 
 def try_chat(
     post: Post, capabilities: Capabilities, own: Mapping[str, Any], *, temperature: float, alternatives: int
 ) -> None:
-    """Learn from a small chat request what the endpoint takes; raises as `post`.
+    """Learn from a small chat request what the endpoint takes; raises as `post` and `bodies`.
 
     Args:
         own: the model, and further fields of every request.
@@ -52,10 +49,9 @@ def try_chat(
     request = {"messages": _HELLO, "max_tokens": 16, **usual, **logprobs, **own}
     raw = post("/chat/completions", request)
     capabilities.note(tried=tuple(name for name in request if name in LEARNT))
-    with contextlib.suppress(MalformedReplyError):
-        reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=bool(alternatives))
-        capabilities.note(usage=not reply.tokens.estimated)
-        if reply.thinking or reply.thinking_tokens:
-            capabilities.learn_thinking()
-        if alternatives and reply.text and not reply.first_token:
-            capabilities.note(without=(*capabilities.accepted.without, *logprobs))
+    reply = read_chat(raw, most_tokens=MOST_TOKENS, alternatives=bool(alternatives))
+    capabilities.note(usage=not reply.tokens.estimated)
+    if reply.thinking or reply.thinking_tokens:
+        capabilities.learn_thinking()
+    if alternatives and reply.text and not reply.first_token:
+        capabilities.note(without=(*capabilities.accepted.without, *logprobs))
