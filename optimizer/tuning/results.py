@@ -119,7 +119,9 @@ class CallCounts:
         """Of how many calls tokens and money are estimated; None if the endpoints told them all."""
         if not self.estimated:
             return None
-        return f"tokens and money of {self.estimated:,} of {self.made:,} calls are estimated: the endpoint tells no usage"
+        return (
+            f"tokens and money of {self.estimated:,} of {self.made:,} calls are estimated: the endpoint tells no usage"
+        )
 
     @property
     def unusable_sentence(self) -> str | None:

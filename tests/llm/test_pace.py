@@ -107,7 +107,9 @@ def test_requests_that_wait_for_a_slow_reply_are_not_sent_together_after_it(scri
     task = ModelSettings(model="m", base_url=scripted_server.base_url, requests_per_minute=8)
     with ModelAccess.open({"task": task}, cache_dir=None, limits=Limits(), concurrency=1) as access:
         threads = [
-            threading.Thread(target=lambda n: access.task.chat([{"role": "user", "content": n}], max_tokens=1), args=(str(n),))
+            threading.Thread(
+                target=lambda n: access.task.chat([{"role": "user", "content": n}], max_tokens=1), args=(str(n),)
+            )
             for n in range(14)
         ]
         for thread in threads:

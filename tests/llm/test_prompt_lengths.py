@@ -11,7 +11,7 @@ import pytest
 from tracing.llm.accounting.prompt_lengths import PromptLengths
 from tracing.llm.accounting.token_counts import TokenCounts, estimated_tokens
 
-_DRAWN = random.Random(3)
+_DRAWN = random.Random(3)  # noqa: S311
 _WORDS = "the quick brown fox jumps over a lazy dog while Ada remembers her flight to Oslo in May".split()
 ENGLISH = [" ".join(_DRAWN.choices(_WORDS, k=size)) for size in (9_000, 12_000, 7_000, 5_000, 1_000)]
 CHINESE = ["我下个月要搬到奥斯陆去因为我的姐姐在那里工作" * size for size in (700, 500, 300)]
@@ -48,7 +48,7 @@ def test_a_cut_prompt_is_told_with_the_remedy(texts: list[str], counts: list[int
 @pytest.mark.parametrize("texts", [ENGLISH, CHINESE, CODE, EMOJI, BLANK], ids=["en", "zh", "code", "emoji", "blank"])
 @pytest.mark.parametrize("share", [0.65, 1.0, 1.6])
 def test_no_tokenizer_of_a_healthy_endpoint_raises_an_alarm(texts: list[str], share: float) -> None:
-    """A large vocabulary makes two thirds of the tokens that are estimated, and no fewer than words; a small one more."""
+    """A large vocabulary makes two thirds of the tokens that are estimated, never fewer than words; a small one more."""
     counts = [max(round(share * estimated_tokens(text)), len(text.split())) for text in texts]
     if texts is BLANK:
         counts = [size // 80 for size in map(len, texts)]
@@ -68,7 +68,10 @@ def test_cached_tokens_beside_the_prompt_s_and_estimates_raise_no_alarm(counts: 
 
 def test_pictures_raise_no_alarm() -> None:
     lengths = PromptLengths("m at http://h/v1")
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(bytes(9000)).decode()}}
+    picture = {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + base64.b64encode(bytes(9000)).decode()},
+    }
     for text in ENGLISH[:3]:
         content = [{"type": "text", "text": text}, picture]
         lengths.note({"messages": [{"role": "user", "content": content}]}, TokenCounts(4096, 5))

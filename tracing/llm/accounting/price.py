@@ -66,9 +66,9 @@ def price_of(settings: ModelSettings) -> Price | None:
         >>> price_of(ModelSettings(model="own", base_url="http://127.0.0.1:8000/v1", price_in=2)).source
         'settings'
     """
-    own = settings.price_in, settings.price_out, settings.price_cached
     if settings.embedded:
-        own = tuple(amount or 0.0 for amount in own)
+        return Price(settings.price_in or 0.0, settings.price_out or 0.0, 0.0, settings.price_out or 0.0, "settings")
+    own = settings.price_in, settings.price_out, settings.price_cached
     name, row = ("", {}) if None not in own else _in_table(settings.model, settings.base_url or "")
     if not row and own == (None, None, None):
         return None
@@ -79,10 +79,9 @@ def price_of(settings: ModelSettings) -> Price | None:
     listed_thinking = row.get("output_cost_per_reasoning_token") if own[1] is None else None
     cached = prompt if listed_cached is None else listed_cached * _PER_MILLION
     thinking = completion if listed_thinking is None else listed_thinking * _PER_MILLION
-    return Price(
-        *(round(amount, 9) for amount in (prompt, completion, cached if own[2] is None else own[2], thinking)),
-        "settings" if own[:2] != (None, None) else f"LiteLLM's table: {name}",
-    )
+    cached = cached if own[2] is None else own[2]
+    source = "settings" if own[:2] != (None, None) else f"LiteLLM's table: {name}"
+    return Price(round(prompt, 9), round(completion, 9), round(cached, 9), round(thinking, 9), source)
 
 
 def _in_table(model: str, base_url: str) -> tuple[str, Mapping[str, Any]]:

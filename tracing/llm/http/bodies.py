@@ -15,7 +15,7 @@ from tracing.errors import MalformedReplyError
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.http.strict_json import strict_json
 from tracing.llm.http.thinking import SplitReply, split_thinking
-from tracing.llm.http.usage import MOST_TOKENS, ReportedUsage, Tokens
+from tracing.llm.http.usage import ReportedUsage, Tokens
 
 _LONGEST_TOKEN = 256
 _ALWAYS_ALLOWED = 65_536

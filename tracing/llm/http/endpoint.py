@@ -16,9 +16,10 @@ from tracing.errors import CallFailedError, MalformedReplyError, RunError
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.token_counts import estimated_tokens, texts_of
 from tracing.llm.capabilities import Capabilities
-from tracing.llm.http.bodies import MOST_TOKENS, ChatCompletion, Embeddings, error_in, read_chat, read_vectors
+from tracing.llm.http.bodies import ChatCompletion, Embeddings, error_in, read_chat, read_vectors
 from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
 from tracing.llm.http.pace import Pace
+from tracing.llm.http.usage import MOST_TOKENS
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, without
 
