@@ -51,7 +51,7 @@ class Estimate:
     """Upper bounds: nothing is assumed to be served from the cache.
 
     Attributes:
-        calls: chat calls.
+        calls: of chat models, and of an embedding model behind an endpoint.
         prompt_tokens, completion_tokens: of them.
         minutes: on two cores with an embedded model; otherwise at one second per call, with the configured
             concurrency.
@@ -191,6 +191,9 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
             questions = sum(len(conversation.questions) for conversation in group)
             judging = (questions, questions * JUDGE_PROMPT_TOKENS, questions * JUDGE_REPLY_TOKENS)
             charges.append((config.models.judge or model, passes[name], judging))
+        embedding = config.models.embedding
+        if embedding is not None and not embedding.embedded:
+            charges.append((embedding, passes[name], _embedding_cost(system, group)))
     calls = read = written = money = 0.0
     for settings, factor, (stage_calls, stage_read, stage_written) in charges:
         calls += factor * stage_calls
@@ -232,6 +235,17 @@ def _costs(system: MemorySystem, group: Sequence[Conversation], prompts: Collect
             count = turns * FACTS_A_TURN if operation.stage == "update" else questions
             costs.append((count, count * (fixed + context), count * reply))
     return costs
+
+
+def _embedding_cost(system: MemorySystem, group: Sequence[Conversation]) -> _Cost:
+    """What embedding costs at an endpoint: each question, and what a memory keeps."""
+    stages = {operation.stage for operation in system.operations}
+    if "retrieve" not in stages:
+        return 0, 0, 0
+    texts = [turn.text for conversation in group for turn in conversation.turns()]
+    built = len(texts) * FACTS_A_TURN if "update" in stages else len(group)
+    questions = [question.question for conversation in group for question in conversation.questions]
+    return len(questions) + built, sum(map(len, (*texts, *questions))) / CHARACTERS_A_TOKEN, 0
 
 
 def _read_by_answers(conversation: Conversation) -> float:

@@ -111,6 +111,11 @@ def _without_usage(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name != "usage"}
 
 
+def ask_on(access: ModelAccess) -> None:
+    for number in range(200):
+        access.task.chat([{"role": "user", "content": f"{number} " + "What is it? " * 30}], max_tokens=60)
+
+
 def test_a_budget_of_tokens_or_money_holds_where_no_usage_is_told(
     open_access: Open, scripted_server: ScriptedServer
 ) -> None:
@@ -119,8 +124,7 @@ def test_a_budget_of_tokens_or_money_holds_where_no_usage_is_told(
     for limits in (Limits(tokens=2000), Limits(money=0.002)):
         access = open_access(limits, cache=False, price_in=1, price_out=1)
         with pytest.raises(BudgetExceededError):
-            for number in range(200):
-                access.task.chat([{"role": "user", "content": f"{number} " + "What is it? " * 30}], max_tokens=60)
+            ask_on(access)
         totals = access.meter.totals()
         assert 1_500 < totals["prompt_tokens"] + totals["completion_tokens"] <= 2000
         assert totals["estimated"] == totals["calls_made"] > 5

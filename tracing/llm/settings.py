@@ -91,7 +91,7 @@ class ModelSettings(BaseModel):
     price_out: float | None = Field(default=None, ge=0)
     """Price of a million tokens of replies, thinking included."""
     price_cached: float | None = Field(default=None, ge=0)
-    """Price of a million prompt tokens that the endpoint has in its own cache; by default the table's."""
+    """Price of a million prompt tokens that the endpoint has in its cache; by default `price_in`, or the table's."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Seconds to wait for one reply."""
     max_tokens: _Count | dict[str, _Count] | None = None

@@ -66,28 +66,22 @@ def price_of(settings: ModelSettings) -> Price | None:
         >>> price_of(ModelSettings(model="own", base_url="http://127.0.0.1:8000/v1", price_in=2)).source
         'settings'
     """
-    unset = 0.0 if settings.embedded else None
-    own_in, own_out, own_cached = (
-        unset if amount is None else amount for amount in (settings.price_in, settings.price_out, settings.price_cached)
-    )
-    whole = None not in (own_in, own_out, own_cached)
-    name, row = ("", {}) if whole else _in_table(settings.model, settings.base_url or "")
-    if not row and own_in is own_out is own_cached is None:
+    if settings.embedded:
+        return Price(settings.price_in or 0.0, settings.price_out or 0.0, 0.0, settings.price_out or 0.0, "settings")
+    own = settings.price_in, settings.price_out, settings.price_cached
+    name, row = ("", {}) if None not in own else _in_table(settings.model, settings.base_url or "")
+    if not row and own == (None, None, None):
         return None
     listed_in, listed_out = row.get("input_cost_per_token") or 0.0, row.get("output_cost_per_token") or 0.0
-    prompt = listed_in * _PER_MILLION if own_in is None else own_in
-    completion = listed_out * _PER_MILLION if own_out is None else own_out
-    listed_cached = row.get("cache_read_input_token_cost") if own_in is None else None
-    listed_thinking = row.get("output_cost_per_reasoning_token") if own_out is None else None
+    prompt = listed_in * _PER_MILLION if own[0] is None else own[0]
+    completion = listed_out * _PER_MILLION if own[1] is None else own[1]
+    listed_cached = row.get("cache_read_input_token_cost") if own[0] is None else None
+    listed_thinking = row.get("output_cost_per_reasoning_token") if own[1] is None else None
     cached = prompt if listed_cached is None else listed_cached * _PER_MILLION
     thinking = completion if listed_thinking is None else listed_thinking * _PER_MILLION
-    return Price(
-        prompt=round(prompt, 9),
-        completion=round(completion, 9),
-        cached=round(cached if own_cached is None else own_cached, 9),
-        thinking=round(thinking, 9),
-        source=f"LiteLLM's table: {name}" if own_in is own_out is None else "settings",
-    )
+    cached = cached if own[2] is None else own[2]
+    source = "settings" if own[:2] != (None, None) else f"LiteLLM's table: {name}"
+    return Price(round(prompt, 9), round(completion, 9), round(cached, 9), round(thinking, 9), source)
 
 
 def _in_table(model: str, base_url: str) -> tuple[str, Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Whether an endpoint reads less of its prompts than was sent: one with a full context may cut them without a word."""
+"""Whether an endpoint reads less of its prompts than was sent: a full context cuts them without a word."""
 
 from __future__ import annotations
 
