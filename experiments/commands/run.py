@@ -174,8 +174,6 @@ def run(
         say(f"note: {_WHY_THE_DEMO}", err=True)
     for note in () if quiet else _notes(settings, dataset, resumed=earlier is not None):
         say(f"note: {note}", err=True)
-    if not quiet and earlier is None:
-        say(f"cost: {_cost(settings, dataset)}", err=True)
     with ExitStack() as stack:
         live = stack.enter_context(ExitStack())
         view, observers = live.enter_context(live_run(settings.rounds, quiet=quiet))
@@ -185,6 +183,10 @@ def run(
             _show(finished, settings, where, named_home=home)
             return stack.enter_context(sending_progress(quiet=quiet))
 
+        def tell_cost() -> None:
+            if not quiet and earlier is None:
+                say(f"cost: {_cost(settings, dataset)}", err=True)
+
         finished = run_experiment(
             settings,
             dataset,
@@ -192,6 +194,7 @@ def run(
             out=out,
             resume=earlier,
             observers=observers,
+            on_start=tell_cost,
             by_hand=by_hand,
             approve=view.approve if approve else None,
             on_result=on_result,

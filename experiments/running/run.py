@@ -95,6 +95,7 @@ def run_experiment(
     observers: Sequence[Observer] = (),
     by_hand: Path | None = None,
     approve: Callable[[RewriteRecord, str], bool] | None = None,
+    on_start: Callable[[], None] = lambda: None,
     on_result: Callable[[Finished], SendingProgress] | None = None,
     now: Callable[[], datetime] = datetime.now,
 ) -> Finished:
@@ -108,6 +109,7 @@ def run_experiment(
         resume: the run to continue, instead of a new one.
         by_hand: file or folder of rewrites by hand (`read_rewrites`); a resumed run has its own.
         approve: asked before a rewrite becomes the champion (`LoopSettings`).
+        on_start: called once, before the first call, where nothing is wrong with the settings.
         on_result: called as soon as the folder is complete, before MLflow has the rest of the run; what it returns is
             told how that goes on. By default the observers are. Ctrl-C then ends only this.
 
@@ -124,6 +126,7 @@ def run_experiment(
         for watcher in observers:
             if isinstance(watcher, WatchesBudget):
                 watcher.watch(run.parts.access.budget)
+        on_start()
         observer = Observers(run.journal, run.tracked, *observers)
         try:
             result = _optimize(run, observer)
