@@ -56,6 +56,7 @@ KEYS = {
         "samples",
         "settings",
         "prompts_alone",
+        "prices",
     ),
 }
 ROUND_KEYS = {
@@ -73,7 +74,8 @@ def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_pat
     assert set(found["baseline"]["test"]) == {"score", "em", "f1", "contains", "n", "ci"}
     assert set(found["rounds"][0]) == ROUND_KEYS
     assert found["rounds"][0]["blame"]["answer"] == {"share": 0.7, "ci": [0.5, 0.9]}
-    assert set(found["calls"]) == {"made", "cached", "without_reuse", "money", "empty", "unusable"}
+    counts = {"made", "cached", "without_reuse", "money", "empty", "unusable", "estimated", "cut_prompts"}
+    assert set(found["calls"]) == counts
     assert folder.summary() == summary()
     assert {item.name for item in folder.path.iterdir()} == {SUMMARY, *FILES}
 
@@ -86,7 +88,10 @@ def test_a_summary_of_an_earlier_version_reads_and_is_written_with_rounds_for_it
     assert found.rounds[0].alignment["answer"].misleads
     assert found.search is not None
     assert list(found.search.by_optimizer) == ["local-search", "random"]
-    assert folder.write_summary(found).read_bytes() == earlier.read_bytes().replace(b'"iterations"', b'"rounds"')
+    expected = json.loads(earlier.read_bytes().replace(b'"iterations"', b'"rounds"'))
+    # What was not counted then.
+    expected["calls"] |= {"unusable": {}, "estimated": 0, "cut_prompts": []}
+    assert json.loads(folder.write_summary(found).read_bytes()) == {**expected, "prices": {}}
 
 
 def test_a_run_that_stopped_early_has_a_summary_without_a_verdict(tmp_path: Path) -> None:
