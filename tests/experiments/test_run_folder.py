@@ -28,6 +28,7 @@ from tracing.errors import ConfigError, RunError
 KEYS = {
     *(
         "format",
+        "prices",
         "run_id",
         "system",
         "dataset",

@@ -110,9 +110,9 @@ class ModelSettings(BaseModel):
     litellm: bool = False
     """Whether the litellm package calls it: a model of another protocol, such as `anthropic/NAME` or `bedrock/NAME`."""
     requests_per_minute: _Count | None = None
-    """Most requests that are sent in a minute."""
+    """Most requests that one run, with all its workers, sends in a minute."""
     tokens_per_minute: _Count | None = None
-    """Most tokens in a minute, in and out, as estimated before a request is sent."""
+    """Most tokens of one run in a minute, in and out, as estimated before a request is sent."""
     retries: int = Field(default=5, ge=0)
     """Further attempts after a temporary failure; unless it is 0, an outage is waited out for five minutes."""
 

@@ -108,11 +108,11 @@ def _names(model: str, base_url: str) -> Iterator[str]:
 def _provider(base_url: str) -> str | None:
     """The provider of the table that an address names; None if it names none, as that of a proxy."""
     host = urlsplit(base_url).hostname or ""
-    known = next((name for part, name in _HOSTS.items() if part in host), None)
+    by_part = next((name for part, name in _HOSTS.items() if part in host), None)
     providers = _providers()
     labels = host.split(".")
     joined = [*reversed(labels[:-1]), "".join(labels[-2:])]
-    return known or next((providers[label] for label in map(_bare, joined) if label in providers), None)
+    return by_part or next((providers[label] for label in map(_bare, joined) if label in providers), None)
 
 
 @functools.cache

@@ -68,11 +68,11 @@ class ReportedUsage(_Part):
             completion += rest
         elif completion:
             prompt = rest
-        told = prompt > 0 and (completion > 0 or not written)
-        if not told and request is not None:
+        complete = prompt > 0 and (completion > 0 or not written)
+        if not complete and request is not None:
             about = sum(map(estimated_tokens, texts_of(request)))
             about += TOKENS_A_MESSAGE * len(request.get("messages", ()))
             prompt = prompt or min(about, total or about)
             if written:
                 completion = completion or max(0, total - prompt) or estimated_tokens(written)
-        return TokenCounts(prompt, completion, min(cached, prompt), min(thinking, completion), not told)
+        return TokenCounts(prompt, completion, min(cached, prompt), min(thinking, completion), not complete)
