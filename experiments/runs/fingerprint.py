@@ -150,8 +150,18 @@ _DIGESTS = {
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The keys, sorted, that one side lacks or that have other values there."""
-    return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+    """The keys, sorted, that one side lacks or that have other values there.
+
+    A setting that did not exist then, and is not used now, is no difference.
+    """
+    return sorted(key for key in {*before, *now} if before.get(key) != now.get(key) and not _unused(key, before, now))
+
+
+def _unused(key: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    return key.startswith("config.") and key not in before and now[key] in _UNUSED
+
+
+_UNUSED = ("None", "False", "{}", "[]", "()")
 
 
 def _own_settings(system: MemorySystem) -> Mapping[str, Any]:

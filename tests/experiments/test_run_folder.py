@@ -76,7 +76,8 @@ def test_the_summary_file_has_exactly_the_documented_keys_and_reads_back(tmp_pat
     assert set(found["baseline"]["test"]) == {"score", "em", "f1", "contains", "n", "ci"}
     assert set(found["rounds"][0]) == ROUND_KEYS
     assert found["rounds"][0]["blame"]["answer"] == {"share": 0.7, "ci": [0.5, 0.9]}
-    assert set(found["calls"]) == {"made", "cached", "without_reuse", "money", "empty", "unusable", "replies"}
+    usual = {"made", "cached", "without_reuse", "money", "empty", "unusable", "replies"}
+    assert set(found["calls"]) == {*usual, "estimated", "cut_prompts"}
     assert folder.summary() == summary()
     assert {item.name for item in folder.path.iterdir()} == {SUMMARY, *FILES}
 

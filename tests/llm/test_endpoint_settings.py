@@ -92,7 +92,7 @@ def without_usage(answer: dict[str, Any]) -> dict[str, Any]:
         (refusing(), 1, EVERYTHING),
         (
             refusing("seed", "response_format"),
-            6,
+            9,
             "takes max_tokens, temperature, logprobs, top_logprobs; not json_schema, json_object, seed; tells usage",
         ),
         (

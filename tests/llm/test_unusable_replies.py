@@ -67,14 +67,14 @@ def test_it_is_counted_for_its_operation_and_not_tried_again(
     open_access: Open, scripted_server: ScriptedServer, reason: str, reply: Reply
 ) -> None:
     scripted_server.script = lambda body: reply
-    # A cut answer without a text would be asked for once more, in case the model thinks.
     access = open_access(retries=3)
     with trace() as recorder, operation("answer", kind="llm") as op:
         answer = access.task.chat(HELLO, max_tokens=9, whole=False)
     assert answer.text == (reply.text if reason == "cut short" else "")
     assert access.meter.unusable() == {"answer": {reason: 1}}
     assert recorder.graph.operations[op.id].attributes["unusable"] == reason
-    assert scripted_server.asked == 1
+    # An empty one may be an accident of the endpoint.
+    assert scripted_server.asked == (2 if reason == "empty" else 1)
 
 
 @pytest.mark.parametrize("status", [400, 403])

@@ -85,7 +85,7 @@ def test_reasoning_beside_the_text_is_no_part_of_it(
         (Reply("And write each fact as one short sentence. " * 60, finish_reason="length"), "repeating itself", 2),
         (Reply(""), "the reply was empty", 2),
         (Reply("<think>Nothing.</think>\n"), "the reply was reasoning only", 2),
-        (Reply("no", status=400), "the call failed", 2),
+        (Reply("no", status=403), "the call failed", 2),
     ],
 )
 def test_a_reply_of_no_use_is_told_once_and_gives_no_text(

@@ -160,7 +160,7 @@ def test_what_a_failed_call_leaves_is_neither_kept_nor_judged(
 ) -> None:
     def script(body: dict[str, Any]) -> Reply | str:
         broken = kind_of(body) == failing and "Anketrain0" in prompt_of(body)
-        return Reply("out of order", status=500) if broken else model(body)
+        return Reply("out of order", status=403) if broken else model(body)
 
     scripted_server.script = script
     judging = evaluator(open_access(retries=0, concurrency=1), tmp_path, system=system)

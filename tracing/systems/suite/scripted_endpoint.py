@@ -74,7 +74,7 @@ class ScriptedEndpoint(LoopbackServer):
                 return
             self._heard.append(request)
             if len(self._heard) == self._failing:
-                raise RefusalError(400, "the conformance suite made this call fail")
+                raise RefusalError(403, "the conformance suite made this call fail")
 
     def _chat(self, request: HttpRequest) -> dict[str, Any]:
         body = request.body
