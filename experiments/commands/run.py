@@ -261,8 +261,8 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.running.estimate import cost_sentence, estimate, unpriced
-    from experiments.running.parts import configured_system
+    from experiments.running.estimate import cost_sentence, estimate
+    from experiments.running.parts import configured_system, unpriced
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
     system = configured_system(settings)

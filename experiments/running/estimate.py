@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE
+from experiments.running.parts import unpriced
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
 from optimizer.gating.verdict import fewest_conversations
@@ -15,7 +16,7 @@ from optimizer.search.joint_choice import most_evaluations
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from optimizer.search.prompt_search import most_reruns
 from optimizer.search.rounds import SCREENED
-from tracing.llm.accounting.price import price, price_of
+from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.settings import AT_ONCE, ModelSettings
 from tracing.systems.conversations import Conversation
@@ -113,16 +114,6 @@ def _progress(fixed: dict[str, float], total: dict[str, float], name: str, limit
         return limit / fixed[name]
     search = total[name] - fixed[name]
     return 1 + (limit - fixed[name]) / search if search else 2.0
-
-
-def unpriced(config: RunConfig) -> str | None:
-    """Which models have no known price, and what to set; None if all have one."""
-    unknown = [role for role, settings in config.models.roles().items() if price_of(settings) is None]
-    if not unknown:
-        return None
-    model = getattr(config.models, unknown[0])
-    keys = ", ".join(f"models.{role}.price_in and price_out" for role in unknown)
-    return f"The price of {model.model} at {model.base_url} is unknown: set {keys}"
 
 
 def _enough(fixed: float, search: float) -> float:

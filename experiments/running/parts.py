@@ -15,6 +15,7 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import read_prompts
 from experiments.runs.run_settings import check_secrets
 from tracing.errors import ConfigError
+from tracing.llm.accounting.price import price_of
 from tracing.systems.baseline import with_baseline
 from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
@@ -239,3 +240,13 @@ def _executor_under(
 
     own = {**config.system_settings, **settings}
     return cast("RayExecutor", executor).of(WorkerSetup.of(config.system, own, config.modules, system))
+
+
+def unpriced(config: RunConfig) -> str | None:
+    """Which models have no known price, and what to set; None if all have one."""
+    unknown = [role for role, settings in config.models.roles().items() if price_of(settings) is None]
+    if not unknown:
+        return None
+    model = getattr(config.models, unknown[0])
+    keys = ", ".join(f"models.{role}.price_in and price_out" for role in unknown)
+    return f"The price of {model.model} at {model.base_url} is unknown: set {keys}"

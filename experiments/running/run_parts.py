@@ -14,8 +14,7 @@ from attribution.attributor import AttributorFactory, open_attributor
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
 from experiments.mlflow_tracking.outbox import run_key
 from experiments.mlflow_tracking.store import check_store
-from experiments.running.estimate import unpriced
-from experiments.running.parts import configured_system, open_access, ready_system
+from experiments.running.parts import configured_system, open_access, ready_system, unpriced
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
 from experiments.runs.folder import BASELINE, BY_HAND, LEDGER, LOCK, STUDY, RunFolder

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from attribution.cases import UNUSABLE_REPLY, Attribution, Case
 from attribution.judging.words import SHORT_REPLY_WORDS
 from attribution.text.phrases import is_unknowable
 from attribution.text.tokens import contains, word_count
-from optimizer.evaluation.evaluator import Outcome
 from tracing.graph.execution_graph import ExecutionGraph, Operation, Variable
 from tracing.llm.reply_json import object_in
 from tracing.systems.layouts import RECORDED_REPLY, Item, Parts, recorded_outputs, recorded_parts
 from tracing.systems.prompts import PromptSpec
 from tracing.systems.protocol import Stage
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
 
 Symptom = Literal[
     "long reply",

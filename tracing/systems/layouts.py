@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracing.graph.execution_graph import ExecutionGraph, Operation, Variable
+if TYPE_CHECKING:
+    from tracing.graph.execution_graph import ExecutionGraph, Operation, Variable
 
 
 @dataclass(frozen=True, slots=True)
