@@ -237,7 +237,7 @@ class Endpoint:
                     raise self._malformed(error, attempts.made) from None
                 self._wait(ASK_AGAIN_S)
             except (RefusedError, UnreachedError) as error:
-                if isinstance(error, RefusedError) and error.filtered:
+                if isinstance(error, RefusedError) and error.filtered and "messages" in body:
                     reply = read(FILTERED_REPLY)
                     self._has_answered = True
                     return reply
