@@ -211,7 +211,8 @@ class Zoo:
         base_url = self.server.base_url.removesuffix("/v1") if "api_version" in settings else self.server.base_url
         reached = {"base_url": base_url, "retries": 3, "timeout_s": 5, **settings}
         reached = {name: value for name, value in reached.items() if value is not None}
-        return {"task": {"model": f"m{self._used}", **reached}, "embedding": {"model": f"m{self._used}-e", **reached}}
+        of_both = {name: value for name, value in reached.items() if name != "reasoning_effort"}
+        return {"task": {"model": f"m{self._used}", **reached}, "embedding": {"model": f"m{self._used}-e", **of_both}}
 
     def _reply(self, request: dict[str, Any]) -> Reply:
         with self._guard:
@@ -268,13 +269,15 @@ def _of_doctor(habit: Habit, ended: Ended) -> tuple[Outcome, str]:
 
 
 def _of_scores(habit: Habit, ended: Ended, clean: Any) -> tuple[Outcome, str]:
+    if not ended.code and ended.scores == clean:
+        return "same score", ""
     if habit.fails:
         return _told(habit.fails, ended.last) if ended.code else ("silent", f"it ends well, with {ended.scores}")
     if ended.code:
         return "silent", ended.last
     if habit.counted:
         return _told(habit.counted, ended.output)
-    return ("same score", "") if ended.scores == clean else ("silent", f"{ended.scores} where it is {clean}")
+    return "silent", f"{ended.scores} where it is {clean}"
 
 
 def _told(patterns: tuple[str, ...], output: str) -> tuple[Outcome, str]:

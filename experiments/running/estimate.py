@@ -102,7 +102,10 @@ def cost_sentence(config: RunConfig, system: MemorySystem, splits: Splits) -> st
     most = {name: min(progress, 1) * fixed[name] + max(progress - 1, 0) * (total[name] - fixed[name]) for name in total}
     unknown = unpriced(config)
     names = ["calls", "tokens", *(["money"] if total["money"] else [])]
-    amounts = [", ".join(f"{_figure(amount[name])} {name}" for name in names) for amount in (most, fixed)]
+    digits = {"calls": 0, "tokens": 0, "money": 2}
+    amounts = [
+        ", ".join(f"{_figure(round(amount[name], digits[name]))} {name}" for name in names) for amount in (most, fixed)
+    ]
     sentence = f"at most about {amounts[0]}" + (f", where {cap} ends it" if cap else "")
     if progress > 1:
         sentence += f"; of that, the baseline and the test take {amounts[1]}"

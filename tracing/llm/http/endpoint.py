@@ -229,7 +229,7 @@ class Endpoint:
         attempts, started = self._attempts(body), time.monotonic()
         asked_once_more = False
         while True:
-            left = self.settings.retries - attempts.made
+            left, had_room = self.settings.retries - attempts.made, self.capabilities.accepted.thinks
             try:
                 reply = read(self._post_adapted(path, body, attempts, retries=max(0, left)))
             except MalformedReplyError as error:
@@ -249,8 +249,9 @@ class Endpoint:
                 self._wait(OUTAGE_WAIT_S)
             else:
                 self._has_answered = True
-                if self._only_thought(reply) and self.capabilities.learn_thinking():
-                    _log.warning("%s thinks before it answers; its replies get more tokens", self.settings.model)
+                if self._only_thought(reply) and not had_room:
+                    if self.capabilities.learn_thinking():
+                        _log.warning("%s thinks before it answers; its replies get more tokens", self.settings.model)
                     continue
                 tried_enough = asked_once_more or attempts.made > self.settings.retries
                 if tried_enough or not self._is_silent(reply):

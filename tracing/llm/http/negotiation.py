@@ -46,6 +46,9 @@ class Negotiation:
             except RefusedError as refused:
                 if refused.filtered:
                     raise
+                if self._capabilities.adapted(body) != sent:
+                    # Meanwhile another request has found out what it is.
+                    continue
                 if refused.status not in FORM_STATUS or not self._capabilities.learn(refused.whole, sent):
                     answer = self._answer_to_less(body, sent, refused, post)
                     if answer is None:
