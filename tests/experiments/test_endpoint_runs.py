@@ -45,6 +45,7 @@ def test_a_refusal_in_a_run_costs_one_request_and_is_shown_and_kept(
         "token_limit": "max_tokens",
         "reply_format": "json_schema",
         "without": ["temperature"],
+        "texts": None,
         "thinks": False,
         "tried": ["max_tokens", "response_format", "temperature", "seed"],
         "usage": True,

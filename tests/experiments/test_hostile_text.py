@@ -246,6 +246,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "optimize", "--optimizer", ARGUMENT), ["[/INST]"]),
         (("bench", "optimize", ARGUMENT), GIVEN),
     ],
+    "benchmarks providers": [(("benchmarks", "providers", "--habit", ARGUMENT), [])],
     "benchmarks throughput": [
         (("benchmarks", "throughput", "--calls", "20", "--latency", "0.01", "--json", f"{OUT}.json"), []),
         (("benchmarks", "throughput", ARGUMENT), GIVEN),

@@ -266,7 +266,8 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
 
     def script(body: dict[str, Any]) -> Reply | str:
         if "You grade an answer" not in prompt_of(body):
-            return memory(body)
+            # The small request before a run finds out whether log-probabilities are told.
+            return Reply(str(memory(body)), first_token={"I": -0.1}) if "logprobs" in body else memory(body)
         right = "no idea" not in prompt_of(body)
         return Reply("yes" if right else "no", first_token={"yes": -0.1 if right else -4.0, "no": -1.0})
 

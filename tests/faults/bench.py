@@ -170,7 +170,8 @@ class Bench:
         """What the last run of a home, by default the bench's, ended with, whatever its model was called."""
         found = outcome(RunFolder.find(home or self.home, "latest"))
         judge = found["judge"] and {**found["judge"], "model": ""}
-        return {**found, "model": "", "judge": judge}
+        # What a disturbed endpoint seems to take depends on when it was disturbed.
+        return {**found, "model": "", "judge": judge, "endpoints": {}}
 
     def whole(self, metric: str = "short_contains") -> dict[str, Any]:
         """What a run that nobody disturbs ends with; run once."""

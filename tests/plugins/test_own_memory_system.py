@@ -223,7 +223,10 @@ def test_a_broken_system_ends_a_command_with_one_line_and_leaves_the_run_as_it_w
 def test_an_error_of_the_systems_own_ends_the_run_with_one_line_and_its_place(
     example: Path, command: Command, scripted_server: ScriptedServer
 ) -> None:
-    scripted_server.script = lambda body: Reply("no such model", status=400)
+    model, small = Model(), [{"role": "user", "content": "hello"}]
+    scripted_server.script = lambda body: (
+        model(body) if body["messages"] == small else Reply("no such model", status=400)
+    )
     code, _, err = command("run", str(example / "experiment.yaml"), *SHORT, "--out", "run")
     assert code == 2
     assert "Traceback" not in err

@@ -24,7 +24,7 @@ from tracing.llm.http.pace import Pace
 from tracing.llm.http.refusals import (
     WORDLESS_STATUS,
     ManyTextsError,
-    RefusedError,
+    RefusedRequestError,
     UnreachedError,
     remedy_for_reply,
 )
@@ -194,7 +194,7 @@ class Endpoint:
         except UnreachedError as error:
             if error.nobody:
                 raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
-        except RefusedError as refused:
+        except RefusedRequestError as refused:
             # A request this small may be refused for its size.
             if refused.status in (400, 422) and _TOO_SMALL.search(str(refused)):
                 return
@@ -236,13 +236,13 @@ class Endpoint:
                 if attempts.made > self.settings.retries:
                     raise self._malformed(error, attempts.made) from None
                 self._wait(ASK_AGAIN_S)
-            except (RefusedError, UnreachedError) as error:
-                if isinstance(error, RefusedError) and error.filtered and "messages" in body:
+            except (RefusedRequestError, UnreachedError) as error:
+                if isinstance(error, RefusedRequestError) and error.filtered and "messages" in body:
                     reply = read(FILTERED_REPLY)
                     self._has_answered = True
                     return reply
                 several = len(body.get("input", ())) > 1
-                if several and isinstance(error, RefusedError) and error.status in WORDLESS_STATUS:
+                if several and isinstance(error, RefusedRequestError) and error.status in WORDLESS_STATUS:
                     raise ManyTextsError from None
                 if not (error.outage and self._waits_for_outage(started)):
                     raise self._failed(str(error), error.remedy, attempts.made) from None
@@ -293,7 +293,7 @@ class Endpoint:
             key = self._key
             try:
                 return self._negotiation.answer(body, post)
-            except RefusedError as refused:
+            except RefusedRequestError as refused:
                 if refused.status != 401 or not self._asked_for_key_again(refused_key=key):
                     raise
 
@@ -334,7 +334,7 @@ class Endpoint:
             self._budget.check_time()
             raise
         except openai.APIStatusError as error:
-            raise RefusedError(error.response, self.settings, embedding=path == "/embeddings") from None
+            raise RefusedRequestError(error.response, self.settings, embedding=path == "/embeddings") from None
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             nobody = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tracing.llm.capabilities import Accepted, Capabilities
-from tracing.llm.http.refusals import FORM_STATUS, WORDLESS_STATUS, RefusedError
+from tracing.llm.http.refusals import FORM_STATUS, WORDLESS_STATUS, RefusedRequestError
 
 _UNTRIED = frozenset({"response_format", "seed", "stop", "logprobs", "encoding_format"})
 """Fields of which the small request before a run does not try every value: all others it has tried."""
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Post(Protocol):
-    """Gives the answer to a request, as it is, or raises a `RefusedError`; `once` without a retry."""
+    """Gives the answer to a request, as it is, or raises a `RefusedRequestError`; `once` without a retry."""
 
     def __call__(self, sent: Mapping[str, Any], *, once: bool) -> bytes: ...
 
@@ -43,7 +43,7 @@ class Negotiation:
             sent = self._capabilities.adapted(body)
             try:
                 return post(sent, once=False)
-            except RefusedError as refused:
+            except RefusedRequestError as refused:
                 if refused.filtered:
                     raise
                 if self._capabilities.adapted(body) != sent:
@@ -57,7 +57,7 @@ class Negotiation:
             self._tell()
 
     def _answer_to_less(
-        self, body: Mapping[str, Any], sent: Mapping[str, Any], refused: RefusedError, post: Post
+        self, body: Mapping[str, Any], sent: Mapping[str, Any], refused: RefusedRequestError, post: Post
     ) -> bytes | None:
         """The answer to a request with less in it, where a refusal names no field; what it was is learnt.
 
@@ -73,7 +73,7 @@ class Negotiation:
             return None
 
         def answer(accepted: Accepted | None = None) -> bytes | None:
-            with contextlib.suppress(RefusedError):
+            with contextlib.suppress(RefusedRequestError):
                 return post(self._capabilities.adapted(body, accepted), once=True)
             return None
 

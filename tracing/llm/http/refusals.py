@@ -20,7 +20,7 @@ _FILTER_STATUS = frozenset({400, 403, 422, 451})
 _LONGEST_REFUSAL = 20_000
 
 
-class RefusedError(Exception):
+class RefusedRequestError(Exception):
     """The endpoint answered with an error status.
 
     Args:
