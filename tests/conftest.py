@@ -40,6 +40,7 @@ from scripted_server import ScriptedServer
 from tracing.llm.access import ModelAccess
 from tracing.llm.serving.weights import CATALOGUE, pull, stored_path
 from tracing.llm.settings import Limits, ModelSettings
+from tracing.recording import known_secrets
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("memtune", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,6 +48,12 @@ settings.load_profile("memtune")
 
 USER_WEIGHTS = stored_path(CATALOGUE["smollm2-135m"]).parent
 """Where the user's own weights lie; looked up before tests get folders of their own."""
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process remembers the secrets that it was given, and looks for each of them in every message."""
+    monkeypatch.setattr(known_secrets, "_remembered", {})
 
 
 @pytest.fixture(autouse=True)

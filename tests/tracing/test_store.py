@@ -101,7 +101,7 @@ def test_a_file_that_is_no_trace_is_refused_with_the_reason(tmp_path: Path):
         with pytest.raises(TraceError, match=words):
             load_trace(path)
     path.write_bytes(b'{"type":"header","format":"memtune-trace","version":9}\n')
-    with pytest.raises(TraceError, match="version 9"):
+    with pytest.raises(TraceError, match="format 9"):
         load_trace(path)
     with pytest.raises(TraceError, match="cannot be read"):
         load_trace(tmp_path / "none.jsonl")
