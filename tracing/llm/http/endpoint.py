@@ -1,16 +1,12 @@
-"""One OpenAI-compatible endpoint: its address and its key, what is tried again, and why a call failed."""
+"""One OpenAI-compatible endpoint: what is asked of it before a run, and which replies are asked for again."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracing.errors import CallFailedError, MalformedReplyError, RunError
@@ -18,7 +14,8 @@ from tracing.llm.accounting.budget import Budget
 from tracing.llm.accounting.token_counts import TokenCounts, estimated_tokens, texts_of
 from tracing.llm.capabilities import Capabilities
 from tracing.llm.http.bodies import FILTERED_REPLY, ChatCompletion, Embeddings, read_chat, read_vectors
-from tracing.llm.http.event_loop import ClosedLoopError, EventLoop
+from tracing.llm.http.connection import Address, Connection
+from tracing.llm.http.event_loop import EventLoop
 from tracing.llm.http.negotiation import Negotiation
 from tracing.llm.http.pace import Pace
 from tracing.llm.http.refusals import (
@@ -30,10 +27,10 @@ from tracing.llm.http.refusals import (
 )
 from tracing.llm.http.small_request import try_chat, try_embedding
 from tracing.llm.settings import ModelSettings
-from tracing.recording.redaction import excerpt, without
+from tracing.recording.redaction import without
 
 if TYPE_CHECKING:
-    from tracing.llm.http.sdk_client import Attempts, SdkClient
+    from tracing.llm.http.sdk_client import Attempts
 
 _log = logging.getLogger(__name__)
 
@@ -55,18 +52,8 @@ EMBEDDED_TIMEOUT_S = 900.0
 _CHECKS = 3
 """Times that the small request is made before a run if its replies are malformed."""
 _TOO_SMALL = re.compile(r"at least|minimum|too (?:small|short|few)|greater than", re.IGNORECASE)
-_LONGEST_REASON = 500
 _SHORTEST_KEY = 16
 _TEXTS = ("text", "thinking")
-_NOWHERE = "http://litellm.invalid"
-"""The address of requests that the litellm package answers."""
-
-_AFTER_THE_END_S = 0.05
-"""How long after the end of the time budget a request is given up, so that the budget is certainly over by then."""
-
-Address = Callable[[], tuple[str, str]]
-"""Gives base URL and key; called on the first request, so that an unused embedded server never starts."""
-
 _Reply = TypeVar("_Reply", ChatCompletion, Embeddings)
 
 
@@ -84,15 +71,10 @@ class Endpoint:
     ) -> None:
         """`address` None means the URL and key of the settings; `pace` says when requests are sent on this loop."""
         self.settings, self.capabilities = settings, capabilities
-        self._address = address
+        self._connection = Connection(settings, address, loop, budget)
         self._pace = pace
-        self._loop = loop
         self._budget = budget
-        self._client: SdkClient | None = None
-        self._under_way: set[Future[bytes]] = set()
-        self._key: str | None = None
-        self._has_answered = self._closed = False
-        self._lock = threading.Lock()
+        self._has_answered = False
         self._negotiation = Negotiation(capabilities, settings.model)
         self._unchecked, self._alternatives = False, 0
         self._checking = threading.Lock()
@@ -152,10 +134,7 @@ class Endpoint:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What no text may hold: the key, which may be read for it, and what the settings hide."""
-        with self._lock:
-            if self._key is None and not self.settings.embedded:
-                self._key = self.settings.key()
-            return tuple(filter(None, (self._key, *self.settings.secrets)))
+        return self._connection.secrets
 
     def check(self, *, embedding: bool, alternatives: int = 0) -> None:
         """Make a small request, to find early what would make every call fail, and what the endpoint takes.
@@ -193,7 +172,7 @@ class Endpoint:
                 self._wait(ASK_AGAIN_S)
         except UnreachedError as error:
             if error.nobody:
-                raise self._failed(str(error), "check base_url, and that its server is running", 1) from None
+                raise self._connection.failed(str(error), "check base_url, and that its server is running", 1) from None
         except RefusedRequestError as refused:
             # A request this small may be refused for its size.
             if refused.status in (400, 422) and _TOO_SMALL.search(str(refused)):
@@ -204,25 +183,17 @@ class Endpoint:
             remedy = refused.remedy
             if named:
                 remedy = f"change or leave out {', '.join(named)} (reasoning_effort or extra_body of the model)"
-            elif refused.status in (401, 403) and self._key is None:
+            elif refused.status in (401, 403) and self._connection.key is None:
                 remedy = f"no key was sent: set the variable {settings.api_key_env}, or name another with api_key_env"
-            raise self._failed(str(refused), remedy, 1) from None
+            raise self._connection.failed(str(refused), remedy, 1) from None
 
     def check_first(self, *, alternatives: int = 0) -> None:
         """Check before the first call, if one is made. A failure is a `RunError`: it is not the fault of that call."""
         self._unchecked, self._alternatives = True, alternatives
 
     def close(self) -> None:
-        """Abandon requests under way and close the connections; later calls fail."""
-        with self._lock:
-            self._closed = True
-            client, self._client = self._client, None
-            under_way = list(self._under_way)
-        for future in under_way:
-            future.cancel()
-        if client is not None:
-            with contextlib.suppress(ClosedLoopError, CancelledError):
-                self._loop.start(client.close).result()
+        """Abandon requests under way and close the connection; later calls fail."""
+        self._connection.close()
 
     def _send(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], _Reply]) -> _Reply:
         self._check_if_due(embedding=path == "/embeddings")
@@ -245,7 +216,7 @@ class Endpoint:
                 if several and isinstance(error, RefusedRequestError) and error.status in WORDLESS_STATUS:
                     raise ManyTextsError from None
                 if not (error.outage and self._waits_for_outage(started)):
-                    raise self._failed(str(error), error.remedy, attempts.made) from None
+                    raise self._connection.failed(str(error), error.remedy, attempts.made) from None
                 self._wait(OUTAGE_WAIT_S)
             else:
                 self._has_answered = True
@@ -287,84 +258,15 @@ class Endpoint:
         """The answer to a request in the form that the endpoint takes."""
 
         def post(sent: Mapping[str, Any], *, once: bool) -> bytes:
-            return self._post(path, sent, attempts, retries=0 if once else retries)
+            return self._connection.post(path, sent, attempts, retries=0 if once else retries)
 
         while True:
-            key = self._key
+            key = self._connection.key
             try:
                 return self._negotiation.answer(body, post)
             except RefusedRequestError as refused:
-                if refused.status != 401 or not self._asked_for_key_again(refused_key=key):
+                if refused.status != 401 or not self._connection.asked_for_key_again(refused_key=key):
                     raise
-
-    def _asked_for_key_again(self, refused_key: str | None) -> bool:
-        """Whether the command that prints the key printed another than the one that was refused."""
-        if self.settings.key_command is None or refused_key is None:
-            return False
-        with self._lock:
-            if self._key == refused_key:
-                self._key = self.settings.key()
-                if self._client is not None and self._key is not None:
-                    self._client.key = self._key
-            return self._key != refused_key
-
-    def _post(self, path: str, body: Mapping[str, Any], attempts: Attempts, *, retries: int) -> bytes:
-        """The body of the answer to the first attempt that succeeds.
-
-        Raises:
-            BudgetExceededError: the time budget ended before the answer was complete.
-            CallFailedError: the request cannot be sent at all.
-        """
-        import httpx
-        import openai
-
-        from tracing.llm.http.sdk_client import in_words
-
-        client = self._connect()
-        self._budget.check_time()
-        remaining = self._budget.remaining_seconds()
-
-        async def within_budget() -> bytes:
-            async with asyncio.timeout(None if remaining is None else remaining + _AFTER_THE_END_S):
-                return await client.post(path, json.dumps(body).encode(), attempts, retries=retries)
-
-        try:
-            return self._result(within_budget)
-        except TimeoutError:
-            self._budget.check_time()
-            raise
-        except openai.APIStatusError as error:
-            raise RefusedRequestError(error.response, self.settings, embedding=path == "/embeddings") from None
-        except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            nobody = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
-            if isinstance(cause, httpx.ReadTimeout):
-                raise UnreachedError(str(cause), "raise timeout_s, or ask for shorter replies", outage=False) from None
-            outage = isinstance(cause, httpx.HTTPError | OSError)
-            raise UnreachedError(in_words(cause), outage=outage, nobody=nobody) from None
-        except (httpx.InvalidURL, ValueError) as error:
-            raise self._failed(in_words(error), "", 1) from None
-
-    def _result(self, work: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
-        """What the event loop makes of it; it is abandoned if the caller is interrupted or the endpoint closed."""
-        try:
-            with self._lock:
-                if self._closed:
-                    raise ClosedLoopError
-                future = self._loop.start(work)
-                self._under_way.add(future)
-        except ClosedLoopError:
-            raise self._failed("the model access is closed", "", 1) from None
-        try:
-            return future.result()
-        except CancelledError:
-            raise self._failed("the model access was closed before the reply came", "", 1) from None
-        except BaseException:
-            future.cancel()
-            raise
-        finally:
-            with self._lock:
-                self._under_way.discard(future)
 
     def _waits_for_outage(self, started: float) -> bool:
         """Whether to keep trying to reach an endpoint; the address of one that never answered is probably wrong."""
@@ -385,27 +287,6 @@ class Endpoint:
         """Whether a reply has used up its tokens before any answer."""
         return isinstance(reply, ChatCompletion) and reply.finish_reason == "length" and not reply.text
 
-    def _connect(self) -> SdkClient:
-        from tracing.llm.http.sdk_client import SdkClient
-
-        with self._lock:
-            if self._closed:
-                raise self._failed("the model access is closed", "", 1)
-            if self._client is None:
-                if self._address is not None:
-                    base_url, self._key = self._address()
-                else:
-                    base_url, self._key = self.settings.base_url or _NOWHERE, self._key or self.settings.key()
-                if self._key and not (self._key.isascii() and self._key.isprintable()):
-                    raise self._failed("the key has characters that no HTTP header can hold", "", 1)
-                answers = None
-                if self.settings.litellm:
-                    from tracing.llm.http.litellm_client import TranslatedAnswers
-
-                    answers = TranslatedAnswers(self.settings)
-                self._client = SdkClient(self.settings, base_url, self._key, answers)
-            return self._client
-
     def _wait(self, seconds: float) -> None:
         remaining = self._budget.remaining_seconds()
         if remaining is not None and seconds >= remaining:
@@ -413,20 +294,12 @@ class Endpoint:
             self._budget.check_time()
         time.sleep(seconds)
 
-    def _failed(self, reason: str, remedy: str, attempts: int) -> CallFailedError:
-        secrets = (self._key, *self.settings.secrets)
-        message = excerpt(reason, _LONGEST_REASON, *secrets)
-        if remedy and not self.settings.embedded:
-            message += f"; {excerpt(remedy, _LONGEST_REASON, *secrets)}"
-        tried = f" after {attempts} attempts" if attempts > 1 else ""
-        return CallFailedError(f"{self.settings.model} at {self.settings.place}: {message}{tried}")
-
     def _malformed(self, error: MalformedReplyError, attempts: int) -> CallFailedError:
-        return self._failed(f"the reply is malformed: {error}", remedy_for_reply(error), attempts)
+        return self._connection.failed(f"the reply is malformed: {error}", remedy_for_reply(error), attempts)
 
     def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
-        known = (self._key, *self.settings.credentials)
+        known = (self._connection.key, *self.settings.credentials)
         secrets = [secret for secret in known if secret is not None and len(secret) >= _SHORTEST_KEY]
         if not secrets:
             return completion
