@@ -131,7 +131,7 @@ class Capabilities:
         self.accepted = self._kept()
 
     def adapted(self, body: Mapping[str, Any], accepted: Accepted | None = None) -> dict[str, Any]:
-        """The request in a form that the endpoint takes, as far as is known; or in one of its `variants`."""
+        """The request in a form that the endpoint takes, as far as is known, or as `accepted` says."""
         accepted = accepted or self.accepted
         sent = {name: value for name, value in body.items() if name not in accepted.without}
         if _LIMIT in sent:

@@ -266,7 +266,7 @@ class ModelSettings(BaseModel):
         missing = [name for name, value in settings.items() if value and REDACTED in value]
         if missing:
             raise ConfigError(
-                f"{self.model} at {self.base_url}: its {', '.join(missing)} is not kept in a run's config.yaml; name "
+                f"{self.model} at {self.place}: its {', '.join(missing)} is not kept in a run's config.yaml; name "
                 "the YAML file that has it (memtune run FILE.yaml --resume RUN), or give a key by api_key_env or "
                 "key_command, which are kept"
             )

@@ -169,7 +169,8 @@ class Endpoint:
                     # Garbage may pass; another kind of server does not.
                     if not left and not str(error).startswith("it is not JSON"):
                         raise self._malformed(error, _CHECKS) from None
-                self._wait(ASK_AGAIN_S)
+                if left:
+                    self._wait(ASK_AGAIN_S)
         except UnreachedError as error:
             if error.nobody:
                 raise self._connection.failed(str(error), "check base_url, and that its server is running", 1) from None
@@ -250,6 +251,8 @@ class Endpoint:
         from tracing.llm.http.sdk_client import Attempts
 
         seconds = EMBEDDED_TIMEOUT_S if self.settings.embedded else self.settings.timeout_s
+        if self.settings.tokens_per_minute is None:
+            return Attempts(seconds, self._pace)
         room = self.capabilities.accepted.thinking_room
         tokens = sum(map(estimated_tokens, texts_of(body))) + body.get("max_tokens", 0) + room
         return Attempts(seconds, self._pace, tokens)

@@ -56,7 +56,7 @@ class Attempts:
     Attributes:
         seconds: how long each may take.
         pace: when each may be sent; None for at once.
-        tokens: of each, in and out, about.
+        tokens: of each, in and out, about; 0 where no rate limits them.
         made: how many were begun.
     """
 
