@@ -191,7 +191,7 @@ def _copy_code(folder: Path) -> None:
 
 
 def our_requirements() -> list[str]:
-    """What memtune's code needs in an environment: memtune's own requirements and those of the extra `llm`."""
+    """What memtune's code needs in an environment: memtune's own requirements and those of the extra `serve`."""
     try:
         declared = requires("memtune") or []
     except PackageNotFoundError:
@@ -202,7 +202,7 @@ def our_requirements() -> list[str]:
     return [
         requirement
         for requirement, marker in split
-        if (not marker or re.fullmatch(r"extra == ['\"]llm['\"]", marker)) and not requirement.startswith("memtune")
+        if (not marker or re.fullmatch(r"extra == ['\"]serve['\"]", marker)) and not requirement.startswith("memtune")
     ]
 
 
