@@ -53,16 +53,12 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    finishing = interrupted = swallowed = False
-    last: int = signal.SIGINT
+    finishing = interrupted = False
     unraisable = sys.unraisablehook
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal finishing, interrupted, swallowed, last
-        interrupted, last = True, number
-        if swallowed:
-            swallowed = False
-            raise KeyboardInterrupt
+        nonlocal finishing, interrupted
+        interrupted = True
         if finishing:
             _tell("stopped; finished calls are kept, and a run goes on with: memtune run --resume RUN")
             os._exit(INTERRUPTED)
@@ -72,20 +68,23 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt
 
     def ignored(args: sys.UnraisableHookArgs) -> None:
-        """Interrupt again: Python cannot raise out of a finalizer or a callback of the garbage collector."""
-        nonlocal swallowed
+        """Interrupt again: Python cannot raise out of a finalizer or a callback of the garbage collector.
+
+        By a signal of its own: one that comes together with the next Ctrl-C would be one with it.
+        """
         if args.exc_type is KeyboardInterrupt:
-            swallowed = True
-            threading.Timer(_AGAIN_S, signal.raise_signal, (last,)).start()
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
         else:
             unraisable(args)
 
     before = {number: signal.signal(number, interrupt) for number in _heeded_signals()}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, signal.default_int_handler)
     sys.unraisablehook = ignored
     try:
         yield
     finally:
         sys.unraisablehook = unraisable
+        signal.setitimer(signal.ITIMER_REAL, 0)
         # Python keeps what is ignored ignored until the very end, and no handler of ours.
         after = signal.SIG_DFL if interrupted else signal.SIG_IGN
         for number, handler in before.items():
