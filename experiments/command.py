@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None, *, command: click.Command = cli
             say(f"{program}: {brief(error.format_message()).rstrip('.')}{help_line}", err=True)
         sys.exit(error.exit_code)
     except MemtuneError as error:
-        say(f"{program}: {brief(str(error))}", err=True)
+        say(f"{program}: {'; '.join([brief(str(error)), *getattr(error, '__notes__', ())])}", err=True)
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as error:
         # click turns an interrupt into its own Abort.

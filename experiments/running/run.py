@@ -135,6 +135,8 @@ def run_experiment(
             raise RunInterrupted(run.folder.path) from None
         except MemtuneError as error:
             _break_off(run, observer, Stopped("error", str(error)), "FAILED")
+            if "--resume" not in str(error):
+                error.add_note(f"what was done is kept; when that is mended, go on with: {run.folder.resume_command}")
             raise
         except BaseException as error:
             _break_off(run, observer, Stopped("fault", type(error).__name__), "FAILED")

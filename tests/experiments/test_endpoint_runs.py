@@ -62,6 +62,39 @@ def test_a_refusal_in_a_run_costs_one_request_and_is_shown_and_kept(
     assert scripted_server.asked == asked
 
 
+@pytest.mark.slow
+def test_a_key_that_expires_in_a_run_stops_it_and_it_goes_on_with_a_valid_one(
+    memtune: MemtuneCommand, scripted_server: ScriptedServer
+) -> None:
+    """What was answered before is asked no more, and the end is that of a run whose key stayed valid."""
+    memtune.configure("rag.yaml", SMALL)
+    scripted_server.script = lambda body: "Bergen"
+    assert memtune("run", "rag.yaml", "--home", "whole", "--out", "whole-run")[0] == 0
+    answered = []
+
+    def expiring(body: dict[str, Any]) -> Reply | str:
+        if body["messages"] == CHECK or len(answered) < 2:
+            answered.append(body)
+            return "Bergen"
+        return Reply("the access token has expired", status=401)
+
+    scripted_server.script = expiring
+    code, _, err = memtune("run", "rag.yaml", "--home", "home", "--out", "run")
+    assert code == 2
+    assert "the access token has expired" in err
+    assert "check the key" in err
+    assert err.splitlines()[-1].endswith("go on with: memtune run --resume run")
+    assert json.loads(Path("run/summary.json").read_text())["stopped"].startswith("error")
+
+    kept = [body for body in answered if body["messages"] != CHECK]
+    scripted_server.script = lambda body: answered.append(body) or "Bergen"
+    code, _, err = memtune("run", "--resume", "run", "--home", "home")
+    assert code == 0, err
+    assert not [body for body in answered[answered.index(kept[-1]) + 1 :] if body in kept]
+    whole, resumed = (json.loads(Path(run, "summary.json").read_text()) for run in ("whole-run", "run"))
+    assert resumed["baseline"] == whole["baseline"]
+
+
 HEADER, LEAF, PRINTED = "header-value-4711-4711", "leaf-value-4711-4711", "printed-key-4711-4711"
 
 

@@ -111,7 +111,8 @@ def test_passing_faults_change_no_score(
 
 
 @pytest.mark.slow
-def test_an_outage_is_waited_out(run: Callable[[Script], LoopResult], sound: LoopResult) -> None:
+@pytest.mark.parametrize("reply", [FAULTS["503"], Reply("no more tokens this minute", status=429)], ids=["503", "429"])
+def test_an_outage_is_waited_out(run: Callable[[Script], LoopResult], sound: LoopResult, reply: Reply) -> None:
     """Two minutes of it are two seconds here: first wait and patience are scaled alike."""
     model, asked = WeakModel("answer"), [0]
     back = [0.0]
@@ -120,7 +121,7 @@ def test_an_outage_is_waited_out(run: Callable[[Script], LoopResult], sound: Loo
         asked[0] += 1
         if asked[0] == 20:
             back[0] = time.monotonic() + 2.0
-        return FAULTS["503"] if time.monotonic() < back[0] else model(body)
+        return reply if time.monotonic() < back[0] else model(body)
 
     assert without_costs(run(out)) == without_costs(sound)
 
