@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from experiments.commands.exporting import import_prompts
+from experiments.command import cli
 from experiments.runs.config_file import load_config
 from experiments.systems.everos.prompts import read_slot
 from experiments.systems.mem0.exporter import Mem0FirstSettings
@@ -48,5 +48,6 @@ def test_aliases_of_ordinary_size_are_read() -> None:
 
 
 def test_an_option_with_a_bomb_is_refused() -> None:
+    arguments = ["import-prompts", "rag", "--from", ".", "--out", "x", "--setting", "k=" + "[" * 5_000]
     with pytest.raises(click.BadParameter, match="no value as in a configuration"):
-        import_prompts(["rag", "--from", ".", "--out", "x", "--setting", "k=" + "[" * 5_000], standalone_mode=False)
+        cli(arguments, standalone_mode=False)
