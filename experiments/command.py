@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -92,13 +91,11 @@ def main(arguments: Sequence[str] | None = None, *, command: click.Command = cli
             say(f"{program}: {brief(error.format_message()).rstrip('.')}{help_line}", err=True)
         sys.exit(error.exit_code)
     except MemtuneError as error:
-        say(f"{program}: {'; '.join([brief(str(error)), *getattr(error, '__notes__', ())])}", err=True)
+        say(f"{program}: {_with_notes(brief(str(error)), error)}", err=True)
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as error:
         # click turns an interrupt into its own Abort.
-        folder = getattr(error.__cause__ or error, "folder", None)
-        saved = f"; saved in {folder}; go on with: memtune run --resume {shlex.quote(str(folder))}" if folder else ""
-        say(f"{program}: interrupted{saved}", err=True)
+        say(f"{program}: {_with_notes('interrupted', error.__cause__ or error)}", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output is gone; there is nobody to report to.
@@ -111,6 +108,11 @@ def main(arguments: Sequence[str] | None = None, *, command: click.Command = cli
         say(f"{program}: {where}cannot be written ({error.strerror}); free disk space and start it again", err=True)
         sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _with_notes(message: str, error: BaseException) -> str:
+    """A message, and what the error notes beside it, such as how to go on with a run."""
+    return "; ".join([message, *getattr(error, "__notes__", ())])
 
 
 if __name__ == "__main__":

@@ -80,9 +80,10 @@ SAVING, SENDING = "saving the run", "sending to MLflow"
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C during a run; its progress is saved in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(str(folder))
-        self.folder = folder
+    def __init__(self, folder: RunFolder) -> None:
+        super().__init__(str(folder.path))
+        self.folder = folder.path
+        self.add_note(f"saved in {folder.path}; go on with: {folder.resume_command}")
 
 
 def run_experiment(
@@ -132,7 +133,7 @@ def run_experiment(
             result = _optimize(run, observer)
         except KeyboardInterrupt:
             _break_off(run, observer, Stopped("interrupted"), "KILLED")
-            raise RunInterrupted(run.folder.path) from None
+            raise RunInterrupted(run.folder) from None
         except MemtuneError as error:
             _break_off(run, observer, Stopped("error", str(error)), "FAILED")
             if "--resume" not in str(error):
