@@ -74,7 +74,7 @@ def test_a_second_ctrl_c_ends_a_run_at_once_and_the_run_can_be_resumed(
     process = start("run", "run.yaml", "--home", "home")
     interrupted(process, scripted_server, said)
     process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE_S) == 130, "the call would take ten times as long"
+    assert process.wait(5) == 130
     assert said.read_text().endswith("memtune run --resume RUN\n")
     scripted_server.script = lambda body: "unknown"
     assert start("run", "run.yaml", "--home", "home", "--resume", "latest").wait(PATIENCE_S) == 0

@@ -16,7 +16,7 @@ from tracing.llm.serving.weights import locate
 pytestmark = [pytest.mark.slow, pytest.mark.embedded, pytest.mark.usefixtures("embedded_weights")]
 
 SERVER = """
-import sys, time
+import sys
 import xllamacpp
 
 settings = xllamacpp.CommonParams()
@@ -30,7 +30,7 @@ RAG = "system: rag\nlimits: {conversations: 3, questions: 1}\nrounds: 0\nconcurr
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], str]]:
+def serve() -> Iterator[Callable[[int], str]]:
     """Starts the server with a context of this many tokens: its base_url."""
     begun: list[subprocess.Popen[str]] = []
 
@@ -58,13 +58,15 @@ def test_a_run_on_it_learns_what_it_takes_and_counts_its_tokens(
     takes = "takes max_tokens, json_schema, temperature, seed; tells usage"
     code, out, err = memtune("doctor", "run.yaml", "--home", "home")
     assert (code, takes in out) == (0, True), (out, err)
-    code, _, err = memtune("run", "run.yaml", "--home", "home", "--out", "run")
+    code, out, err = memtune("run", "run.yaml", "--home", "home", "--out", "run")
     assert code == 0, err
+    assert "short_contains" in out
     summary = json.loads(Path("run/summary.json").read_text())
     assert summary["endpoints"]["task"]["usage"] is True
     assert (summary["calls"]["estimated"], summary["calls"]["cut_prompts"]) == (0, [])
-    code, _, err = memtune("eval", "run.yaml", "--prompts", "baseline", "--home", "home")
+    code, out, err = memtune("eval", "run.yaml", "--prompts", "baseline", "--home", "home")
     assert code == 0, err
+    assert "short_contains" in out
 
 
 @pytest.mark.parametrize("command", [("run", "--out", "run"), ("eval", "--prompts", "baseline")])
@@ -72,7 +74,7 @@ def test_a_context_that_is_too_short_is_named_and_scores_nothing(
     memtune: MemtuneCommand, serve: Callable[[int], str], command: tuple[str, ...]
 ) -> None:
     Path("run.yaml").write_text(configured(serve(256)))
-    code, _, err = memtune(command[0], "run.yaml", *command[1:], "--home", "home")
+    code, out, err = memtune(command[0], "run.yaml", *command[1:], "--home", "home")
     assert code == 2
     assert "exceeds the available context size (256 tokens)" in err.splitlines()[-1]
-    assert not Path("run/champion.json").exists()
+    assert "short_contains" not in out
