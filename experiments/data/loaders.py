@@ -99,8 +99,8 @@ def limit_conversations(splits: Splits, limit: int | None) -> Splits:
 def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str] | None = None) -> Conversation:
     """The first `limits.sessions` sessions, with `limits.questions` of the questions that they can answer.
 
-    A question stays only if all its evidence does; one without evidence only if no session is cut, since otherwise it
-    may be unanswerable. If more questions remain than allowed, they are taken evenly over the file's order, so that no
+    A question stays only if all its evidence does, and the session that it is asked after; one without evidence only
+    if no session is cut, since otherwise it may be unanswerable. If more questions remain than allowed, they are taken evenly over the file's order, so that no
     category is lost by its position. `dropped` counts the questions left out, by reason.
     """
     sessions = conversation.sessions[: limits.sessions]
@@ -110,11 +110,16 @@ def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str
     def answerable(question: Question) -> bool:
         return turns.issuperset(question.evidence) and bool(question.evidence or not cut)
 
-    usable = [question for question in conversation.questions if answerable(question)]
+    def asked(question: Question) -> bool:
+        return question.after_session is None or conversation.sessions_before(question) <= len(sessions)
+
+    in_time = [question for question in conversation.questions if asked(question)]
+    usable = [question for question in in_time if answerable(question)]
     count = len(usable) if limits.questions is None else min(limits.questions, len(usable))
     chosen = [usable[place * len(usable) // count] for place in range(count)]
     if dropped is not None:
-        dropped["questions whose evidence lies in sessions cut off"] += len(conversation.questions) - len(usable)
+        dropped["questions asked after sessions cut off"] += len(conversation.questions) - len(in_time)
+        dropped["questions whose evidence lies in sessions cut off"] += len(in_time) - len(usable)
         dropped["questions over --limit-questions"] += len(usable) - len(chosen)
     facts = tuple(fact for fact in conversation.facts if fact.turn in turns)
     fact_ids = {fact.id for fact in facts}

@@ -200,6 +200,19 @@ def test_questions_over_the_limit_are_left_out_evenly() -> None:
     assert dropped["questions over --limit-questions"] == 5
 
 
+def test_questions_asked_after_a_session_that_is_cut_are_dropped_and_counted() -> None:
+    whole = conversation("c", sessions=3, questions=3)
+    rows = [question.model_dump() | {"after_session": 3, "evidence": ["D1:1"]} for question in whole.questions]
+    whole = Conversation.model_validate(
+        whole.model_dump() | {"questions": [rows[0] | {"after_session": "D1"}, *rows[1:]]}
+    )
+    dropped = Counter[str]()
+    short = shorten(whole, DataLimits(sessions=2), dropped)
+    assert [question.id for question in short.questions] == ["c-q0"]
+    assert dropped["questions asked after sessions cut off"] == 2
+    assert Conversation.model_validate(short.model_dump()) == short
+
+
 def test_a_shortened_conversation_is_still_a_valid_one() -> None:
     for split in load_dataset(load_config(None)).splits.named().values():
         for found in split:

@@ -43,6 +43,25 @@ def test_tables_become_conversations_with_facts_and_several_answers(tmp_path: Pa
     assert (asked.evidence, asked.fact) == (("D1:1",), "f1")
 
 
+def test_a_table_of_questions_says_after_which_session_they_are_asked(tmp_path: Path) -> None:
+    tables(tmp_path)
+    path = tmp_path / "questions.csv"
+    path.write_text("conversation,question,answers,evidence,after_session\nc0,Where?,Oslo,D1:1,D1\n", "utf-8")
+    assert next(iter(conversations_of("csv", tmp_path))).questions[0].after_session == "D1"
+    path.write_text(path.read_text("utf-8").replace(",D1\n", ",D5\n"), "utf-8")
+    with pytest.raises(DataError, match="questions.c0-q1.after_session names the unknown session 'D5'"):
+        conversations_of("csv", tmp_path)
+
+
+def test_questions_beside_json_lines_may_not_know_what_comes_later(tmp_path: Path) -> None:
+    (one, *_) = conversations_of("csv", tables(tmp_path / "tables"))
+    write_conversations(tmp_path / "mine.jsonl", [one])
+    row = {"conversation": "c0", "id": "q9", "question": "?", "answers": ["a"], "evidence": ["t9"], "after_session": 1}
+    written(tmp_path / "questions.jsonl", json.dumps(row) + "\n")
+    with pytest.raises(DataError, match=r"questions\.q9\.evidence names the turn 't9', which comes after"):
+        conversations_of("jsonl", tmp_path)
+
+
 def test_tables_may_be_json_lines_too(tmp_path: Path) -> None:
     tables(tmp_path)
     (tmp_path / "questions.csv").unlink()

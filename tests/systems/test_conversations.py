@@ -53,6 +53,10 @@ def row(change: Callable[[dict[str, Any]], object]) -> str:
     return json.dumps(changed)
 
 
+def late_near_miss() -> dict[str, str]:
+    return {"turn": "D2:1", "value": "blue"}
+
+
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     question = ROW["questions"][0]
     conversations = [
@@ -117,6 +121,26 @@ def test_a_kind_means_something_only_where_the_keys_for_it_are_absent() -> None:
         (row(lambda r: r["questions"][0].update(evidence=["D9:1"])), "questions.q1 names the unknown turn 'D9:1'"),
         (row(lambda r: r["questions"][0].update(fact="f9")), "questions.q1.fact names the unknown fact 'f9'"),
         (row(lambda r: r["questions"][0]["near_miss"].update(turn="D9:1")), "questions.q1 names the unknown turn"),
+        (
+            row(lambda r: r["questions"][0].update(after_session="D7")),
+            "questions.q1.after_session names the unknown session 'D7'; give the id of a session, or its place, 1 to 2",
+        ),
+        (row(lambda r: r["questions"][0].update(after_session=3)), "after_session names the unknown session '3'"),
+        (row(lambda r: r["questions"][0].update(after_session=0)), "after_session names the unknown session '0'"),
+        (
+            row(lambda r: r["questions"][0].update(after_session="D1")),
+            "questions.q1.evidence names the turn 'D2:1', which comes after the session 'D1' that it is asked after",
+        ),
+        (
+            row(lambda r: r["questions"][0].update(after_session=1, evidence=[])),
+            "questions.q1.fact names the turn 'D2:1', which comes after",
+        ),
+        (
+            row(
+                lambda r: r["questions"][0].update(after_session=1, evidence=[], fact=None, near_miss=late_near_miss())
+            ),
+            "questions.q1.near_miss names the turn 'D2:1', which comes after",
+        ),
         (row(lambda r: r["questions"].append(r["questions"][0])), "two questions share the id 'q1'"),
         (json.dumps(ROW), "id: 'pets' is that of line 1 too; give each conversation its own id"),
         (
@@ -150,3 +174,23 @@ def test_a_file_that_is_not_utf8_is_a_data_error(tmp_path: Path) -> None:
     path.write_bytes(json.dumps(ROW, ensure_ascii=False).encode("cp1252"))
     with pytest.raises(DataError, match=r"latin\.jsonl"):
         read_conversations(path)
+
+
+def test_a_question_sees_the_sessions_that_took_place_before_it_alone() -> None:
+    early = {"id": "q0", "question": "Which colour?", "answers": ["green"], "evidence": ["D1:1"], "after_session": 1}
+    late = {**early, "id": "q2", "after_session": "D2"}
+    pets = Conversation.model_validate({**ROW, "questions": [*ROW["questions"], early, late]})
+    asked = [([s.id for s in part.sessions], [q.id for q in part.questions]) for part in pets.stretches()]
+    assert asked == [(["D1"], ["q0"]), (["D2"], ["q1", "q2"])]
+    before = pets.until(pets.questions[1])
+    assert [turn.id for turn in before.turns()] == ["D1:1", "D1:2"]
+    assert [fact.id for fact in before.facts_at_end()] == ["f1", "f3"]
+    assert [question.id for question in before.questions] == ["q0"]
+    assert pets.until(pets.questions[0]) is pets
+
+
+def test_the_id_of_a_session_goes_before_the_place_of_another() -> None:
+    sessions = [{**session, "id": name} for session, name in zip(ROW["sessions"], ("2", "1"), strict=True)]
+    question = {**ROW["questions"][0], "after_session": 1}
+    pets = Conversation.model_validate({**ROW, "sessions": sessions, "questions": [question]})
+    assert pets.sessions_before(pets.questions[0]) == 2

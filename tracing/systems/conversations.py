@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -75,7 +76,7 @@ class NearMiss(_Row):
 
 
 class Question(_Row):
-    """A question asked after the last session.
+    """A question asked after a session, by default the last.
 
     Attributes:
         answers: each is a full, correct answer; the first is the canonical one.
@@ -84,6 +85,7 @@ class Question(_Row):
         unanswerable: the right answer is that it is not known, since it was taken back or never said. True by default
             if `kind` is `deleted`.
         evidence: ids of the turns that contain the answer.
+        after_session: the session after which it is asked: its id, or its place (1 is the first); None for the last.
         fact: id of the fact that answers it.
         near_miss: a wrong value that a careless reader would give.
 
@@ -99,6 +101,7 @@ class Question(_Row):
     supersedes: bool = False
     unanswerable: bool = False
     evidence: tuple[str, ...] = ()
+    after_session: str | None = Field(default=None, coerce_numbers_to_str=True)
     fact: str | None = None
     near_miss: NearMiss | None = None
 
@@ -110,6 +113,19 @@ class Question(_Row):
             defaults = {"supersedes": data.get("kind") == "updated", "unanswerable": data.get("kind") == "deleted"}
             return {**defaults, **data}
         return data
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Sessions, and the questions that are asked after them.
+
+    Attributes:
+        sessions: those since the stretch before.
+        questions: what is asked after them, in the order of the file.
+    """
+
+    sessions: tuple[DialogueSession, ...]
+    questions: tuple[Question, ...]
 
 
 class Conversation(_Row):
@@ -142,19 +158,79 @@ class Conversation(_Row):
             twice = next((repeated for repeated, count in Counter(ids).items() if count > 1), None)
             if twice is not None:
                 raise ValueError(f"two {name}s share the id {twice!r}")
-        known_turns, known_facts = set(turns), {fact.id for fact in self.facts}
+        known_turns, known_facts = set(turns), {fact.id: fact for fact in self.facts}
         for fact in self.facts:
             if fact.turn not in known_turns:
                 raise ValueError(f"facts.{fact.id}.turn names the unknown turn {fact.turn!r}")
             if fact.of is not None and fact.of not in known_facts:
                 raise ValueError(f"facts.{fact.id}.of names the unknown fact {fact.of!r}")
+        place_of = {turn.id: place for place, session in enumerate(self.sessions, 1) for turn in session.turns}
         for question in self.questions:
-            for turn in (*question.evidence, *([question.near_miss.turn] if question.near_miss else [])):
-                if turn not in known_turns:
-                    raise ValueError(f"questions.{question.id} names the unknown turn {turn!r}")
             if question.fact is not None and question.fact not in known_facts:
                 raise ValueError(f"questions.{question.id}.fact names the unknown fact {question.fact!r}")
+            last = self.sessions_before(question)
+            for key, turn in (
+                *(("evidence", turn) for turn in question.evidence),
+                *((("near_miss", question.near_miss.turn),) if question.near_miss else ()),
+                *((("fact", known_facts[question.fact].turn),) if question.fact is not None else ()),
+            ):
+                if turn not in known_turns:
+                    raise ValueError(f"questions.{question.id} names the unknown turn {turn!r}")
+                if place_of[turn] > last:
+                    raise ValueError(
+                        f"questions.{question.id}.{key} names the turn {turn!r}, which comes after the session "
+                        f"{question.after_session!r} that it is asked after; correct it, or after_session"
+                    )
         return self
+
+    def sessions_before(self, question: Question) -> int:
+        """How many sessions have taken place when a question is asked."""
+        after = question.after_session
+        if after is None:
+            return len(self.sessions)
+        ids = [session.id for session in self.sessions]
+        if after in ids:
+            return ids.index(after) + 1
+        if after.isdecimal() and 1 <= int(after) <= len(ids):
+            return int(after)
+        raise ValueError(
+            f"questions.{question.id}.after_session names the unknown session {after!r}; give the id of a session, or "
+            f"its place, 1 to {len(ids)}"
+        )
+
+    def stretches(self) -> list[Stretch]:
+        """The sessions up to each place at which questions are asked; all of them where there is no question.
+
+        Sessions after the last question are in none.
+
+        Example:
+            >>> sessions = [DialogueSession(id=name, turns=()) for name in ("D1", "D2", "D3")]
+            >>> questions = [Question(id="q", question="Where to?", answers=("Oslo",), after_session="2")]
+            >>> mara = Conversation(id="mara", speakers=("Mara",), sessions=sessions, questions=questions)
+            >>> [([session.id for session in stretch.sessions], len(stretch.questions)) for stretch in mara.stretches()]
+            [(['D1', 'D2'], 1)]
+        """
+        asked: dict[int, list[Question]] = {}
+        for question in self.questions:
+            asked.setdefault(self.sessions_before(question), []).append(question)
+        stretches, start = [], 0
+        for place in sorted(asked) or [len(self.sessions)]:
+            stretches.append(Stretch(self.sessions[start:place], tuple(asked.get(place, ()))))
+            start = place
+        return stretches
+
+    def until(self, question: Question) -> Conversation:
+        """The conversation as it was when a question was asked: no later session, nor a fact or question of one."""
+        count = self.sessions_before(question)
+        if count == len(self.sessions):
+            return self
+        turns = {turn.id for session in self.sessions[:count] for turn in session.turns}
+        changes = {
+            "sessions": self.sessions[:count],
+            "facts": tuple(fact for fact in self.facts if fact.turn in turns),
+            "questions": tuple(other for other in self.questions if self.sessions_before(other) <= count),
+        }
+        return self.model_copy(update=changes)
 
     def turns(self) -> Iterator[Turn]:
         """All turns in order."""

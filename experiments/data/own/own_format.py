@@ -145,4 +145,11 @@ def _with(questions: Questions, conversation: Conversation, where: str, reading:
                 f"{where}: questions: {question.id!r} is in {QUESTIONS} beside it too; give each its own id"
             )
     new = tuple(question for question in separate_questions if question.id not in own_ids)
-    return conversation.model_copy(update={"questions": (*conversation.questions, *new)}) if new else conversation
+    if not new:
+        return conversation
+    others = {key: value for key, value in conversation if key not in ("id", "sessions", "questions")}
+    questions_of_both = (*conversation.questions, *new)
+    together = build_conversation(
+        where, _REMEDY, reading, conversation.id, conversation.sessions, questions_of_both, **others
+    )
+    return together or conversation

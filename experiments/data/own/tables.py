@@ -157,12 +157,14 @@ class QuestionRow(BaseModel):
     evidence: TextList = ()
     supersedes: bool = False
     unanswerable: bool = False
+    after_session: OptionalText = ""
     fact: str = ""
 
     def to_question(self, number: int) -> Question:
         """The same as a question; the `number` of its row makes an id where it has none."""
-        values = self.model_dump(exclude={"conversation", "id", "fact"})
-        return Question(id=self.id or f"{self.conversation}-q{number}", fact=self.fact or None, **values)
+        values = self.model_dump(exclude={"conversation", "id", "fact", "after_session"})
+        values |= {"fact": self.fact or None, "after_session": self.after_session or None}
+        return Question(id=self.id or f"{self.conversation}-q{number}", **values)
 
 
 class Questions:
