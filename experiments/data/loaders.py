@@ -100,8 +100,9 @@ def shorten(conversation: Conversation, limits: DataLimits, dropped: Counter[str
     """The first `limits.sessions` sessions, with `limits.questions` of the questions that they can answer.
 
     A question stays only if all its evidence does, and the session that it is asked after; one without evidence only
-    if no session is cut, since otherwise it may be unanswerable. If more questions remain than allowed, they are taken evenly over the file's order, so that no
-    category is lost by its position. `dropped` counts the questions left out, by reason.
+    if no session is cut, since otherwise it may be unanswerable. If more questions remain than allowed, they are taken
+    evenly over the file's order, so that no category is lost by its position. `dropped` counts the questions left out,
+    by reason.
     """
     sessions = conversation.sessions[: limits.sessions]
     turns = {turn.id for session in sessions for turn in session.turns}

@@ -49,7 +49,7 @@ def test_a_table_of_questions_says_after_which_session_they_are_asked(tmp_path: 
     path.write_text("conversation,question,answers,evidence,after_session\nc0,Where?,Oslo,D1:1,D1\n", "utf-8")
     assert next(iter(conversations_of("csv", tmp_path))).questions[0].after_session == "D1"
     path.write_text(path.read_text("utf-8").replace(",D1\n", ",D5\n"), "utf-8")
-    with pytest.raises(DataError, match="questions.c0-q1.after_session names the unknown session 'D5'"):
+    with pytest.raises(DataError, match=r"questions\.c0-q1\.after_session names the unknown session 'D5'"):
         conversations_of("csv", tmp_path)
 
 
