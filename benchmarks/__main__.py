@@ -23,6 +23,7 @@ BENCHMARKS: Mapping[str, str] = {
     "gold-answers": "gold_answers:gold_answers",
     "loop": "loop:loop",
     "matcher": "matcher:matcher",
+    "optimize": "optimize:optimize",
     "providers": "providers:providers",
     "throughput": "throughput:throughput",
     "trace-memory": "trace_memory:trace_memory",

@@ -21,8 +21,7 @@ from benchmarks.injected_faults.injector import Injected, Injector
 from benchmarks.injected_faults.kinds import KINDS
 from benchmarks.scripted_model import ScriptedModel, serve
 from experiments.bench import attribution
-from experiments.bench.attribution import Make, complaints_in, read_suite, remarks_on
-from experiments.bench.phases import Progress
+from experiments.bench.attribution import Make, Progress, complaints_in, read_suite, remarks_on
 from experiments.data.loaders import load_dataset
 from experiments.runs.config import RunConfig
 from tracing.errors import ConfigError, DataError

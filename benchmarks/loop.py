@@ -15,10 +15,11 @@ from pydantic import BaseModel
 
 from attribution.attributor import open_attributor
 from benchmarks.attribution_suites import SCRIPTED_SETTINGS
+from benchmarks.phases import Phases
 from benchmarks.plain_run import Met, NotingEvaluator, PlainTuning
 from benchmarks.scripted_model import serve
 from benchmarks.weak_model import Traffic, WeakModel
-from experiments.bench.phases import Phases, Progress
+from experiments.bench.attribution import Progress
 from experiments.data.loaders import limit_conversations, load_dataset
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits

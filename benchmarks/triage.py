@@ -10,8 +10,7 @@ from attribution.benchmark.attribution_scores import Prediction, score
 from attribution.benchmark.suites import run
 from attribution.labelled_cases import Suite
 from attribution.methods import better
-from experiments.bench.attribution import Announced, Make
-from experiments.bench.phases import Progress
+from experiments.bench.attribution import Announced, Make, Progress
 from tracing.llm.accounting.budget import Spending
 from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts

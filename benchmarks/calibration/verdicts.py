@@ -15,7 +15,7 @@ from attribution.survival.calibration import Grounds
 from attribution.survival.survival_method import Survival
 from benchmarks.attribution_suites import HARD, INJECTED, open_injected
 from benchmarks.gold_answers.suite import annotated_cases, part_of
-from experiments.bench.phases import Progress
+from experiments.bench.attribution import Progress
 from experiments.runs.config import RunConfig
 from tracing.systems.conversations import Conversation
 

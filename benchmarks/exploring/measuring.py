@@ -12,7 +12,7 @@ from attribution.confidence_intervals import clustered_interval
 from attribution.recordings import operations_of
 from benchmarks.attribution_suites import SCRIPTED_SETTINGS, scripted_access
 from benchmarks.exploring.planted import Planted, ToolUse, planted
-from experiments.bench.phases import Progress
+from experiments.bench.attribution import Progress
 from tracing.errors import BudgetExceededError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.trace_context import trace

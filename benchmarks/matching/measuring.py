@@ -14,7 +14,7 @@ from attribution.survival.verdicts.mistakes import said_right
 from attribution.text.content import content_of
 from benchmarks.matching.pairs import LANGUAGES, conversation_of, pairs_of
 from benchmarks.matching.replies import Part, replies_of
-from experiments.bench.phases import Progress
+from experiments.bench.attribution import Progress
 from tracing.systems.conversations import Conversation, Question
 
 Make = Callable[[Conversation], Matcher]

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from benchmarks.providers.habits import HABITS
 from benchmarks.providers.zoo import COMMANDS, SYSTEMS, Command, Outcome, Zoo, models_alone
-from experiments.bench.phases import Progress
+from experiments.bench.attribution import Progress
 
 
 class Counts(BaseModel):

@@ -18,7 +18,6 @@ from attribution.cases import Attribution, Case
 from attribution.labelled_cases import Suite, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.matching.matcher import WORDS
-from experiments.bench.phases import Progress
 from experiments.data.published.memtracebench import NAME, fetched
 from experiments.display.tables import plain_table
 from tracing.errors import ConfigError
@@ -28,6 +27,9 @@ CONTROLS = ("majority", "random")
 """Measured in addition to the attribution methods: two lower bounds."""
 
 Make = Callable[[Recording], Attributor]
+
+Progress = Callable[[str, int, int], None]
+"""Called with a phase, what is done of it and its total."""
 
 
 def read_suite(suite: str, home: Path, progress: Progress) -> Suite:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from experiments.display.terminal import say
-from experiments.runs.earlier_names import CONTENDERS, SIDES
+from experiments.runs.earlier_names import SIDES
 
 
 def note_renamed(earlier: str, name: str) -> None:
@@ -28,11 +28,6 @@ def noted_word(word: str, names: Mapping[str, str]) -> str:
 def current_side(_context: click.Context, _option: click.Parameter, side: str | None) -> str | None:
     """The callback of an option that names a side, among other things."""
     return None if side is None else noted_word(side, SIDES)
-
-
-def current_contenders(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The callback of an option that names contenders."""
-    return tuple(noted_word(name, CONTENDERS) for name in names)
 
 
 class RenamedOption(click.Option):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
+
+if TYPE_CHECKING:
+    from experiments.runs.comparison import RunComparison
 
 
 @click.command(epilog=examples("runs"))
@@ -66,11 +71,16 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
         write_output(html, render_comparison(folders, comparison, html.parent), "--html")
         say(f"written to {html}")
         return
+    show_comparison(comparison, [folder.id for folder in folders])
+
+
+def show_comparison(comparison: RunComparison, names: Sequence[str]) -> None:
+    """Print runs side by side under their names."""
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import comparison_table
 
     console = LiteralConsole()
-    console.print(comparison_table([folder.id for folder in folders], comparison))
+    console.print(comparison_table(names, comparison))
     for name, same in comparison.prompts.items():
         console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
     if comparison.differences:

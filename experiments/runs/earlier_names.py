@@ -17,9 +17,6 @@ SPLITS: Mapping[str, str] = {"val": "validation"}
 SUMMARY: Mapping[str, str] = {"iterations": "rounds", "val_score": "validation_score"}
 """Keys of a summary, and of its rounds."""
 
-CONTENDERS: Mapping[str, str] = {**SIDES, "no-attribution": "no-blame"}
-"""Contenders of `memtune bench optimize`."""
-
 KEYS: Mapping[str, str] = {"prompts.tuned": "prompts.tune", "search.attribution": "search.blame"}
 """Keys of a configuration."""
 
@@ -35,14 +32,9 @@ def current_side(side: str) -> str:
     return SIDES.get(side, side)
 
 
-def current_contender(name: str) -> str:
-    """The name now of a contender."""
-    return CONTENDERS.get(name, name)
-
-
 def first_folder(folder_of: Callable[[str], Path], name: str) -> Path:
-    """The folder of a side or a contender: by its name now, or by an earlier one if only that is there."""
-    folders = [folder_of(name), *(folder_of(earlier) for earlier, current in CONTENDERS.items() if current == name)]
+    """The folder of a side: by its name now, or by an earlier one if only that is there."""
+    folders = [folder_of(name), *(folder_of(earlier) for earlier, current in SIDES.items() if current == name)]
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 

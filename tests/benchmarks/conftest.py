@@ -1,6 +1,11 @@
 """Benchmarks measure memtune, and nobody runs it through them: their slow tests belong to the thorough suite."""
 
+import sys
+from pathlib import Path
+
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

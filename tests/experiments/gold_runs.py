@@ -72,18 +72,20 @@ class GoldModel:
         return f"As far as I can make out from all that they have told each other it is {reply}" if long else reply
 
 
-def started(arguments: list[str], name: str = "") -> ForkServerProcess:
-    """A process in which memtune runs from the current folder.
+def started(arguments: list[str], name: str = "", command: Callable[[list[str]], None] = main) -> ForkServerProcess:
+    """A process in which memtune, or another command, runs from the current folder.
 
     There `begun.txt` has its id once it runs, `output.txt` what it says, and `peak.txt` the most memory it took, in kB;
     `name` is put before these.
     """
-    process = _processes.Process(target=_memtune, args=(arguments, os.getcwd(), os.environ.get(SYSTEMS), name))
+    process = _processes.Process(target=_memtune, args=(arguments, os.getcwd(), os.environ.get(SYSTEMS), name, command))
     process.start()
     return process
 
 
-def _memtune(arguments: list[str], folder: str, systems: str | None, name: str) -> None:
+def _memtune(
+    arguments: list[str], folder: str, systems: str | None, name: str, command: Callable[[list[str]], None]
+) -> None:
     os.chdir(folder)
     if systems is not None:
         os.environ[SYSTEMS] = systems
@@ -92,15 +94,15 @@ def _memtune(arguments: list[str], folder: str, systems: str | None, name: str) 
     sys.stdout = sys.stderr = open(name + OUTPUT, "a", buffering=1)  # noqa: SIM115
     Path(name + BEGUN).write_text(str(os.getpid()))
     try:
-        main(arguments)
+        command(arguments)
     finally:
         with contextlib.suppress(OSError):  # some tests leave it no room
             Path(name + PEAK).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 
 
-def live(arguments: list[str], seconds: float | None) -> int | None:
+def live(arguments: list[str], seconds: float | None, command: Callable[[list[str]], None] = main) -> int | None:
     """Run memtune in a process of its own, killed after `seconds`; its exit code, negative where it was killed."""
-    process = started(arguments)
+    process = started(arguments, command=command)
     process.join(seconds)
     if process.is_alive():
         assert process.pid is not None

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from run_shapes import BASELINE as PROMPTS
 from run_shapes import TUNED, run_folder
 
-from experiments.bench.optimize.figures import ContenderFigures
 from experiments.bench.recorded_answers import read_answers
 from experiments.command import main
 from experiments.runs.cases_file import read_cases
 from experiments.runs.config_file import load_config
-from experiments.runs.earlier_names import first_folder
 from experiments.runs.fingerprint import read_fingerprint
 from experiments.runs.folder import BASELINE, RunFolder
 from experiments.runs.run_settings import lasting_params
-from optimizer.evaluation.file_names import file_name
 from tracing.errors import ConfigError
 
 UNREACHED = ("--base-url", "http://127.0.0.1:9/v1")
@@ -33,8 +29,6 @@ UNREACHED = ("--base-url", "http://127.0.0.1:9/v1")
         (("attribute", "nowhere", "--traces-of", "seed"), "seed", "baseline"),
         (("diagnose", "nowhere", "--traces-of", "seed"), "seed", "baseline"),
         (("annotate", "nowhere", "--traces-of", "seed"), "seed", "baseline"),
-        (("bench", "optimize", "--optimizer", "seed", "--dataset", "nowhere"), "seed", "baseline"),
-        (("bench", "optimize", "--optimizer", "no-attribution", "--dataset", "nowhere"), "no-attribution", "no-blame"),
         (("run", "--no-attribution"), "--no-attribution", "--no-blame"),
         (("run", "--prompts", "nowhere"), "--prompts", "--start"),
         (("run", "tuned.yaml"), "prompts.tuned", "prompts.tune"),
@@ -115,22 +109,6 @@ def test_a_run_of_an_earlier_commit_is_read(tmp_path: Path) -> None:
     assert set(read_fingerprint(folder)) <= now
 
 
-def test_answers_and_figures_of_an_earlier_commit_are_read(tmp_path: Path) -> None:
+def test_answers_of_an_earlier_commit_are_read(tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text('{"seed": {"c": "+-"}, "other": {"c": "++"}}')
     assert set(read_answers(tmp_path / "answers.json")) == {"baseline", "other"}
-    figures: dict[str, Any] = {"score": 0.5, "ci": None, "by_seed": {"0": 0.5}, "against_seed": None, "area": 0.5}
-    figures |= {"calls": 1, "tokens": 1, "minutes": 1, "rewritten": 0}
-    read = [ContenderFigures.model_validate({"contender": name, **figures}) for name in ("seed", "no-attribution")]
-    assert [figure.contender for figure in read] == ["baseline", "no-blame"]
-    assert "against_baseline" in read[0].model_dump()
-
-
-def test_a_comparison_goes_on_in_the_folders_of_an_earlier_commit(tmp_path: Path) -> None:
-    def folder_of(contender: str) -> Path:
-        return tmp_path / file_name(contender)
-
-    folder_of("seed").mkdir()
-    assert first_folder(folder_of, "baseline") == folder_of("seed")
-    assert first_folder(folder_of, "no-blame") == folder_of("no-blame")
-    folder_of("baseline").mkdir()
-    assert first_folder(folder_of, "baseline") == folder_of("baseline")

@@ -244,7 +244,11 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     ],
     "bench optimize": [
         (("bench", "optimize", "--optimizer", ARGUMENT), ["[/INST]"]),
-        (("bench", "optimize", ARGUMENT), GIVEN),
+        (("bench", "optimize", "--optimizer", "random", ARGUMENT), GIVEN),
+    ],
+    "benchmarks optimize": [
+        (("benchmarks", "optimize", "--optimizer", ARGUMENT), ["[/INST]"]),
+        (("benchmarks", "optimize", ARGUMENT), GIVEN),
     ],
     "benchmarks providers": [(("benchmarks", "providers", "--habit", ARGUMENT), [])],
     "benchmarks throughput": [

@@ -1,29 +1,15 @@
-"""`memtune bench optimize`: optimizers at equal budgets of model calls."""
+"""`memtune bench optimize`: a run of each optimizer with the same number of model calls, side by side."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from experiments.commands.earlier_names import current_contenders
 from experiments.commands.examples import examples
-from experiments.commands.options import config_from, executor_options, home_option, setup_options
-from experiments.commands.output import write_output, write_output_whole
-from experiments.display.terminal import say
-
-if TYPE_CHECKING:
-    from experiments.bench.optimize.figures import OptimizeFigures
-
-CALLS = 1000
-"""By default; a search of the fact memory then evaluates some forty conversations, or reruns a thousand inputs."""
-
-CONVERSATIONS = 30
-"""By default; with the embedded model on two cores a search then takes half an hour to an hour."""
-
-ROUNDS = 50
-"""More than a search makes before its calls end it, and few enough that one with nothing left to try soon ends."""
+from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.run_history import show_comparison
 
 
 @click.command(epilog=examples("bench optimize"))
@@ -34,130 +20,71 @@ ROUNDS = 50
     "--optimizer",
     "names",
     multiple=True,
-    callback=current_contenders,
+    required=True,
     metavar="NAME",
-    help="What to compare, repeatable: baseline, random, reference, gepa, miprov2, local-search, no-blame, "
-    "no-local-objectives [default: these eight], another optimizer, or your own as module:Object. The baseline is "
-    "always compared.",
+    help="What to compare, repeatable: as --optimizer of `memtune run`.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Runs of each contender."
+    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Runs of each optimizer."
 )
 @click.option(
     "--calls",
     type=click.IntRange(min=1),
-    default=CALLS,
+    default=1000,
     show_default=True,
     metavar="N",
     help="Model calls that each search may make; baselines and test do not count.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=ROUNDS,
-    show_default=True,
-    metavar="N",
-    help="Rounds that each search may take; the calls should end it before.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the runs; the same one goes on where it was left [default: bench-optimize under the home].",
 )
-@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
-@click.option("--table", type=click.Path(path_type=Path, dir_okay=False), help="File for the tables, in Markdown.")
-@click.option("--picture", "drawing", type=click.Path(path_type=Path, dir_okay=False), help="File for an SVG picture.")
 @home_option
 def optimize(
     config: str | None,
     names: tuple[str, ...],
     seeds: int,
     calls: int,
-    rounds: int,
     folder: Path | None,
-    file: Path | None,
-    table: Path | None,
-    drawing: Path | None,
     home: Path | None,
     **given: Any,
 ) -> None:
-    """Compare optimizers by held-out scores, each with the same number of model calls, over several seeds.
+    """Compare optimizers on your own data, each with the same number of model calls.
 
-    Every run is one of `memtune run` with a cache of its own, so that a search pays for each call that it needs. The
-    fact memory and RAG are tuned, unless --system or the configuration names another, on 30 conversations, unless
-    --limit-conversations or the configuration has another number. Killed or interrupted, the same command goes on:
-    finished runs are kept, and the calls of an unfinished one are not paid again. Started several times, for an
-    endpoint that can take it, the programs share the runs. --json is written after each run. A configuration with a
-    `budget` is refused: --calls limits the searches.
+    Every run is one of `memtune run` with a cache of its own, so that a search pays for each call that it needs. Killed
+    or interrupted, the same command goes on: finished runs are kept, and the calls of an unfinished one are not paid
+    again. `memtune compare` with the folders of the runs shows which questions they answer differently.
     """
-    from experiments.bench.optimize.contenders import DEFAULT, contenders_of
-    from experiments.bench.optimize.measuring import SYSTEMS, Plan, measure_optimizers
-    from experiments.bench.optimize.picture import picture
-    from experiments.bench.optimize.table import markdown
-    from experiments.data.loaders import load_dataset
     from experiments.display.tables import run_view
-    from experiments.running.estimate import test_notes
     from experiments.running.parts import home_folder
+    from experiments.running.run import run_experiment
+    from experiments.runs.comparison import compare
+    from experiments.runs.folder import RunFolder
+    from optimizer.evaluation.file_names import file_name
 
-    settings = config_from(config, given)
-    if settings.limits.conversations is None:
-        limits = settings.limits.model_copy(update={"conversations": CONVERSATIONS})
-        settings = settings.model_copy(update={"limits": limits})
-    dataset = load_dataset(settings)
-    plan = Plan(
-        settings,
-        dataset,
-        systems=(settings.system,) if given.get("system") or settings.system not in SYSTEMS else SYSTEMS,
-        contenders=contenders_of(names or DEFAULT),
-        seeds=tuple(range(settings.seed, settings.seed + seeds)),
-        calls=calls,
-        rounds=rounds,
-    )
+    settings = [config_from(config, {**given, "optimizer": name}) for name in names]
+    dataset = dataset_from(settings[0])
     place = (folder or home_folder(home) / "bench-optimize").absolute()
-
-    def save(figures: OptimizeFigures) -> None:
-        if file is not None:
-            write_output_whole(file, figures.model_dump_json(indent=2) + "\n", "--json")
-
-    for note in (*dataset.notes, *test_notes(len(dataset.splits.test))):
-        say(f"note: {note}", err=True)
-    searches = sum(1 for _, contender, _ in plan.runs() if contender.optimizer is not None)
-    say(f"{searches} searches make at most {searches * calls:,} calls; baselines and tests are not counted", err=True)
-    try:
-        with run_view() as view:
-            figures = measure_optimizers(plan, place, progress=view.progress, finished=save)
-    except KeyboardInterrupt:
-        say(f"memtune: finished runs are kept in {place}; the same command goes on", err=True)
-        raise KeyboardInterrupt from None
-    if (others := figures.runs_planned - len(figures.runs)) > 0:
-        say(f"note: other programs are still at {others} of the runs in {place}; the last to end has all", err=True)
-    if table is not None:
-        write_output(table, markdown(figures), "--table")
-    if drawing is not None:
-        write_output(drawing, picture(figures) or "", "--picture")
-    _show(figures)
-
-
-def _show(figures: OptimizeFigures) -> None:
-    from experiments.bench.optimize import table as words
-    from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import plain_table
-
-    console = LiteralConsole()
-    for system in figures.systems:
-        console.print(words.heading(figures, system), soft_wrap=True)
-        for headings, cells in (
-            (words.SCORES, words.score_cells),
-            ((words.SCORES[0], *words.COSTS), lambda row: (row.contender, *words.cost_cells(row))),
-        ):
-            table = plain_table()
-            for place, name in enumerate(headings):
-                table.add_column(name, justify="right" if place else "left", no_wrap=bool(place))
-            for contender in system.contenders:
-                table.add_row(*cells(contender))
-            console.print(table)
-        for line in words.conclusions(system):
-            console.print(line, soft_wrap=True)
-        console.print("")
-    for line in (words.NOTE, *words.notes(figures)):
-        console.print(line, soft_wrap=True)
+    runs: list[RunFolder] = []
+    for offset in range(seeds):
+        for name, chosen in zip(names, settings, strict=True):
+            seed = chosen.seed + offset
+            own = place / file_name(name) / f"seed-{seed}"
+            runs.append(run := RunFolder(own / "run"))
+            begun = run.path.exists()
+            if begun and run.has_summary and run.summary().finished:
+                continue
+            search = chosen.search.model_copy(update={"calls": calls})
+            with run_view() as view:
+                run_experiment(
+                    chosen.model_copy(update={"seed": seed, "search": search}),
+                    dataset,
+                    own / "home",
+                    out=None if begun else run.path,
+                    resume=run if begun else None,
+                    observers=(view,),
+                )
+    show_comparison(
+        compare(*runs), [f"{name}, {run.path.parent.name}" for run, name in zip(runs, names * seeds, strict=True)]
+    )

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.bench.optimize.contenders import Contender
-from experiments.bench.optimize.figures import ContenderRun, Point, area_under
+from benchmarks.optimize.contenders import Contender
+from benchmarks.optimize.figures import ContenderRun, Point, area_under
 from experiments.data.loaders import Dataset
 from experiments.running.judging import calibrate_judge
 from experiments.running.parts import open_evaluator

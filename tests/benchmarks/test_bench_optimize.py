@@ -1,4 +1,4 @@
-"""`memtune bench optimize`: equal budgets, runs that are paid once, and figures that say no more than they can."""
+"""`python -m benchmarks optimize`: equal budgets, runs paid once, and figures that say no more than they can."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gold_runs import GoldModel, live, started
 from html_pages import Page
 from scripted_server import ScriptedServer
 
-from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, Point, area_under, compared
-from experiments.bench.optimize.picture import mean_curve
-from experiments.bench.optimize.table import conclusions, markdown, notes
-from experiments.command import main
+from benchmarks.__main__ import main
+from benchmarks.optimize.figures import ContenderRun, OptimizeFigures, Point, area_under, compared
+from benchmarks.optimize.picture import mean_curve
+from benchmarks.optimize.table import conclusions, markdown, notes
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.lock import locked
 from tracing.llm.settings import AT_ONCE
@@ -80,7 +80,7 @@ class Bench:
     def command(self, *more: str) -> list[str]:
         sizes = ["--system", "fact-memory", "--seeds", "1", "--rounds", "1", "--calls", str(CALLS)]
         own = ["--folder", str(self.folder / "runs"), "--json", str(self.file)]
-        return ["bench", "optimize", str(self.folder / "bench.yaml"), *sizes, *own, *more]
+        return ["optimize", str(self.folder / "bench.yaml"), *sizes, *own, *more]
 
     def made(self, *more: str) -> OptimizeFigures:
         with pytest.raises(SystemExit) as ended:
@@ -179,7 +179,7 @@ def test_a_comparison_killed_at_any_moment_goes_on_and_pays_nothing_twice(
     bench = whole.copied(tmp_path / "killed", runs=False)
     arguments, before = bench.command("--optimizer", "closed-loop"), bench.server.asked
     for share in shares:
-        process = started(arguments)
+        process = started(arguments, command=main)
         while bench.server.asked - before < share * whole.asked:
             assert process.is_alive(), Path("output.txt").read_text()[-2000:]
             time.sleep(0.005)
@@ -188,7 +188,7 @@ def test_a_comparison_killed_at_any_moment_goes_on_and_pays_nothing_twice(
         process.join()
         # What was written so far is whole.
         assert len(bench.read().runs) < bench.read().runs_planned
-    assert live(arguments, None) == 0
+    assert live(arguments, None, main) == 0
     assert lasting(bench.read()) == lasting(whole.figures)
     assert whole.asked <= bench.server.asked - before <= whole.asked + len(shares) * AT_ONCE
 
@@ -199,7 +199,7 @@ def test_programs_that_are_started_together_share_the_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     bench, before = whole.copied(tmp_path / "together", runs=False), whole.server.asked
-    programs = [started(bench.command("--optimizer", "closed-loop")) for _ in range(3)]
+    programs = [started(bench.command("--optimizer", "closed-loop"), command=main) for _ in range(3)]
     for program in programs:
         program.join()
         assert program.exitcode == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from tracing.errors import ConfigError
 from tracing.plugins import is_object, look_in
 
 OURS = LOCAL_SEARCH
+
+EARLIER_NAMES: Mapping[str, str] = {"seed": BASELINE, "no-attribution": "no-blame"}
+"""Contenders by the names that they have in files and folders of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,17 @@ _BUILT_IN = {
 }
 
 DEFAULT = tuple(_BUILT_IN)
+
+
+def current_contender(name: str) -> str:
+    """The name now of a contender."""
+    return EARLIER_NAMES.get(name, name)
+
+
+def contender_folder(folder_of: Callable[[str], Path], name: str) -> Path:
+    """The folder of a contender: by its name now, or by an earlier one if only that is there."""
+    folders = [folder_of(name), *(folder_of(earlier) for earlier, current in EARLIER_NAMES.items() if current == name)]
+    return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
 def contenders_of(names: Sequence[str]) -> tuple[Contender, ...]:

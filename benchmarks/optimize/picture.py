@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from experiments.bench.optimize.contenders import OURS
-from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, Point, SystemFigures
+from benchmarks.optimize.contenders import OURS
+from benchmarks.optimize.figures import ContenderRun, OptimizeFigures, Point, SystemFigures
 from experiments.display.charts import BASELINE as BASELINE_COLOUR
 from experiments.display.charts import HUES, MUTED, bars, named, svg
 from experiments.runs.folder import BASELINE

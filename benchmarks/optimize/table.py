@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.bench.optimize.contenders import OURS
-from experiments.bench.optimize.figures import ContenderComparison, ContenderFigures, OptimizeFigures, SystemFigures
+from benchmarks.optimize.contenders import OURS
+from benchmarks.optimize.figures import ContenderComparison, ContenderFigures, OptimizeFigures, SystemFigures
 from experiments.display.terminal import literal
 from experiments.runs.folder import BASELINE
 from experiments.runs.intervals import interval_text, p_phrase

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attribution.signals import Signal
+from experiments.bench.attribution import Progress
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.round import RoundRecord
-
-Progress = Callable[[str, int, int], None]
-"""Called with a phase, what is done of it and its total."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
-from experiments.bench.optimize.contenders import OURS
-from experiments.runs.earlier_names import current_contender
+from benchmarks.optimize.contenders import OURS, current_contender
 from experiments.runs.folder import BASELINE
 from optimizer.evaluation.scores import Interval
 from optimizer.evaluation.statistics import score_interval

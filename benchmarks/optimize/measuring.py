@@ -16,14 +16,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.bench.optimize.contenders import Contender
-from experiments.bench.optimize.figures import ContenderRun, OptimizeFigures, compared
-from experiments.bench.optimize.one_run import RunPlace, measure_run
-from experiments.bench.phases import Phases, Progress
+from benchmarks.optimize.contenders import Contender, contender_folder
+from benchmarks.optimize.figures import ContenderRun, OptimizeFigures, compared
+from benchmarks.optimize.one_run import RunPlace, measure_run
+from benchmarks.phases import Phases
+from experiments.bench.attribution import Progress
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config import BudgetSettings, RunConfig
-from experiments.runs.earlier_names import by_current_keys, first_folder
+from experiments.runs.earlier_names import by_current_keys
 from experiments.runs.fingerprint import differing
 from experiments.runs.folder import BASELINE, LOCK, RunFolder
 from experiments.runs.lock import HeldError, locked
@@ -185,7 +186,7 @@ def _figures(plan: Plan, finished_runs: Mapping[_Run, ContenderRun]) -> Optimize
 
 
 def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPlace:
-    own = first_folder(lambda name: folder / file_name(system) / file_name(name), contender.name)
+    own = contender_folder(lambda name: folder / file_name(system) / file_name(name), contender.name)
     return RunPlace(own / f"seed-{seed}")
 
 

@@ -1,0 +1,1 @@
+"""Optimizers compared at equal budgets of model calls."""

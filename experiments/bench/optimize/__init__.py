@@ -1,1 +1,0 @@
-"""`memtune bench optimize`: optimizers compared at equal budgets of model calls."""
