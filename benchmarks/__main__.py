@@ -21,6 +21,7 @@ BENCHMARKS: Mapping[str, str] = {
     "exploring": "exploring:exploring",
     "gate": "gate:gate",
     "gold-answers": "gold_answers:gold_answers",
+    "languages": "languages:languages",
     "loop": "loop:loop",
     "matcher": "matcher:matcher",
     "optimize": "optimize:optimize",

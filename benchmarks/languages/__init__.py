@@ -1,0 +1,1 @@
+"""The benchmark of languages: replies right in another form, and wrong ones near them, in fifteen languages."""
