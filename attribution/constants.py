@@ -186,6 +186,3 @@ UNREAD = 0.5
 
 LEAST_CONFIDENT, MOST_CONFIDENT = 0.05, 0.97
 """Between these a verdict's raw confidence is kept. A choice: no verdict is certain."""
-
-CALIBRATION_GROUPS, CALIBRATION_SHRINKAGE = 4, 4.0
-"""Groups of cases for a calibration curve, and cases at the mean rate added to each. A choice for about 80 cases."""

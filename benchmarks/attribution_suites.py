@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attribution.attributor import Attributor
-from attribution.benchmark.attribution_scores import score
+from attribution.attributor import Attributor, bound, open_attributor
+from attribution.benchmark.attribution_scores import calibration_error, score
 from attribution.judging.words import by_words, judge_reply
 from attribution.labelled_cases import LabelledCase, Suite
 from attribution.recordings import Recording
 from attribution.replay.replay_method import Replay
 from attribution.survival.matching.matcher import WORDS
+from benchmarks.confidence_curve import cross_fitted
+from benchmarks.controls import Constant, Random
 from benchmarks.injected_faults.hard import hardened
 from benchmarks.injected_faults.injector import Injected, Injector
 from benchmarks.injected_faults.kinds import KINDS
@@ -36,7 +39,7 @@ INJECTED, HARD = "injected", "injected-hard"
 IN_PROCESS = ("rag", "long-context", "fact-memory", "evermemos", "trace-memory")
 """The systems to inject faults into where none is named: those that need no further library or environment."""
 
-CONTROLS = ("replay", *attribution.CONTROLS)
+CONTROLS = ("replay", "majority", "random")
 """Measured in addition to the attribution methods: an upper and two lower bounds."""
 
 SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
@@ -163,8 +166,13 @@ def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: i
     Raises:
         ConfigError: there is no such method, or it is not for this suite.
     """
+    if method == "majority":
+        types = Counter(labelled.error_type for labelled in bench.suite.cases)
+        return lambda recording: Constant(recording, types.most_common(1)[0][0])
+    if method == "random":
+        return lambda recording: Random(recording, seed)
     if method != "replay":
-        return attribution.attributor(method, bench.suite, helper or bench.access, seed=seed, matcher=matcher)
+        return bound(open_attributor(method, matcher=matcher), helper or bench.access)
     if bench.replay is None:
         raise ConfigError(
             "--method replay: the systems of this suite cannot be run again; take --suite injected, "
@@ -174,13 +182,20 @@ def attributor(method: str, bench: Bench, helper: ModelAccess | None, *, seed: i
 
 
 def measure(bench: Bench, make: Make, helper: ModelAccess | None, *, seed: int, progress: Progress) -> dict[str, Any]:
-    """Attribute every case of the suite and score it: the keys of `attribution.measure`, of which are filled in
+    """Attribute every case of the suite and score it: the keys of `attribution.measure`, and
 
-    by_system: n, eta, oia and by_fault for each system with injected faults. by_nature: the same sums for faults that
-    remove the content, alter it, or leave it to be ignored.
+    ece_cross_fitted: the calibration error with each fifth of the cases calibrated on the other four. If the method's
+        own calibration was fitted on this suite, `ece` flatters it and this does not.
+    by_system: n, eta, oia and by_fault for each system with injected faults.
+    by_nature: the same sums for faults that remove the content, alter it, or leave it to be ignored.
     """
     predictions, figures = attribution.measure(bench.suite, make, helper or bench.access, seed=seed, progress=progress)
+    blames = [prediction.attribution.main for prediction in predictions]
+    types = [labelled.error_type for labelled in bench.suite.cases]
+    sure = [(blame.confidence, blame.error_type == named) for blame, named in zip(blames, types, strict=True) if blame]
+    figures["ece_cross_fitted"] = calibration_error(cross_fitted(sure))
     figures["by_nature"] = _by_nature(figures["by_fault"])
+    figures["by_system"] = {}
     for name, part in bench.systems.items():
         own = score(predictions[part], Suite(name, bench.suite.cases[part]), seed=seed)
         figures_of_system = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from attribution.cases import Attribution, Blame
 from attribution.confidence_intervals import clustered_interval
-from attribution.constants import CALIBRATION_GROUPS, CALIBRATION_SHRINKAGE
 
 if TYPE_CHECKING:
     from attribution.labelled_cases import LabelledCase, Suite
@@ -83,8 +81,6 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         distance: mean number of steps from the named to the true operation, each over a variable that both have; 0 for
             the same.
         ece: expected calibration error (Guo et al. 2017), 10 bins of equal width, of the error type's confidence.
-        ece_cross_fitted: the same with each fifth of the cases calibrated on the other four. If the method's own
-            calibration was fitted on this suite, `ece` flatters it and this does not.
         tokens_per_case, ms_per_case: means. by_type, by_fault, by_condition: n, eta and oia for each. by_type has a row
             for every type that occurs or was named; its eta is the type's recall, `named` how often it was named, and
             `precision` the share of these that are right (None if it never was). cases: one row for each.
@@ -120,7 +116,6 @@ def score(predictions: Sequence[Prediction], suite: Suite, *, seed: int = 0) -> 
         "failed": sum(case.prediction.failed for case in scored),
         "distance": _mean(distances),
         "ece": calibration_error(sure),
-        "ece_cross_fitted": calibration_error(cross_fitted(sure)),
         "tokens_per_case": _mean(case.prediction.tokens for case in scored),
         "ms_per_case": _mean(case.prediction.ms for case in scored),
         "by_type": _by_type(scored),
@@ -239,61 +234,3 @@ def _distance(graph: ExecutionGraph, start: str, goals: frozenset[str]) -> int |
                         following[other.id] = None
         edge, steps = list(following), steps + 1
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class ConfidenceCurve:
-    """An increasing piecewise linear map from a method's stated confidence to how often it is then right.
-
-    Above the points it is constant; below them, where few cases were seen, it falls proportionally to 0.
-    """
-
-    points: tuple[tuple[float, float], ...]
-
-    def __call__(self, confidence: float) -> float:
-        """The calibrated confidence."""
-        at = bisect_right(self.points, (confidence, 2.0))
-        if at == len(self.points):
-            return self.points[-1][1]
-        (low, first), (high, last) = self.points[at - 1] if at else (0.0, 0.0), self.points[at]
-        return first + (last - first) * (confidence - low) / (high - low)
-
-
-def fit(pairs: Sequence[tuple[float, bool]]) -> ConfidenceCurve:
-    """Fit on (confidence, right): groups of similar size, shrunk towards the mean, pooled until increasing (isotonic).
-
-    Equal confidences stay in one group, since their cases cannot be distinguished.
-
-    Raises:
-        ValueError: no pairs.
-    """
-    if not pairs:
-        raise ValueError("calibration needs labelled cases")
-    mean = sum(right for _, right in pairs) / len(pairs)
-    ordered = sorted(pairs)
-    size = max(1, len(ordered) // CALIBRATION_GROUPS)
-    pools: list[tuple[float, float, int]] = []  # sum of confidences, sum of right ones, cases
-    start = 0
-    while start < len(ordered):
-        last = ordered[min(start + size, len(ordered)) - 1][0]
-        group = [pair for pair in ordered[start:] if pair[0] <= last]
-        start += len(group)
-        pools.append((sum(confidence for confidence, _ in group), float(sum(right for _, right in group)), len(group)))
-        while len(pools) > 1 and _rate(pools[-2], mean) >= _rate(pools[-1], mean):
-            (a, b, n), (c, d, m) = pools[-2], pools[-1]
-            pools[-2:] = [(a + c, b + d, n + m)]
-    points = tuple((round(pool[0] / pool[2], 3), round(_rate(pool, mean), 3)) for pool in pools)
-    return ConfidenceCurve(points)
-
-
-def cross_fitted(pairs: Sequence[tuple[float, bool]], folds: int = 5) -> list[tuple[float, bool]]:
-    """The pairs with each confidence calibrated on the other folds, to measure how good calibration is."""
-    calibrated: list[tuple[float, bool]] = []
-    for at, (confidence, right) in enumerate(pairs):
-        others = [pair for other, pair in enumerate(pairs) if other % folds != at % folds]
-        calibrated.append((fit(others)(confidence) if others else confidence, right))
-    return calibrated
-
-
-def _rate(pool: tuple[float, float, int], mean: float) -> float:
-    return (pool[1] + CALIBRATION_SHRINKAGE * mean) / (pool[2] + CALIBRATION_SHRINKAGE)

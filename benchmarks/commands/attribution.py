@@ -79,7 +79,7 @@ def attribution(
 
     config = config_from(None, given)
     systems = [config.system] if given.get("system") else list(IN_PROCESS)
-    asks = needs_models(method, CONTROLS)
+    asks = method not in CONTROLS and needs_models(method)
     helped = asks or matcher != WORDS
 
     def models() -> AbstractContextManager[ModelAccess]:
@@ -106,7 +106,9 @@ def attribution(
         write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
     console = LiteralConsole()
     console.print(_table(result, bench.suite.name, method))
-    for line in (*bench.notes, *summary(result)):
+    cross_fitted = result["ece_cross_fitted"]
+    calibrated = [] if cross_fitted is None else [f"calibration error cross-fitted {cross_fitted:.3f}"]
+    for line in (*bench.notes, *summary(result), *calibrated):
         console.print(line, soft_wrap=True)
 
 

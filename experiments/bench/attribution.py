@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from attribution.attributor import ATTRIBUTORS, SURVIVAL, Attributor, bound, open_attributor
+from attribution.attributor import ATTRIBUTORS, SURVIVAL, Attributor
 from attribution.benchmark.attribution_scores import Prediction, score
-from attribution.benchmark.baselines import Constant, Random
 from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Case
 from attribution.labelled_cases import Suite, as_complaints
 from attribution.recordings import Recording
-from attribution.survival.matching.matcher import WORDS
 from experiments.data.published.memtracebench import NAME, fetched
 from experiments.display.tables import plain_table
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
-
-CONTROLS = ("majority", "random")
-"""Measured in addition to the attribution methods: two lower bounds."""
 
 Make = Callable[[Recording], Attributor]
 
@@ -37,29 +31,17 @@ def read_suite(suite: str, home: Path, progress: Progress) -> Suite:
     return load_suite(fetched(home, progress) if suite == NAME else Path(suite))
 
 
-def needs_models(method: str, controls: Sequence[str] = CONTROLS) -> bool:
+def needs_models(method: str) -> bool:
     """Whether a method may ask a model.
 
     Raises:
         ConfigError: there is no such method.
     """
-    if method in controls:
-        return False
     try:
         ATTRIBUTORS.check(method)
     except ConfigError as error:
-        raise ConfigError(f"--method: {error}; or a control: {', '.join(controls)}") from None
+        raise ConfigError(f"--method: {error}") from None
     return method != SURVIVAL
-
-
-def attributor(method: str, suite: Suite, access: ModelAccess | None, *, seed: int, matcher: str = WORDS) -> Make:
-    """What sets a method up for a recording; `access` has the models that it may ask."""
-    if method not in CONTROLS:
-        return bound(open_attributor(method, matcher=matcher), access)
-    if method == "majority":
-        types = Counter(labelled.error_type for labelled in suite.cases)
-        return lambda recording: Constant(recording, types.most_common(1)[0][0])
-    return lambda recording: Random(recording, seed)
 
 
 def complaints_in(suite: Suite) -> Suite:
@@ -77,7 +59,7 @@ def measure(
 ) -> tuple[list[Prediction], dict[str, Any]]:
     """Attribute every case and score it: the predictions, and the figures of `score`, beside which
 
-    calls_per_case: model calls made, cached ones left out. by_nature, by_system: of injected faults, so empty here.
+    calls_per_case: model calls made, cached ones left out.
     """
     total = len(suite.cases)
     numbers = iter(range(1, total + 1))
@@ -88,11 +70,7 @@ def measure(
         access,
     )
     figures = score(predictions, suite, seed=seed)
-    return predictions, figures | {
-        "calls_per_case": (_calls(access) - before) / total,
-        "by_nature": {},
-        "by_system": {},
-    }
+    return predictions, figures | {"calls_per_case": (_calls(access) - before) / total}
 
 
 class Announced:
@@ -148,8 +126,7 @@ def summary(figures: dict[str, Any]) -> list[str]:
     return [
         *([lost] if failed else []),
         f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
-        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')} "
-        f"({figure('ece_cross_fitted')} cross-fitted)",
+        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')}",
         f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
         f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
         f"distance {figure('distance', '.2f')}",

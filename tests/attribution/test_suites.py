@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from attribution.benchmark.attribution_scores import Prediction, score
-from attribution.benchmark.baselines import Constant, Random
 from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import NOT_KNOWN, complaint, failed_cases
 from attribution.labelled_cases import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
 from attribution.survival.survival_method import Survival
+from benchmarks.controls import Constant, Random
 from tracing.errors import TraceError
 from tracing.interchange import smartcomment
 

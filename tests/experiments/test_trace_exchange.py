@@ -7,13 +7,13 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from graph_exchange import recorded, unusual
 
 from experiments.command import main
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
 from tracing import ExecutionGraph, load_trace, records_of, save_trace
 from tracing.interchange import FORMATS, mlflow_traces
-from tracing.interchange.conformance import recorded, unusual
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from damage import Damage, in_bytes, in_json, in_lines, in_text
 from damaged_data import DATA
+from graph_exchange import recorded, unusual
 from judged_cases import seen_case
 from recordings import record_memory
 from run_shapes import BASELINE, run_folder
@@ -45,7 +46,6 @@ from optimizer.evaluation.memories import SnapshotStore
 from tracing import load_trace, records_of, save_trace
 from tracing.graph.search import search
 from tracing.interchange import FORMATS, format_named, mlflow_traces, otlp, smartcomment
-from tracing.interchange.conformance import recorded, unusual
 from tracing.llm.accounting.ledger import Ledger
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.cache import ResponseCache

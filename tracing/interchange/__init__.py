@@ -6,8 +6,8 @@ Each format is a module with the same three functions, so that a fourth needs on
     load(path)          -> ExecutionGraph               the graph alone
     write(graph, path)                                  a new file in that format
 
-A graph that is written and read again is the same; `tracing.interchange.conformance` checks that. `read_graph` reads a
-trace of any kind that is recognised by its content, ours among them.
+A graph that is written and read again is the same; `tests/graph_exchange.py` checks that. `read_graph` reads a trace
+of any kind that is recognised by its content, ours among them.
 """
 
 from __future__ import annotations

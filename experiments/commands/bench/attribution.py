@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from experiments.commands.bench.moved import moved
 from experiments.commands.examples import examples
 from experiments.commands.options import config_from, helper_options, home_option
 from experiments.commands.output import write_output
@@ -38,13 +37,12 @@ complaints_option = click.option(
     "--method",
     required=True,
     metavar="NAME",
-    help="What to measure: an attribution method (your own as module:Object), or one of the controls "
-    "majority and random.",
+    help="What to measure: an attribution method, or your own as module:Object.",
 )
 @matcher_option
 @complaints_option
 @helper_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed for intervals and the control random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the intervals.")
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @home_option
 def attribution(
@@ -59,16 +57,16 @@ def attribution(
 ) -> None:
     """Measure an attribution method on wrong answers whose decisive operation people labelled.
 
-    --helper-model is for a method which asks one. Faults that are injected into memory systems, for which
-    `replay` is a further control, are measured from a clone of memtune's repository: python -m benchmarks attribution.
+    --helper-model is for a method which asks one. Faults that are injected into memory systems, and controls
+    beside the methods, are measured from a clone of memtune's repository: python -m benchmarks attribution.
     """
     import json
 
+    from attribution.attributor import bound, open_attributor
     from attribution.survival.matching.matcher import WORDS
     from experiments.bench.attribution import (
         accuracy_table,
         add_error_types,
-        attributor,
         complaints_in,
         measure,
         needs_models,
@@ -80,10 +78,6 @@ def attribution(
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, open_access
 
-    if suite in ("injected", "injected-hard"):
-        raise moved(f"--suite {suite}", f"attribution --suite {suite}")
-    if method == "replay":
-        raise moved("--method replay", "attribution --suite injected --method replay")
     config = config_from(None, given)
     asks = needs_models(method)
     surely = asks or bool(given.get("model"))
@@ -92,7 +86,7 @@ def attribution(
         cases = complaints_in(cases) if complaints else cases
         helped = asks or matcher != WORDS
         with open_access(config, home_folder(home), surely=surely) if helped else nullcontext() as access:
-            make = attributor(method, cases, access, seed=seed, matcher=matcher)
+            make = bound(open_attributor(method, matcher=matcher), access)
             _, figures = measure(cases, make, access, seed=seed, progress=view.progress)
     if target is not None:
         write_output(target, json.dumps(figures, indent=2, ensure_ascii=False) + "\n", "--json")

@@ -1,15 +1,15 @@
-"""Every store and exporter passes the shipped conformance suite, and the suite notices one that loses something."""
+"""Every store and exporter passes the conformance suite, and the suite notices one that loses something."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from graph_exchange import GraphExchangeConformance
 from msgspec.structs import replace
 
 from tracing import ExecutionGraph, load_trace, save_trace
 from tracing.interchange import FORMATS, format_named
-from tracing.interchange.conformance import GraphExchangeConformance
 
 
 class TestTraceFile(GraphExchangeConformance):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graph_exchange import recorded
 
 from tracing import TraceError, records_of
 from tracing.interchange import mlflow_traces, otlp
-from tracing.interchange.conformance import recorded
 
 TRACE = "5b8efff798038103d269b633813fc60c"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graph_exchange import recorded
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_graphs import HERE, chain, document, edge, node
@@ -17,7 +18,6 @@ from toy_graphs import HERE, chain, document, edge, node
 from tracing import ExecutionGraph, TraceError, load_trace, operation, records_of, save_trace, trace, variable
 from tracing.graph.elements import Operation, Variable
 from tracing.interchange import smartcomment
-from tracing.interchange.conformance import recorded
 from tracing.interchange.documents import Troubles
 from tracing.interchange.literals import all_decoded, decoded
 from tracing.interchange.smartcomment.file_format import SOURCE, TARGET

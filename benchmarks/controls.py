@@ -1,4 +1,4 @@
-"""Baselines that read nothing: always the same error type, or one at random, on an operation the case passed."""
+"""Controls that read nothing: always the same error type, or one at random, on an operation the case passed."""
 
 from __future__ import annotations
 

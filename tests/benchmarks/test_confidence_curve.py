@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attribution.benchmark.attribution_scores import cross_fitted, fit
+from benchmarks.confidence_curve import cross_fitted, fit
 
 
 @given(st.lists(st.tuples(st.floats(0.05, 0.97), st.booleans()), min_size=1, max_size=60))
