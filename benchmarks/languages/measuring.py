@@ -13,7 +13,7 @@ from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.needs import Need
 from benchmarks.languages.reply_pairs import LANGUAGES, ReplyPair, reply_pairs
 from benchmarks.matching.replies import Part
-from experiments.bench.phases import Progress
+from experiments.bench.attribution import Progress
 from optimizer.proposers.text_limits import TrainValuesStayOut
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
