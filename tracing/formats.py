@@ -29,7 +29,7 @@ FORMATS: Mapping[str, int] = {
     "figures.json": 1,
     "settings.json": 1,
     "responses.sqlite": 1,
-    "snapshot": 1,
+    "snapshot": 2,
     "trace": 2,
     "attributions": 1,
     "labels": 1,

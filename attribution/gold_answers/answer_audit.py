@@ -27,6 +27,7 @@ class Audit:
         self._conversation = conversation
         self.language = language_of(turn.text for turn in conversation.turns())
         """The conversation's language, in which texts are read."""
+        self._pasts: dict[int, Audit] = {}
         with reading(self.language):
             self._talk = Transcript(conversation)
             self._days = days_of(conversation)
@@ -37,6 +38,15 @@ class Audit:
             suspected = self.suspicion(question)
             if suspected is not None:
                 yield suspected
+
+    def _as_of(self, question: Question) -> Audit:
+        """The audit of what had been said when a question was asked."""
+        past = self._conversation.until(question)
+        if past is self._conversation:
+            return self
+        if len(past.sessions) not in self._pasts:
+            self._pasts[len(past.sessions)] = Audit(past)
+        return self._pasts[len(past.sessions)]
 
     def suspicion(self, question: Question, reply: str = "") -> Suspicion | None:
         """The strongest evidence that a gold answer is wrong; None if there is none that counts.
@@ -53,9 +63,15 @@ class Audit:
         sure = suspicion.confidence_of(main, prior=prior)
         return Suspicion(question.id, main.doubt, sure, reason, main.turns, main.supported)
 
-    @in_its_language
     def findings(self, question: Question, reply: str = "") -> list[Finding]:
-        """The evidence of every kind, weak evidence included; none for a question whose answer is not to be known."""
+        """The evidence of every kind, weak evidence included; none for a question whose answer is not to be known.
+
+        What was said after the question was asked is no evidence.
+        """
+        return self._as_of(question)._findings(question, reply)
+
+    @in_its_language
+    def _findings(self, question: Question, reply: str) -> list[Finding]:
         answerable = any(answer.strip() and not is_unknown(answer, question.question) for answer in question.answers)
         if question.unanswerable or not answerable:
             return []

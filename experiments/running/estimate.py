@@ -243,6 +243,10 @@ def _embedding_cost(system: MemorySystem, group: Sequence[Conversation]) -> _Cos
 
 
 def _read_by_answers(conversation: Conversation) -> float:
-    """Tokens of the whole conversation, with the time of each turn, for each of its questions."""
-    lines = [f"- {part.time} {turn.spoken}" for part in conversation.sessions for turn in part.turns]
-    return len(conversation.questions) * sum(map(len, lines)) / CHARACTERS_A_TOKEN
+    """Tokens of the conversation until then, with the time of each turn, for each of its questions."""
+    read = characters = 0
+    for stretch in conversation.stretches():
+        lines = [f"- {part.time} {turn.spoken}" for part in stretch.sessions for turn in part.turns]
+        characters += sum(map(len, lines))
+        read += len(stretch.questions) * characters
+    return read / CHARACTERS_A_TOKEN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
@@ -13,7 +13,7 @@ from experiments.systems.building_blocks.prompt_files import prompts_in
 from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, retrieve
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import Answer, Memory, OperationSpec
@@ -60,15 +60,23 @@ class FactMemory(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation session by session into a new memory; model errors propagate."""
+        *_, memory = self.build_stepwise([conversation.sessions], candidate, access)
+        return memory
+
+    def build_stepwise(
+        self, stretches: Sequence[Sequence[DialogueSession]], candidate: Candidate, access: ModelAccess
+    ) -> Iterator[Memory]:
+        """The memory after each stretch of sessions."""
         extractor, store = self._extractor(candidate, access), self._store(candidate, access)
-        for dialogue in conversation.sessions:
-            with session(dialogue.id, time=dialogue.time):
-                facts: list[Text] = []
-                for start in range(0, len(dialogue.turns), self.window):
-                    turns = dialogue.turns[start : start + self.window]
-                    facts += extractor.extract([noted(turn.spoken, name=turn.id, kind="message") for turn in turns])
-                store.store(facts)
-        return memory_of(store.entries)
+        for sessions in stretches:
+            for dialogue in sessions:
+                with session(dialogue.id, time=dialogue.time):
+                    facts: list[Text] = []
+                    for start in range(0, len(dialogue.turns), self.window):
+                        turns = dialogue.turns[start : start + self.window]
+                        facts += extractor.extract([noted(turn.spoken, name=turn.id, kind="message") for turn in turns])
+                    store.store(facts)
+            yield memory_of(store.entries)
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from the nearest memories."""

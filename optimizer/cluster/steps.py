@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from optimizer.evaluation.executor import ConversationAnswers, LocalExecutor
-from optimizer.evaluation.memories import Snapshot
+from optimizer.evaluation.memories import Snapshot, Stage
 from tracing.errors import MemtuneError
 from tracing.files.loading import graph_of
 from tracing.files.trace_file import records_of
@@ -50,14 +49,20 @@ class StepExecutor(ABC):
         path: Path | None = None,
     ) -> ConversationAnswers:
         """See `Executor`."""
-        dialogue = conversation.model_dump(mode="json")
-        step = _step("answer", access, candidate, conversation=dialogue, snapshot=asdict(snapshot))
-        result = self.result(access, conversation.id, step)
+        answers, calls = {}, 0
         with trace(path, prefix="a") as recorder:
-            recorder.adopt(snapshot.records)
-            recorder.adopt(result["records"])
-        answers = [Answer(text, variable) for text, variable in result["answers"]]
-        return ConversationAnswers(answers, recorder.graph, result["calls"])
+            for part, stage in zip(conversation.parts(), snapshot.stages, strict=True):
+                recorder.adopt(stage.records)
+                recording = Snapshot([Stage(stage.memory, recorder.records())], 0).as_json()
+                dialogue = part.model_dump(mode="json")
+                step = _step("answer", access, candidate, conversation=dialogue, snapshot=recording)
+                result = self.result(access, conversation.id, step)
+                recorder.adopt(result["records"])
+                calls += result["calls"]
+                for question, (text, variable) in zip(part.questions, result["answers"], strict=True):
+                    answers[question.id] = Answer(text, variable)
+        in_order = [answers[question.id] for question in conversation.questions]
+        return ConversationAnswers(in_order, recorder.graph, calls)
 
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
         """See `Executor`."""
@@ -93,7 +98,7 @@ def _step(kind: str, access: ModelAccess, candidate: Candidate, **inputs: Any) -
 
 def _build(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:
     conversation = Conversation.model_validate(step["conversation"])
-    return asdict(executor.build(access, conversation, step["candidate"]))
+    return executor.build(access, conversation, step["candidate"]).as_json()
 
 
 def _answer(executor: LocalExecutor, access: ModelAccess, step: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,11 @@ def audit(
     )
     for name, stage, climb in climbs:
         scores = [
-            _score(climb(system, evaluator, conversation, candidate), conversation, evaluator)
+            [
+                score
+                for part in conversation.parts()
+                for score in _score(climb(system, evaluator, part, candidate), part, evaluator)
+            ]
             for conversation in conversations
         ]
         units = [sum(question_scores) / len(question_scores) for question_scores in scores]

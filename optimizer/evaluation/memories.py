@@ -7,8 +7,8 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +24,70 @@ _KIND = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A memory as it was built.
+class Stage:
+    """A memory as it was after a stretch of sessions.
 
     Attributes:
         memory: its state.
-        records: the trace of its build.
-        calls: model calls the build asked for, served from the cache or not.
+        records: what was recorded of its build since the stage before.
     """
 
     memory: Memory
     records: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A memory as it was built: after each stretch of its conversation (`Conversation.stretches`).
+
+    Attributes:
+        stages: the memory after each stretch.
+        calls: model calls the build asked for, served from the cache or not.
+    """
+
+    stages: Sequence[Stage]
     calls: int
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The trace of the whole build."""
+        return [record for stage in self.stages for record in stage.records]
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form; an item that the memory has at several stages is in it once."""
+        items: dict[str, int] = {}
+        states = [
+            {
+                key: {"items": [items.setdefault(json.dumps(item), len(items)) for item in value]}
+                if isinstance(value, list)
+                else {"value": value}
+                for key, value in stage.memory.state.items()
+            }
+            for stage in self.stages
+        ]
+        records = [stage.records for stage in self.stages]
+        return {"items": [*items], "states": states, "records": records, "calls": self.calls}
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Snapshot:
-        """From what `dataclasses.asdict` makes of one."""
-        return cls(Memory(data["memory"]["state"]), data["records"], data["calls"])
+        """From what `as_json` wrote."""
+        items = [json.loads(text) for text in data["items"]]
+        memories = [
+            Memory(
+                {
+                    key: [items[at] for at in value["items"]] if "items" in value else value["value"]
+                    for key, value in state.items()
+                }
+            )
+            for state in data["states"]
+        ]
+        return cls([*map(Stage, memories, data["records"])], data["calls"])
 
 
 def snapshot_key(
     system: MemorySystem, conversation: Conversation, candidate: Candidate, identities: Mapping[str, str]
 ) -> str:
-    """What a built memory depends on: system, version, settings, upstream prompts, dialogue and models.
+    """What a built memory depends on: system, version, settings, upstream prompts, dialogue by stretches, and models.
 
     For a system that memtune does not ship, also its source: a user who changes it need not raise its version.
     """
@@ -61,7 +102,10 @@ def snapshot_key(
                 *([description.code] if description.code else []),
             ],
             "prompts": {name: candidate[name] for name, spec in system.prompts.items() if spec.builds},
-            "sessions": [session.model_dump(mode="json") for session in conversation.sessions],
+            "sessions": [
+                [session.model_dump(mode="json") for session in stretch.sessions]
+                for stretch in conversation.stretches()
+            ],
             "models": [identities["task"], identities["embedding"]],
         }
     )
@@ -94,7 +138,7 @@ class SnapshotStore:
             handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump(stamped(_KIND, asdict(snapshot)), file, ensure_ascii=False)
+                    json.dump(stamped(_KIND, snapshot.as_json()), file, ensure_ascii=False)
                 os.replace(name, path)
             except BaseException:
                 os.unlink(name)

@@ -56,9 +56,12 @@ class DecisionObjective:
 
     def _dependent_golds(self, execution: RecordedInput) -> list[Gold]:
         fact, entry_texts = _fact(execution), [entry.text for entry in _entries(execution)]
+        read = set(execution.turns)
         return [
             gold
             for gold in self._golds.of(execution.conversation)
+            # A decision that was made later is none of a question's.
+            if read <= {turn.id for turn in gold.conversation.turns()}
             if gold.retracts(fact) or gold.carries_any(fact) or any(map(gold.carries_any, entry_texts))
         ]
 

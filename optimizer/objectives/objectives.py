@@ -54,7 +54,7 @@ class Golds:
             vocabulary = Vocabulary(turn.text for turn in conversation.turns())
             matcher = None if self._matching is None else self._matching(conversation)
             golds = [
-                Gold(question, conversation, vocabulary, verbatim=self._verbatim, matcher=matcher)
+                Gold(question, conversation.until(question), vocabulary, verbatim=self._verbatim, matcher=matcher)
                 for question in conversation.questions
             ]
             self._conversations[conversation.id] = golds, vocabulary

@@ -94,13 +94,14 @@ def _contexts(
 ) -> Iterator[tuple[str, list[str]]]:
     """The id of each question with the texts that its answer is given; ends at the first that cannot be seen."""
     with trace(prefix="r") as recorder:
-        recorder.adopt(snapshot.records)
-        for question in conversation.questions:
-            with session(question.id), contextlib.suppress(ModelError):
-                answer_question(system, snapshot.memory, question, candidate, silent)
-                answered = ContentFlow(recorder.graph, system.operations).answering(question.id, None)
-                if answered is None or answered.context:
-                    return  # by a client of its own
+        for stretch, stage in zip(conversation.stretches(), snapshot.stages, strict=True):
+            recorder.adopt(stage.records)
+            for question in stretch.questions:
+                with session(question.id), contextlib.suppress(ModelError):
+                    answer_question(system, stage.memory, question, candidate, silent)
+                    answered = ContentFlow(recorder.graph, system.operations).answering(question.id, None)
+                    if answered is None or answered.context:
+                        return  # by a client of its own
     flow = ContentFlow(recorder.graph, system.operations)
     for question in conversation.questions:
         source = flow.answering(question.id, None)

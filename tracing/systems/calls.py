@@ -13,17 +13,17 @@ import inspect
 import json
 import logging
 import traceback
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.llm.http.event_loop import EventLoop
 from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, Question, Stretch
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import Answer, Memory, MemorySystem, RerunsOperations
+from tracing.systems.protocol import Answer, BuildsStepwise, Memory, MemorySystem, RerunsOperations
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
@@ -48,6 +48,32 @@ def build_memory(system: MemorySystem, conversation: Conversation, candidate: Ca
     """
     with _own_errors("build"):
         memory = settled(system.build(conversation, candidate, access))
+    return _checked_memory(memory)
+
+
+def builds_stepwise(system: object) -> TypeGuard[BuildsStepwise]:
+    """Whether a system builds stepwise as it builds: not if only a class that it derives from does."""
+    building = {"build", "build_stepwise"}
+    return "build_stepwise" in next((vars(cls) for cls in type(system).__mro__ if building & vars(cls).keys()), ())
+
+
+def build_stepwise(
+    system: BuildsStepwise, stretches: Sequence[Stretch], candidate: Candidate, access: ModelAccess
+) -> Iterator[Memory]:
+    """The memory after each stretch of a conversation, by `system.build_stepwise`. Raises as `build_memory`."""
+    built = 0
+    with _own_errors("build_stepwise"):
+        for memory in system.build_stepwise([stretch.sessions for stretch in stretches], candidate, access):
+            built += 1
+            yield _checked_memory(memory)
+    if built != len(stretches):
+        raise MemorySystemError(
+            f"the memory system's build_stepwise gave {built} memories of {len(stretches)} stretches of sessions; "
+            "give one after each"
+        )
+
+
+def _checked_memory(memory: object) -> Memory:
     if not isinstance(memory, Memory):
         raise MemorySystemError(f"the memory system's build returned a {type(memory).__name__}, not a Memory")
     try:

@@ -25,8 +25,8 @@ from tracing.conformance import require
 from tracing.errors import ModelError
 from tracing.recording.redaction import REDACTED
 from tracing.recording.trace_context import trace
-from tracing.systems.calls import build_memory, settled
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.calls import build_memory, build_stepwise, builds_stepwise, settled
+from tracing.systems.conversations import Conversation, Question, Stretch
 from tracing.systems.description import faults_of
 from tracing.systems.layouts import recorded_outputs, recorded_parts
 from tracing.systems.protocol import (
@@ -221,6 +221,17 @@ class MemorySystemConformance(SystemSteps):
                 require(other not in _all_of(step), fault)
         for tenant, state in self._built_at_once(system, talks).items():
             require(state == as_json(built[tenant].result.state), "two memories built at once differ from each alone")
+
+    def test_a_memory_on_the_way_is_that_of_the_sessions_so_far(self) -> None:
+        """Questions between sessions: `build_stepwise`, if the system has it, begins as a build of fewer sessions."""
+        stepwise, candidate, sessions = self.system(), self._candidate(), self.conversation.sessions
+        if not builds_stepwise(stepwise) or len(sessions) == 1:
+            return
+        stretches = [Stretch(sessions[:1], ()), Stretch(sessions[1:], ())]
+        first, _ = self._run("b", lambda *given: [*build_stepwise(stepwise, *given)], stretches, candidate).result
+        early = self.conversation.model_copy(update={"sessions": sessions[:1], "facts": (), "questions": ()})
+        alone = self._run("b", self.system().build, early, candidate)
+        require(first.state == alone.result.state, "the memory after the first session is not that of it alone")
 
     def test_given_entries_are_what_it_answers_from(self) -> None:
         """The ladder's rung after storing: `with_entries`, if the system has it."""

@@ -168,7 +168,12 @@ class Conversation(_Row):
         for question in self.questions:
             if question.fact is not None and question.fact not in known_facts:
                 raise ValueError(f"questions.{question.id}.fact names the unknown fact {question.fact!r}")
-            last = self.sessions_before(question)
+            last, after = self.sessions_before(question), question.after_session
+            if after not in (None, self.sessions[last - 1].id, str(last)):
+                raise ValueError(
+                    f"questions.{question.id}.after_session names the unknown session {after!r}; give the id of a "
+                    f"session, or its place, 1 to {len(self.sessions)}"
+                )
             for key, turn in (
                 *(("evidence", turn) for turn in question.evidence),
                 *((("near_miss", question.near_miss.turn),) if question.near_miss else ()),
@@ -179,24 +184,15 @@ class Conversation(_Row):
                 if place_of[turn] > last:
                     raise ValueError(
                         f"questions.{question.id}.{key} names the turn {turn!r}, which comes after the session "
-                        f"{question.after_session!r} that it is asked after; correct it, or after_session"
+                        f"{after!r} that it is asked after; correct it, or after_session"
                     )
         return self
 
     def sessions_before(self, question: Question) -> int:
-        """How many sessions have taken place when a question is asked."""
-        after = question.after_session
-        if after is None:
-            return len(self.sessions)
-        ids = [session.id for session in self.sessions]
-        if after in ids:
-            return ids.index(after) + 1
-        if after.isdecimal() and 1 <= int(after) <= len(ids):
-            return int(after)
-        raise ValueError(
-            f"questions.{question.id}.after_session names the unknown session {after!r}; give the id of a session, or "
-            f"its place, 1 to {len(ids)}"
-        )
+        """How many sessions have taken place when a question is asked; all where its session was cut off."""
+        after, ids = question.after_session, [session.id for session in self.sessions]
+        place = ids.index(after) + 1 if after in ids else int(after) if after and after.isdecimal() else 0
+        return place if 1 <= place <= len(ids) else len(ids)
 
     def stretches(self) -> list[Stretch]:
         """The sessions up to each place at which questions are asked; all of them where there is no question.
@@ -236,6 +232,15 @@ class Conversation(_Row):
         """All turns in order."""
         for session in self.sessions:
             yield from session.turns
+
+    def parts(self) -> list[Conversation]:
+        """The conversation up to the end of each of its stretches, with the questions asked there alone."""
+        return [
+            self.until(stretch.questions[0]).model_copy(update={"questions": stretch.questions})
+            if stretch.questions
+            else self
+            for stretch in self.stretches()
+        ]
 
     def facts_at_end(self) -> tuple[Fact, ...]:
         """The facts that hold after the last session: neither superseded nor deleted."""

@@ -6,11 +6,11 @@ one line if a system lacks it. `conformance.py` checks an implementation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec
 
@@ -141,6 +141,34 @@ class HasCaveats(Protocol):
 
     def caveats(self, *, embedded: bool) -> Sequence[str]:
         """Caveats about its results, one sentence each; `embedded`: whether the task model is embedded."""
+        ...
+
+
+@runtime_checkable
+class BuildsStepwise(Protocol):
+    """Questions between sessions: the memory is built once, and kept as it was at each of them.
+
+    Without it, the sessions up to each such question are built again, on cached replies.
+
+    Example:
+        >>> class MyMemory:
+        ...     def build_stepwise(self, stretches, candidate, access):
+        ...         ids = []
+        ...         for sessions in stretches:
+        ...             ids += [session.id for session in sessions]
+        ...             yield Memory({"sessions": list(ids)})
+        ...     def build(self, conversation, candidate, access):
+        ...         *_, memory = self.build_stepwise([conversation.sessions], candidate, access)
+        ...         return memory
+        >>> sessions = [DialogueSession(id=name, turns=()) for name in ("D1", "D2")]
+        >>> [memory.state["sessions"] for memory in MyMemory().build_stepwise([sessions[:1], sessions[1:]], {}, None)]
+        [['D1'], ['D1', 'D2']]
+    """
+
+    def build_stepwise(
+        self, stretches: Sequence[Sequence[DialogueSession]], candidate: Candidate, access: ModelAccess
+    ) -> Iterator[Memory]:
+        """Read stretches of sessions into a new memory, and give it as it is after each of them."""
         ...
 
 

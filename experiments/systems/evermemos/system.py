@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
@@ -20,7 +20,7 @@ from experiments.systems.evermemos.search import Documents, EpisodeSearch
 from experiments.systems.evermemos.writer import EpisodeLimits, EpisodeWriter
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.entries import Entry
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import Candidate, PromptSpec
@@ -86,11 +86,19 @@ class EverMemOS(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation session by session; model errors propagate."""
+        *_, memory = self.build_stepwise([conversation.sessions], candidate, access)
+        return memory
+
+    def build_stepwise(
+        self, stretches: Sequence[Sequence[DialogueSession]], candidate: Candidate, access: ModelAccess
+    ) -> Iterator[Memory]:
+        """The memory after each stretch of sessions; nothing waits when a question is asked."""
         writer = EpisodeWriter(self._limits, candidate, access)
-        for number, dialogue in enumerate(conversation.sessions, start=1):
-            with session(dialogue.id, time=dialogue.time):
-                writer.read(dialogue, last=number == len(conversation.sessions))
-        return writer.memory()
+        for sessions in stretches:
+            for number, dialogue in enumerate(sessions, start=1):
+                with session(dialogue.id, time=dialogue.time):
+                    writer.read(dialogue, last=number == len(sessions))
+            yield writer.memory()
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what the search finds."""

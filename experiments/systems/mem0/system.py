@@ -5,7 +5,7 @@ Mem0 1.0.x runs in this process, or as 0.1.x and 2.x do in an environment of its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from experiments.systems.mem0.writer import AddingWriter, Mem0Writer
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.entries import Entry
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, PromptSpec
@@ -69,14 +69,22 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation, a window of turns at a time; a failed call raises, whatever Mem0 makes of it."""
+        *_, memory = self.build_stepwise([conversation.sessions], candidate, access)
+        return memory
+
+    def build_stepwise(
+        self, stretches: Sequence[Sequence[DialogueSession]], candidate: Candidate, access: ModelAccess
+    ) -> Iterator[Memory]:
+        """The memory after each stretch of sessions. Raises as `build`."""
         with closing(self._writer(candidate, access)) as writer:
-            for dialogue in conversation.sessions:
-                with session(dialogue.id, time=dialogue.time):
-                    for start in range(0, len(dialogue.turns), self.window):
-                        turns = dialogue.turns[start : start + self.window]
-                        messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in turns]
-                        writer.read(messages, dialogue.time)
-            return memory_of(writer.entries.values())
+            for sessions in stretches:
+                for dialogue in sessions:
+                    with session(dialogue.id, time=dialogue.time):
+                        for start in range(0, len(dialogue.turns), self.window):
+                            turns = dialogue.turns[start : start + self.window]
+                            messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in turns]
+                            writer.read(messages, dialogue.time)
+                yield memory_of(writer.entries.values())
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what Mem0's search finds."""
