@@ -131,7 +131,12 @@ class _Project:
             )
             dialogue_sessions.append(DialogueSession(id=key, time=session.current_time, turns=turns))
             self._take_facts(session, turns)
-        questions = tuple(question for session in sessions for question in self._questions(session))
+        befores = [None, *(dialogue.id for dialogue in dialogue_sessions)]
+        questions = tuple(
+            question
+            for session, before, now in zip(sessions, befores, dialogue_sessions, strict=False)
+            for question in self._questions(session, before or now.id, now)
+        )
         where, facts = f"{self.file}: {self.name}", tuple(self.facts.values())
         return build_conversation(where, _EXPECTED, self.reading, self.name, dialogue_sessions, questions, facts=facts)
 
@@ -150,8 +155,9 @@ class _Project:
             self.facts[memory.index] = Fact(id=memory.index, turn=turn, text=text)
             self.fact_of[words] = memory.index
 
-    def _questions(self, session: _Session) -> Iterator[Question]:
-        turns = session.dialogue_turns
+    def _questions(self, session: _Session, before: str, now: DialogueSession) -> Iterator[Question]:
+        """The queries of a session: asked before it, unless what they need is in it."""
+        turns, in_session = session.dialogue_turns, {turn.id for turn in now.turns}
         for number, (query, reply) in enumerate(pairwise(turns), start=1):
             if not query.is_query:
                 continue
@@ -167,12 +173,14 @@ class _Project:
             where = f"{self.file}: {session.session_identifier}.dialogue_turns.{number - 1}"
             if not reply.content.strip() or not self.ids.new("question", name, "query_id", where, where):
                 continue
+            evidence = tuple(dict.fromkeys(self.facts[fact].turn for fact in facts))
             yield Question(
                 id=name,
                 question=query.content,
                 answers=(reply.content,),
                 kind=(query.category_name or "query").lower().replace(" ", "-"),
-                evidence=tuple(dict.fromkeys(self.facts[fact].turn for fact in facts)),
+                evidence=evidence,
+                after_session=before if in_session.isdisjoint(evidence) else now.id,
             )
 
 
