@@ -81,7 +81,9 @@ def case_of(annotation: Mapping[str, Any], recording: Recording, tell: Tell = _u
     return _case(recording, name, str(question), _answers(gold), evidence, prediction)
 
 
-def complaint(recording: Recording, question: str, reply: str = "", right: Sequence[str] = ()) -> Case:
+def complaint(
+    recording: Recording, question: str, reply: str = "", right: Sequence[str] = (), reply_id: str = ""
+) -> Case:
     """The case of a user who says that the reply to a question is wrong.
 
     Args:
@@ -89,6 +91,7 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
         question: as it was asked.
         reply: as it was given; may be empty if the trace has only one. If several say the same, the last counts.
         right: the right answer; empty if the user does not know it.
+        reply_id: of the reply's variable, where it is known.
 
     The reply is found by the words of question and reply. A question annotated in the conversation keeps its
     evidence, and its accepted answers if `right` is empty.
@@ -100,7 +103,7 @@ def complaint(recording: Recording, question: str, reply: str = "", right: Seque
     candidates = {
         _plain(text_of(prediction.value)): (query, prediction)
         for query, prediction in recorded_replies
-        if not reply or same_text(text_of(prediction.value), reply)
+        if reply_id in ("", prediction.id) and (not reply or same_text(text_of(prediction.value), reply))
     }
     if not recorded_replies:
         unrecorded = answer_missing(recording.graph, question)

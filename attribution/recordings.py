@@ -147,7 +147,7 @@ def _stage(name: str, graph: ExecutionGraph, executions: Sequence[Operation], *,
         return None
     if "context" in outputs or "query" in read:
         return "retrieve"
-    if "message" in read and outputs:
+    if "message" in read and (outputs or dict(_HINTS)["extract"].search(name)):  # one may never find anything to keep
         return "extract"
     if outputs & {"memory_entry", "delete_marker"} and read & {"fact", "memory_entry"}:
         return "update"

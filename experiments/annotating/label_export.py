@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from attribution.cases import Case, ErrorType
 from experiments.annotating.annotator_agreement import ConsensusLabel, consensus_of
 from experiments.annotating.labels import CaseId, Label
-from experiments.attributing.histories import reconnected, relinked
+from experiments.data.own.histories import reconnected, relinked
 from experiments.runs.folder import write_whole
 from tracing.errors import ConfigError, MemtuneError
 from tracing.graph.execution_graph import ExecutionGraph

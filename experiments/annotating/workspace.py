@@ -15,8 +15,8 @@ from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
 from experiments.annotating.labels import CaseId
 from experiments.attributing.case_sources import Source, TraceContent
-from experiments.attributing.histories import Histories
 from experiments.attributing.judged_trace import survival_in
+from experiments.data.own.histories import Histories
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph

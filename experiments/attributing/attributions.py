@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -123,6 +123,11 @@ class CaseLine(_Line):
         """A name for people: conversation and question, unless the question's id tells both."""
         is_unique = self.question_id.startswith(self.conversation)
         return self.question_id if is_unique else f"{self.conversation}/{self.question_id}"
+
+    def is_news(self, before: Mapping[tuple[str, str], CaseLine]) -> bool:
+        """Whether earlier lines, by their keys, do not have it, or do not know the right answer that it knows."""
+        earlier = before.get(self.key)
+        return earlier is None or earlier.answers != self.answers
 
     def attribution(self) -> Attribution:
         """The same as attribution knows it."""

@@ -39,6 +39,8 @@ class Tally:
 
     Of all of them, some have no verdict (`abstained`), could not be attributed (`failed`), or lack the result of a
     failed model call (`incomplete`). Traces with a problem are `malformed`; `unmatched` complaints match no answer.
+    Of what is from before the time asked for, wrong answers that were looked at (`earlier`) and traces that were not
+    even read (`over`) are left out.
     """
 
     traces: int = 0
@@ -49,6 +51,8 @@ class Tally:
     incomplete: int = 0
     malformed: int = 0
     unmatched: int = 0
+    earlier: int = 0
+    over: int = 0
     tokens: int = 0
     stopped: str | None = None
 
@@ -63,6 +67,10 @@ class Tally:
         parts += [f"{_counted(self.malformed, 'trace')} damaged or without a judge"] * bool(self.malformed)
         complaints = "1 complaint matches" if self.unmatched == 1 else f"{self.unmatched} complaints match"
         parts += [f"{complaints} no answer"] * bool(self.unmatched)
+        earlier = " and ".join(
+            _counted(count, noun) for count, noun in ((self.earlier, "wrong answer"), (self.over, "trace")) if count
+        )
+        parts += [f"{earlier} from before left out"] * bool(earlier)
         parts += [f"{self.reused} known from before"] * bool(self.reused)
         parts += [f"{self.tokens:,} tokens"] * bool(self.tokens)
         parts += [f"stopped: {self.stopped}"] * bool(self.stopped)
@@ -72,6 +80,10 @@ class Tally:
     def complete(self) -> bool:
         """Whether nothing failed."""
         return not (self.failed or self.incomplete or self.malformed or self.unmatched or self.stopped)
+
+
+def _key(case: Case) -> str:
+    return redact(case.prediction or case.question.id)
 
 
 def _counted(count: int, noun: str) -> str:
@@ -130,6 +142,9 @@ class Batch:
     def _jobs(self, source: Source) -> Iterator[Callable[[], CaseLine | None]]:
         """The cases of a trace that are still to be attributed."""
         tally, name = self.tally, os.path.relpath(source.path, self._folder)
+        if source.is_over:
+            tally.over += 1
+            return
         tally.traces += 1
         digest = ""
         try:
@@ -142,27 +157,35 @@ class Batch:
             self._write(TraceLine(trace=name, digest=digest, problem=in_one_line(error)))
             return
         wrong = [case for case in content.cases if not case.passed]
-        keys = tuple(redact(case.prediction or case.question.id) for case in wrong)
+        earlier = {_key(case) for case in wrong if source.is_earlier(content, case)}
+        # Of an earlier one that is known, the line lasts, also if its trace has grown.
+        left_out = {key for key in earlier if (name, key) not in self._attributions.cases}
+        wrong = [case for case in wrong if _key(case) not in left_out]
+        tally.earlier += len(earlier)
+        keys = tuple(map(_key, wrong))
         tally.malformed += content.problem is not None and not content.unmatched
         tally.unmatched += len(content.unmatched)
         before = self._attributions.traces.get(name)
+        if left_out and not wrong and content.problem is None:
+            return
         if source.complaint is None or before is None or before.digest != digest:
-            self._write(_trace_line(name, digest, content, keys, alone=source.complaint is not None))
-        self.wrong += [(name, key) for key in keys]
+            self._write(_trace_line(name, digest, content, len(left_out), keys, alone=source.complaint is not None))
+        self.wrong += [(name, key) for key in keys if key not in earlier]
         self._tell()
-        method: Attributor | Exception | None = None
+        methods: dict[int, Attributor | Exception] = {}
         for key, case in zip(keys, wrong, strict=True):
             line = self._attributions.cases.get((name, key))
             if line is not None and line.is_complete and line.answers == tuple(map(redact, case.question.answers)):
-                tally.reused += 1
-                tally.abstained += line.abstained is not None
+                tally.reused += key not in earlier
+                tally.abstained += key not in earlier and line.abstained is not None
                 continue
-            if method is None:
+            recording = content.of(case)
+            if id(recording) not in methods:
                 try:
-                    method = self._make(content.recording)
+                    methods[id(recording)] = self._make(recording)
                 except Exception as error:  # the fault of one graph, told with each of its cases
-                    method = error
-            yield partial(self._attribute, name, case, method)
+                    methods[id(recording)] = error
+            yield partial(self._attribute, name, case, methods[id(recording)])
 
     def _attribute(self, name: str, case: Case, method: Attributor | Exception) -> CaseLine | None:
         """The line of one case; None where the work was stopped."""
@@ -207,7 +230,9 @@ class Batch:
         self._progress(self._where, self.tally.fresh + self.tally.reused, len(self.wrong))
 
 
-def _trace_line(name: str, digest: str, content: TraceContent, wrong: tuple[str, ...], *, alone: bool) -> TraceLine:
+def _trace_line(
+    name: str, digest: str, content: TraceContent, left_out: int, wrong: tuple[str, ...], *, alone: bool
+) -> TraceLine:
     prompts_known = content.system_known
     operations = content.recording.operations
     if not prompts_known:
@@ -216,7 +241,7 @@ def _trace_line(name: str, digest: str, content: TraceContent, wrong: tuple[str,
         trace=name,
         digest=digest,
         conversation=content.recording.conversation.id,
-        cases=len(content.cases),
+        cases=len(content.cases) - left_out,
         failed=len(wrong),
         all_judged=content.all_judged,
         wrong=None if alone else wrong,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,19 @@ from attribution.judging.words import METRICS, by_words, judge_reply
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
 from experiments.attributing.attributions import is_attributions
-from experiments.attributing.histories import Histories, references_in
 from experiments.attributing.run_traces import run_traces
 from experiments.data.dataset_reader import Reading
-from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
-from experiments.data.own.traces import chats_of
+from experiments.data.own.feedback import (
+    Feedback,
+    FeedbackRow,
+    RecordedAnswer,
+    complaints_in,
+    has_feedback,
+    matching_answer,
+    traces_in,
+)
+from experiments.data.own.histories import Histories, graphs_by_user, references_in
+from experiments.data.own.traces import answer_time, chats_of
 from experiments.runs.cases_file import Verdicts, read_verdicts
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
@@ -34,6 +42,10 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import OperationSpec
 
 
+_DAY = 86400.0
+"""How much earlier than its last writing a file may say that it was written, as one from an archive does."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceContent:
     """The content of a trace: a recording to attribute from, with its judged questions, or its failures alone.
@@ -41,6 +53,8 @@ class TraceContent:
     Attributes:
         problem: what is wrong with the trace, or with what was said of it; None if nothing is.
         unmatched: of that, the complaints that match no answer in it, each with its place.
+        said: by the ids of replies, when users said that they are wrong, in epoch seconds, where that is known.
+        of_users: in a trace of several users, by the ids of wrong replies, the recording of that user alone.
         all_judged: whether right answers would be among the cases; otherwise they are failures alone.
         system_known: whether the system declared the operations; otherwise they are inferred from the graph.
     """
@@ -49,6 +63,8 @@ class TraceContent:
     cases: tuple[Case, ...]
     problem: str | None
     unmatched: tuple[str, ...] = ()
+    said: Mapping[str, float] = field(default_factory=dict)
+    of_users: Mapping[str | None, Recording] = field(default_factory=dict)
     all_judged: bool = False
     system_known: bool = False
 
@@ -56,6 +72,15 @@ class TraceContent:
         """Its judged questions by the ids of their replies, with those that its own judge called right."""
         cases = (*judged_cases(self.recording), *self.cases)
         return {case.prediction or case.question.id: case for case in cases}
+
+    def of(self, case: Case) -> Recording:
+        """The recording that a case is attributed from."""
+        return self.of_users.get(case.prediction, self.recording)
+
+    def time_of(self, case: Case) -> float | None:
+        """When a user said that the answer is wrong, or else when it was given; None if nothing tells."""
+        said = self.said.get(case.prediction or "")
+        return said if said is not None else answer_time(self.recording.graph, case.prediction)
 
 
 @dataclass(frozen=True)
@@ -82,12 +107,7 @@ class Complaint:
 
     def is_in(self, path: Path) -> bool:
         """Whether a trace has an answer to the question; one that cannot be read has none."""
-        try:
-            chats, _ = chats_of(read_graph(path)[0], path.stem)
-        except TraceError:
-            return False
-        answers = [answer for chat in chats for answer in chat.answers]
-        return not isinstance(matching_answer(self.question, self.reply, answers), str)
+        return not isinstance(matching_answer(self.question, self.reply, _answers_in(path)), str)
 
 
 @dataclass(frozen=True)
@@ -95,7 +115,8 @@ class Source:
     """One trace file, and what knows the questions asked in it.
 
     `complaint` is there where only one answer is looked at, and `feedback` where users said which answers are wrong.
-    `histories` knows the traces that were given together with it.
+    `histories` knows the traces that were given together with it. What is from before `since` is left out.
+    `damage` is what is wrong with a trace of which nothing is asked but that others may need.
     """
 
     path: Path
@@ -103,6 +124,24 @@ class Source:
     complaint: Complaint | None = None
     feedback: Sequence[tuple[str, FeedbackRow]] | None = None
     histories: Histories = field(default_factory=lambda: Histories(()))
+    since: float | None = None
+    damage: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that was said of it, or else its last writing, is from before `since`."""
+        if self.since is None:
+            return False
+        said = [row.time for _, row in self.feedback or ()]
+        times = [time for time in said if time is not None]
+        if times and len(times) == len(said):
+            return max(times) < self.since
+        return self.path.stat().st_mtime + _DAY < self.since
+
+    def is_earlier(self, content: TraceContent, case: Case) -> bool:
+        """Whether a wrong answer in it is from before `since`; where nothing tells its time, it is not."""
+        time = content.time_of(case)
+        return self.since is not None and time is not None and time < self.since
 
     @cached_property
     def digest(self) -> str:
@@ -118,25 +157,39 @@ class Source:
         Raises:
             TraceError: it cannot be read, or nothing says which of its answers are wrong.
         """
+        if self.damage is not None:
+            raise TraceError(self.damage)
         return self.read_in(*read_graph(self.path))
 
     def read_in(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         """As `read`, of its graph, with what is wrong with its file."""
         content = self._alone(graph, problem)
-        history = self.histories.whole(self.path, graph)
-        unknown = references_in(history)
+        by_user = graphs_by_user(graph)
+        if len(by_user) == 1:
+            histories = [self.histories.whole(self.path, graph)]
+            if self.histories.before(self.path):
+                content = replace(content, recording=self._recording(histories[0], content))
+        else:
+            histories, of_users = [], dict[str | None, Recording]()
+            for user, part in by_user.items():
+                wrong = {case.prediction for case in content.cases} & part.variables.keys()
+                if wrong:
+                    histories.append(self.histories.whole(self.path, part, user))
+                    of_users |= dict.fromkeys(wrong, self._recording(histories[-1], content))
+            content = replace(content, of_users=of_users)
+        unknown = [variable for history in histories for variable in references_in(history)]
         if unknown:
             missing = (
                 f"{self.path}: reads {len(unknown)} variables that another trace recorded, such as {unknown[0].id}; "
                 "give that trace too, or the folder of all"
             )
             content = replace(content, problem=content.problem or missing)
-        if not self.histories.before(self.path):
-            return content
-        name = self.path.stem
+        return content
+
+    def _recording(self, history: ExecutionGraph, content: TraceContent) -> Recording:
+        name, operations = self.path.stem, content.recording.operations
         dialogue = self.judging.conversations.get(name) or conversation_of(history, name)
-        operations = content.recording.operations if content.system_known else operations_of(history)
-        return replace(content, recording=Recording(history, dialogue, operations))
+        return Recording(history, dialogue, operations if content.system_known else operations_of(history))
 
     def _alone(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         name = self.path.stem
@@ -199,18 +252,28 @@ def _by_feedback(
     chats, _ = chats_of(recording.graph, recording.conversation.id)
     answers = [answer for chat in chats for answer in chat.answers]
     unrecorded = None if answers else answer_missing(recording.graph)
-    cases, unmatched = [], []
+    cases: dict[str, Case] = {}
+    unmatched, said = [], dict[str, float]()
     for where, row in feedback:
         answer = matching_answer(row.question, row.reply, answers)
         try:
             if isinstance(answer, str):
                 raise TraceError(unrecorded or answer)
-            if not row.right:
-                cases.append(complaint(recording, answer.question, answer.reply or NO_REPLY, row.answers))
+            if row.right:
+                continue
+            case = complaint(
+                recording, answer.question, answer.reply or NO_REPLY, row.answers, reply_id=answer.prediction
+            )
         except TraceError as error:  # of one row; the others go on
             unmatched.append(f"{where}: {error}")
+            continue
+        key = case.prediction or case.question.id
+        if row.answers or key not in cases:  # several may complain about one answer
+            cases[key] = case
+        if row.time is not None:
+            said[key] = max(row.time, said.get(key, row.time))
     problem = "\n".join(filter(None, (problem, *unmatched))) or None
-    return TraceContent(recording, tuple(cases), problem, tuple(unmatched))
+    return TraceContent(recording, tuple(cases.values()), problem, tuple(unmatched), said)
 
 
 def sources_of(
@@ -221,6 +284,8 @@ def sources_of(
     data: Path | None = None,
     complaint: Complaint | None = None,
     complaints: Path | None = None,
+    since: float | None = None,
+    reading: Reading | None = None,
 ) -> list[Source]:
     """The named traces: files, folders of them, and runs by id, `latest` (finished) or folder.
 
@@ -231,6 +296,8 @@ def sources_of(
         data: conversations with the questions that were asked, for traces outside of a run.
         complaint: about one answer in the one named trace; only this answer is attributed.
         complaints: a log of answers that users called wrong; only these are attributed.
+        since: in epoch seconds; what is from before is left out, but for the histories of what is not.
+        reading: receives the problems of rows of complaints and feedback; by default the first one is raised.
 
     In a folder, the log and what `memtune attribute` wrote there are no traces.
 
@@ -242,6 +309,7 @@ def sources_of(
     """
     from experiments.data.datasets import JSONL, conversations_of
 
+    reading = reading or Reading()
     by_data = None if data is None else Judging(_by_file(conversations_of(JSONL, data)))
     log = complaints.resolve() if complaints is not None else None
     runs: dict[Path, Judging] = {}
@@ -261,7 +329,7 @@ def sources_of(
             beside |= {file.resolve(): file for file in files}
             chosen = [judged_source(file) for file in files]
             if has_feedback(path):
-                feedback = Feedback(path, Reading())
+                feedback = Feedback(path, reading)
                 feedback.unknown(files)
                 chosen = [replace(source, feedback=rows) for source in chosen if (rows := feedback.on(source.path))]
         else:
@@ -270,20 +338,33 @@ def sources_of(
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         sources |= {source.path.resolve(): source for source in chosen}
     histories = Histories(beside.values())  # but for runs, whose traces hold all that they need
-    sources = {key: replace(source, histories=histories) for key, source in sources.items()}
+    sources = {key: replace(source, histories=histories, since=since) for key, source in sources.items()}
+    # Of what was never read, nobody would tell that it is damaged.
+    damaged = [Source(path, since=since, damage=problem) for path, problem in histories.damaged.items()]
     if complaints is not None:
-        by_trace = complaints_in(complaints, [source.path for source in sources.values()], Reading())
+        paths = [source.path for source in sources.values()]
+        by_trace = complaints_in(complaints, paths, cache(_answers_in), reading)
         chosen = [source for source in sources.values() if source.path in by_trace]
-        return [replace(source, feedback=by_trace[source.path]) for source in chosen]
+        sources = {source.path.resolve(): replace(source, feedback=by_trace[source.path]) for source in chosen}
+    damaged = [source for source in damaged if source.path.resolve() not in sources]
     if complaint is None:
-        return list(sources.values())
+        return [*damaged, *sources.values()]
     matches = [source for source in sources.values() if len(sources) == 1 or complaint.is_in(source.path)]
     if len(matches) != 1:
         raise DataError(
             f"{', '.join(names)}: {len(matches)} of {len(sources)} traces have an answer to {complaint.question!r}; "
             "a complaint is of one, so name its file, or give the question as it was recorded"
         )
-    return [replace(source, complaint=complaint) for source in matches]
+    return [*damaged, *(replace(source, complaint=complaint) for source in matches)]
+
+
+def _answers_in(path: Path) -> Sequence[RecordedAnswer]:
+    """The answers in a trace; one that cannot be read has none."""
+    try:
+        chats, _ = chats_of(read_graph(path)[0], path.stem)
+    except TraceError:
+        return ()
+    return [answer for chat in chats for answer in chat.answers]
 
 
 def trace_source(path: Path) -> Source:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.commands.examples import examples
-from experiments.commands.options import case_options, home_option, traces_options
+from experiments.commands.options import case_options, home_option, moment, traces_options
 from experiments.display.terminal import say
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
     "--out",
     type=click.Path(path_type=Path),
     help="File for the results, one line per case; cases it already holds are not attributed again "
-    f"[default: {DEFAULT_OUT}, for a complaint {COMPLAINTS}].",
+    f"[default: {DEFAULT_OUT}, for complaints {COMPLAINTS}].",
 )
 @click.option(
     "--method",
@@ -63,6 +64,14 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
     help="Look at the answers that users called wrong in a log (csv or jsonl: question, reply, answers, trace).",
 )
 @click.option(
+    "--since",
+    callback=moment,
+    metavar="WHEN",
+    help="Only what users said, or else what was answered, since then (1d, 12h, yesterday, or an ISO date). Older "
+    "traces are read for what led to it. What an earlier run found is not reported again.",
+)
+@click.option("--again", is_flag=True, help="With --since, also report what an earlier run found.")
+@click.option(
     "--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Cases attributed in parallel."
 )
 @case_options
@@ -79,6 +88,8 @@ def attribute(
     reply: str | None,
     right: str | None,
     complaints: Path | None,
+    since: float | None,
+    again: bool,
     threads: int,
     timeout: float,
     home: Path | None,
@@ -96,9 +107,10 @@ def attribute(
     from experiments.attributing.batch import Batch
     from experiments.attributing.case_sources import sources_of
     from experiments.attributing.replay_check import checked_by_replay
+    from experiments.data.dataset_reader import Reading
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, model_access
-    from tracing.errors import ConfigError
+    from tracing.errors import ConfigError, DataError
 
     factory = open_attributor(method, seconds=timeout, matcher=matcher)
     where = home_folder(home)
@@ -108,9 +120,19 @@ def attribute(
     target = out or Path(DEFAULT_OUT if complaint is None and complaints is None else COMPLAINTS)
     if replay and (len(sources) > 1 or traces_of == "all"):
         raise ConfigError("--replay: runs one system with one set of prompts; name one run, without --traces-of all")
+    problems: list[str] = []
     trace_sources = sources_of(
-        sources, where, traces_of=traces_of, data=data, complaint=complaint, complaints=complaints
+        sources,
+        where,
+        traces_of=traces_of,
+        data=data,
+        complaint=complaint,
+        complaints=complaints,
+        since=since,
+        reading=Reading(problems=problems),
     )
+    if problems and not trace_sources:
+        raise DataError(problems[0])
     with ExitStack() as stack:
         access = None
         if method != SURVIVAL or matcher != WORDS:
@@ -125,28 +147,33 @@ def attribute(
             )
             access = access or models
         file = stack.enter_context(AttributionsFile.open(target, header))
+        before = {} if since is None or again else dict(file.attributions.cases)
         view = stack.enter_context(run_view())
         batch = Batch(
             make, file.attributions, file.append, folder=target.resolve().parent, access=access, threads=threads
         )
+        batch.tally.unmatched += len(problems)
         try:
             tally = batch.run(trace_sources, view.progress)
         except KeyboardInterrupt:
-            say(f"{batch.tally.line()}; saved in {target}; run it again to continue", err=True)
+            again_too = "" if since is None else " with --again"
+            say(f"{batch.tally.line()}; saved in {target}; run it again{again_too} to continue", err=True)
             raise
         names = (os.path.relpath(source.path, target.resolve().parent) for source in trace_sources)
         traces = [file.attributions.traces[name] for name in names if name in file.attributions.traces]
-        looked_at = [file.attributions.cases[key] for key in batch.wrong if key in file.attributions.cases]
-    for trace in traces:
-        if trace.problem is not None:
-            say(f"warning: {trace.problem}", err=True)
+        looked_at = [case for key in batch.wrong if (case := file.attributions.cases.get(key)) and case.is_news(before)]
+    for problem in (*problems, *(trace.problem for trace in traces if trace.problem is not None)):
+        say(f"warning: {problem}", err=True)
     if tally.incomplete or tally.failed:
         troubles = (case.failed or case.incomplete for case in file.attributions.cases.values())
         say(f"warning: {next(filter(None, troubles))}", err=True)
     if complaint is not None:
         for case in looked_at:
             say(_verdict(case))
-    if complaints is not None:
+    if since is not None:
+        moment_text = datetime.fromtimestamp(since).astimezone().isoformat(" ", "seconds")
+        say(f"since {moment_text}: {len(looked_at)} to report")
+    if complaints is not None or since is not None:
         for line in _clusters(looked_at):
             say(line)
     say(f"{tally.line()}; see {target}, or: memtune diagnose {target}")

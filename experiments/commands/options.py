@@ -32,6 +32,18 @@ class SuggestingChoice(click.Choice[str]):
         return f"{super().get_invalid_choice_message(value, ctx).rstrip('.')}{did_you_mean(value, self.choices)}"
 
 
+def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """The epoch seconds of a moment; see `experiments.data.own.moments`."""
+    from experiments.data.own.moments import FORMS, epoch_of
+
+    try:
+        return None if value is None else epoch_of(value)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no moment; give {FORMS}, or so long ago: 12h, 1d, yesterday", ctx, param
+        ) from None
+
+
 def several(*options: Decorator) -> Decorator:
     """One decorator that declares several options, in the order of the command's help."""
 

@@ -12,8 +12,8 @@ from attribution.survival.matching.matcher import WORDS
 from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import run_sources
-from experiments.attributing.histories import Histories
 from experiments.data.own.feedback import traces_in
+from experiments.data.own.histories import Histories
 from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.pages import address_from

@@ -158,9 +158,9 @@ def test_what_is_written_beside_the_traces_is_no_trace(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"question": "Who?"}, "trace: '' fits 3 of 3 traces; add it"),
-        ({"question": "Who?", "trace": "four"}, "trace: 'four' fits 0 of 3 traces; name one of the traces given"),
-        ({"reply": "Bonn", "trace": "one"}, "question: Field required"),
+        ({"question": "Who?"}, "question: 3 traces have no such answer; give it as it was recorded"),
+        ({"question": "Who?", "trace": "four"}, "trace: 'four' is none of the traces given; correct it"),
+        ({"trace": "one"}, "question: is missing; give the question or the reply"),
         ({"question": "Who?", "trace": "one", "right": "Bonn"}, "right: "),
     ],
 )

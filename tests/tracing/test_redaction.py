@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tracing import attributes, operation, trace, variable
 from tracing.recording.redaction import Redaction, excerpt, redact
 
 HIDDEN = 'kolibri"REST\\end'
@@ -247,3 +248,21 @@ def test_no_ordinary_text_is_taken_for_a_known_secret() -> None:
 def test_a_long_value_is_redacted_before_it_is_shortened() -> None:
     rules = Redaction(longest=20)
     assert "kolibri" not in rules.text('{"n": 1, "password": "kolibri07"}')
+
+
+def test_a_user_id_is_recorded_under_one_pseudonym_wherever_it_stands_and_in_nested_traces() -> None:
+    rules = Redaction(pseudonyms={"user-id": "our own key"})
+    with attributes(user_id="mara@example.org"), trace(redaction=rules) as outer:
+        asked = variable("Hello.", name="D1:1", kind="message")
+        with operation("search", inputs={"user_id": "mara@example.org", "filters": {"user_id": "theo"}}):
+            pass
+        with trace(redaction=rules) as inner:
+            again = variable("Hello.", name="D1:1", kind="message")
+    _, own, filters = outer.graph.variables.values()
+    pseudonym = asked.attributes["user_id"]
+    assert str(pseudonym).startswith("pseudonym:")
+    assert again.attributes["user_id"] == own.value == pseudonym
+    assert filters.value["user_id"] not in (pseudonym, "theo")
+    assert "mara@" not in json.dumps([*outer.records(), *inner.records()])
+    assert Redaction(pseudonyms={"user_id": "another"}).named("user_id", "mara@example.org") != pseudonym
+    assert "our own key" not in repr(rules)

@@ -277,7 +277,7 @@ class GraphBuilder:
         variable = variable if variable is not None else noted_variable(scope.recorder)
         clean_name = self._name(name)
         if content and name in self._secret_names:
-            content = REDACTED
+            content = self.redaction.named(name, content)
         elif type(content) is str:
             content = self.redaction.text(content)
         else:

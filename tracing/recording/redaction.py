@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ __all__ = ["REDACTED", "Redaction", "excerpt", "redact", "without"]
 LONGEST_THINKING = 4000
 """Characters that an operation keeps of what a model thought before its latest reply."""
 
+_PSEUDONYM = "pseudonym:"
 _SECRET_KEYS = frozenset({"authorization", "proxyauthorization"})
 
 
@@ -48,6 +50,8 @@ class Redaction:
             text is left out. It may run in another thread, and later.
         longest: characters kept of one text.
         most_items: elements kept of one list or mapping.
+        pseudonyms: further names, of ids, each with a key of your own: the value is recorded as its HMAC-SHA-256 by
+            this key, so that what is of one user still is, and nobody without the key can tell whose.
 
     Example:
         >>> redaction = Redaction(keys=("ssn",), patterns=("[0-9]{3}-[0-9]{4}",))
@@ -60,11 +64,14 @@ class Redaction:
     function: Callable[[str], str] | None = None
     longest: int = 1_000_000
     most_items: int = 100_000
+    pseudonyms: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     _keys: frozenset[str] = field(init=False, repr=False, compare=False)
+    _pseudonyms: Mapping[str, bytes] = field(init=False, repr=False, compare=False)
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_keys", _SECRET_KEYS | {plain(key) for key in self.keys})
+        object.__setattr__(self, "_pseudonyms", {plain(name): key.encode() for name, key in self.pseudonyms.items()})
+        object.__setattr__(self, "_keys", _SECRET_KEYS | {*map(plain, self.keys), *self._pseudonyms})
         object.__setattr__(self, "_patterns", tuple(re.compile(pattern) for pattern in self.patterns))
 
     def text(self, text: str) -> str:
@@ -89,7 +96,12 @@ class Redaction:
 
     def named(self, name: str, value: Any) -> Any:
         """The JSON-compatible `value` that has this name, as it may be recorded."""
-        return REDACTED if value and self.hides(name) else self.value(value)
+        if not value or not self.hides(name):
+            return self.value(value)
+        key = self._pseudonyms.get(plain(name))
+        if key is None or str(value).startswith(_PSEUDONYM):
+            return REDACTED if key is None else value  # what another trace has recorded goes on under its pseudonym
+        return f"{_PSEUDONYM}{hmac.new(key, str(value).encode(), 'sha256').hexdigest()[:20]}"
 
     def value(self, value: Any) -> Any:
         """The JSON-compatible `value` as it may be recorded."""

@@ -35,7 +35,7 @@ def trace(
     strict: bool = False,
     redaction: Redaction | None = None,
 ) -> Iterator[Recorder]:
-    """Record what happens inside; an outer trace pauses meanwhile.
+    """Record what happens inside; an outer trace pauses meanwhile, and the `attributes` around it are inherited.
 
     A thread of its own writes the file, a few hundredths of a second behind. Where it cannot, the program continues,
     the logger `tracing` warns once, and `Recorder.lost` counts what was lost.
@@ -64,7 +64,7 @@ def trace(
     outer = current_recorder()
     going_on = outer is not None and not outer.ended
     try:
-        with within(Scope(recorder)):
+        with within(Scope(recorder, inherited=recorder.facts(current.get().inherited))):
             yield recorder
     finally:
         recorder.end()
@@ -100,7 +100,8 @@ def session(name: str, **attributes: Any) -> Iterator[Session]:
 def attributes(**facts: Any) -> Iterator[None]:
     """Give attributes such as tenant, conversation or user to every session, operation and variable recorded inside.
 
-    They are inherited across tasks and bound threads; inner ones, and an element's own, take precedence.
+    They are inherited across tasks and bound threads, and by a trace that begins inside; inner ones, and an element's
+    own, take precedence. `user` and `session_id` tell whose traces belong together, and what was one chat.
 
     Example:
         >>> with trace(), attributes(tenant="acme", user="mara"):
@@ -109,10 +110,7 @@ def attributes(**facts: Any) -> Iterator[None]:
         {'tenant': 'acme', 'user': 'mara'}
     """
     scope = current.get()
-    if scope.recorder is None:
-        yield
-        return
-    inherited = {**scope.inherited, **scope.recorder.facts(facts)}
+    inherited = {**scope.inherited, **(snapshot(facts) if scope.recorder is None else scope.recorder.facts(facts))}
     with within(Scope(scope.recorder, scope.operation, scope.session, inherited)):
         yield
 

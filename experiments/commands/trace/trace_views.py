@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.commands.examples import examples
+from experiments.commands.options import moment
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
@@ -26,30 +26,14 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for 
 DIFFERENT = 1
 
 
-def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A moment in epoch seconds, or an ISO date with or without a time, in local time if no zone is given."""
-    if value is None:
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(value).timestamp()
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is not a date; give epoch seconds or a date such as 2026-11-21T22:57:00", ctx, param
-        ) from None
-
-
 _since = click.option(
     "--from",
     "since",
-    callback=_moment,
+    callback=moment,
     metavar="WHEN",
-    help="Only what ran at or after this time (ISO date or epoch).",
+    help="Only what ran at or after this time (ISO date, epoch, or so long ago: 12h, 1d).",
 )
-_until = click.option("--to", "until", callback=_moment, metavar="WHEN", help="Only what ran at or before this time.")
+_until = click.option("--to", "until", callback=moment, metavar="WHEN", help="Only what ran at or before this time.")
 
 
 @click.command(epilog=examples("trace stats"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,15 @@ from pydantic import BaseModel, ConfigDict
 
 from attribution.failures import same_text
 from experiments.data.dataset_reader import Reading
+from experiments.data.own.moments import OptionalMoment
 from experiments.data.own.tables import OptionalText, TextList, rows_in, rows_of
 from tracing.errors import DataError
 from tracing.files.file_kinds import likeness
 
 FEEDBACK = "feedback"
 _MOST_LISTED = 5
+_CLOCKS_APART = 60.0
+"""Seconds by which the clock of a log may be behind that of the traces."""
 ENDINGS = (".json", ".jsonl")
 """Of the names of traces."""
 
@@ -35,6 +38,7 @@ class FeedbackRow(BaseModel):
         question: as it was asked, or its name in the trace; may be left out where the trace has one answer.
         reply: as it was given; may be left out where the question has one reply.
         answers: what would have been right; empty if nobody said.
+        time: when the user said so, in epoch seconds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,16 +48,23 @@ class FeedbackRow(BaseModel):
     question: str = ""
     reply: OptionalText = ""
     answers: TextList = ()
+    time: OptionalMoment = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """An answer that a trace records, with its own id, and the name of the question there, which others may share."""
+    """An answer that a trace records, with its own id, and the name of the question there, which others may share.
+
+    Of memtune's traces, `prediction` is the id of the reply's variable. `time` is when it was given, in epoch seconds.
+    """
 
     id: str
     name: str
     question: str
     reply: str
+    prediction: str = ""
+    user: str = ""
+    time: float = 0.0
 
 
 class Feedback:
@@ -128,33 +139,78 @@ def _name_of(trace: Path, folder: Path) -> str:
 
 
 class ComplaintRow(BaseModel):
-    """One complaint: as `FeedbackRow`, but its question must be there, and its trace may be left out if there is one.
+    """One complaint: as `FeedbackRow`, but its trace may be left out where question, reply, user or time tell it.
 
-    The trace is a path relative to the log's folder, or a name with or without its ending.
+    The trace is a path relative to the log's folder, or a name with or without its ending. The answer is the last one
+    that fits and was given before the time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    question: str
+    question: str = ""
     reply: OptionalText = ""
     answers: TextList = ()
     trace: str = ""
+    user: OptionalText = ""
+    time: OptionalMoment = None
 
 
-def complaints_in(log: Path, traces: Sequence[Path], reading: Reading) -> Mapping[Path, list[tuple[str, FeedbackRow]]]:
-    """The complaints of a log (`.csv` or `.jsonl`) by the trace of these that they are about, each with its place."""
+Answers = Callable[[Path], Sequence[RecordedAnswer]]
+"""Gives the answers in a trace."""
+
+
+def complaints_in(
+    log: Path, traces: Sequence[Path], answers: Answers, reading: Reading
+) -> Mapping[Path, list[tuple[str, FeedbackRow]]]:
+    """The complaints of a log (`.csv` or `.jsonl`) by the trace of these that they are about, each with its place.
+
+    The answers of traces are looked at only for rows that do not tell their trace, or tell a user or a time.
+    """
     looks = likeness(log, "complaints", "feedback", "json", "table", "text", "broken", "empty")
     if looks:
         raise DataError(f"{log}: is not a log of complaints; {looks}")
     complaints: dict[Path, list[tuple[str, FeedbackRow]]] = defaultdict(list)
     for where, _, row in rows_of(log, ComplaintRow, reading):
-        matches = [trace for trace in traces if _names_trace(row.trace, trace, log.parent)]
-        if len(matches) != 1:
-            remedy = "name one of the traces given" if row.trace else "add it, since there is more than one trace"
-            reading.problem(f"{where}: trace: {row.trace!r} fits {len(matches)} of {len(traces)} traces; {remedy}")
+        if not row.question and not row.reply:
+            reading.problem(f"{where}: question: is missing; give the question or the reply, as it was recorded")
             continue
-        complaints[matches[0]].append((where, FeedbackRow(right=False, **row.model_dump())))
+        trace: Path | str
+        question, fitting = row.question, [trace for trace in traces if _names_trace(row.trace, trace, log.parent)]
+        if len(fitting) == 1 and not row.user and row.time is None:
+            trace = fitting[0]
+        else:
+            place = _place_of(row, fitting, answers)
+            trace, question = place if isinstance(place, tuple) else (place, question)
+        if isinstance(trace, str):
+            reading.problem(f"{where}: {trace}")
+            continue
+        complaints[trace].append(
+            (where, FeedbackRow(right=False, **row.model_dump(exclude={"user"}) | {"question": question}))
+        )
     return complaints
+
+
+def _place_of(row: ComplaintRow, traces: Sequence[Path], answers: Answers) -> tuple[Path, str] | str:
+    """The trace of the answer that a complaint followed, and the id of the answer there; or what is wrong."""
+    if not traces:
+        return f"trace: {row.trace!r} is none of the traces given; correct it, or leave it out"
+    fitting = [
+        (answer.time, trace, answer)
+        for trace in traces
+        for answer in answers(trace)
+        if (not row.question or row.question in (answer.id, answer.name) or same_text(row.question, answer.question))
+        and (not row.reply or same_text(row.reply, answer.reply))
+        and (not row.user or row.user == answer.user or answer.user.endswith(f"/{row.user}"))
+    ]
+    before = [answer for answer in fitting if row.time is None or answer[0] <= row.time + _CLOCKS_APART]
+    if not before:
+        late = f", and {len(fitting)} after it" if fitting else ""
+        when = " before its time" if row.time is not None else ""
+        return f"question: {len(traces)} traces have no such answer{when}{late}; give it as it was recorded"
+    if row.time is None and len({trace for _, trace, _ in before}) > 1:
+        return f"trace: {len(before)} answers in several traces fit; add trace, time or user"
+    _, trace, answer = max(before, key=lambda place: place[0])
+    return trace, answer.id
 
 
 def _names_trace(name: str, trace: Path, folder: Path) -> bool:

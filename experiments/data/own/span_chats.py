@@ -19,6 +19,7 @@ from typing import NamedTuple
 from attribution.text.content import text_of
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.identities import CHATS, USERS, first_id
 from tracing.interchange.speech import ASSISTANT, SPEAKERS, USER
 
 
@@ -29,18 +30,9 @@ class _Identity(NamedTuple):
     like: re.Pattern[str]
 
 
-_OWNER = _Identity(
-    (
-        *("enduser.id", "user.id", "gen_ai.user.id", "enduser.pseudo.id", "langfuse.user.id", "mlflow.trace.user"),
-        "traceloop.association.properties.user_id",
-    ),
-    re.compile(r"(?:.*_)?(?:user|enduser|customer)_?id"),
-)
+_OWNER = _Identity(USERS, re.compile(r"(?:.*_)?(?:user|enduser|customer)_?id"))
 _THREAD = _Identity(
-    (
-        *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "mlflow.trace.session"),
-        *(f"traceloop.association.properties.{name}" for name in ("session_id", "chat_id", "thread_id")),
-    ),
+    CHATS,
     # LangSmith's sessions are its projects.
     re.compile(r"(?!langsmith_trace_)(?:.*_)?(?:conversation|session|chat|thread|dialog)_?id"),
 )
@@ -201,7 +193,7 @@ def _around(operation: Operation) -> list[object]:
 
 
 def _usual(facts: object, identity: _Identity) -> str:
-    return _first_value(facts, identity.usual)
+    return first_id(facts, identity.usual)
 
 
 def _alike(facts: object, identity: _Identity) -> str:
@@ -210,7 +202,7 @@ def _alike(facts: object, identity: _Identity) -> str:
     about = _parsed(facts.get("metadata"))
     merged = {**facts, **about} if isinstance(about, Mapping) else facts
     alike = (name for name in merged if identity.like.fullmatch(_JOINT.sub("_", str(name)).lower()))
-    return _first_value(merged, [name for name in alike if name != _OF_THE_MACHINE])
+    return first_id(merged, [name for name in alike if name != _OF_THE_MACHINE])
 
 
 def _parsed(value: object) -> object:
@@ -218,11 +210,6 @@ def _parsed(value: object) -> object:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return None
-
-
-def _first_value(facts: object, names: Sequence[str]) -> str:
-    values = (facts.get(name) for name in names) if isinstance(facts, Mapping) else ()
-    return next((str(value) for value in values if isinstance(value, str | int) and str(value)), "")
 
 
 def _trace_of(operation: Operation) -> str:

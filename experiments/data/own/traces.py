@@ -28,8 +28,9 @@ from experiments.data.own.feedback import (
 )
 from experiments.data.own.span_chats import Exchange, exchanges_in
 from tracing.errors import TraceError
-from tracing.graph.elements import Variable
+from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.identities import user_in
 from tracing.interchange import read_graph
 from tracing.interchange.speech import ASSISTANT, USER
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
@@ -72,10 +73,27 @@ def chats_of(graph: ExecutionGraph, name: str) -> tuple[list[TracedChat], int]:
             named,
             text_of(query.value),
             text_of(prediction.value),
+            prediction.id,
+            _user(graph, query, prediction),
+            answer_time(graph, prediction.id) or 0.0,
         )
         for named, (query, prediction) in zip(names, recorded, strict=True)
     )
     return [TracedChat(conversation_of(graph, name), answers, {})], aside
+
+
+def _user(graph: ExecutionGraph, query: Variable, prediction: Variable) -> str:
+    elements: tuple[Variable | Operation, ...] = (prediction, *graph.producers(prediction.id), query)
+    sessions = (graph.sessions[element.session] for element in elements if element.session in graph.sessions)
+    named = (user_in(element.attributes) for element in (*elements, *sessions))
+    return next(filter(None, named), "")
+
+
+def answer_time(graph: ExecutionGraph, prediction: str | None) -> float | None:
+    """When a reply was given, in epoch seconds; None if its graph does not tell."""
+    if prediction not in graph.variables:
+        return None
+    return max((maker.ended or maker.started for maker in graph.producers(prediction)), default=0.0) or None
 
 
 def _name(graph: ExecutionGraph, query: Variable, prediction: Variable) -> str:
@@ -97,7 +115,12 @@ def _chat(name: str, exchanges: Sequence[Exchange]) -> TracedChat:
         question_turns[exchange.call.id] = frozenset(turn.id for turn in new)
     dialogue_sessions = tuple(DialogueSession(id=key, turns=tuple(turns)) for key, turns in sessions.items())
     answers = tuple(
-        RecordedAnswer(exchange.call.id, exchange.call.id, exchange.question, exchange.reply) for exchange in exchanges
+        RecordedAnswer(
+            *(exchange.call.id, exchange.call.id, exchange.question, exchange.reply),
+            user=exchange.chat,
+            time=exchange.call.ended or exchange.call.started,
+        )
+        for exchange in exchanges
     )
     return TracedChat(
         Conversation(id=name, speakers=(USER, ASSISTANT), sessions=dialogue_sessions), answers, question_turns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,11 +24,13 @@ from tracing.llm.booking import note_malformed
 from tracing.recording.operations import ActiveOperation, operation
 from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import excerpt
-from tracing.recording.trace_context import variable
+from tracing.recording.scope import current
+from tracing.recording.trace_context import attributes, variable
 from tracing.systems.texts import Text, variables_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 """Replaces a method by a wrapper."""
+_WHOSE = ("user_id", "agent_id", "run_id")
 
 
 def mem0(memory: Any) -> Instrumentation:
@@ -144,7 +146,7 @@ class _Observer:
                 async def called_async(*args: Any, **kwargs: Any) -> Any:
                     if current_recorder() is None:
                         return await original(*args, **kwargs)
-                    with around(args[0] if args else kwargs.get(takes)) as finish:
+                    with _of_user(kwargs), around(args[0] if args else kwargs.get(takes)) as finish:
                         result = await original(*args, **kwargs)
                         finish(result)
                         return result
@@ -156,7 +158,7 @@ class _Observer:
                     # It arrives in the thread like any other, and must not take another's context there.
                     with crossing.led():
                         return original(*args, **kwargs)
-                with around(args[0] if args else kwargs.get(takes)) as finish:
+                with _of_user(kwargs), around(args[0] if args else kwargs.get(takes)) as finish:
                     with crossing.led():
                         result = original(*args, **kwargs)
                     finish(result)
@@ -311,6 +313,13 @@ class _Observer:
 
     def _keep(self, key: str, entry: Variable) -> None:
         self._entries.setdefault(_recorder(), {})[key] = entry
+
+
+def _of_user(arguments: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Whose memory a call is about, as Mem0 is told; what the program itself says by `attributes` goes before."""
+    about = {**(arguments.get("filters") or {}), **arguments}
+    names = (name for name in _WHOSE if isinstance(about.get(name), str) and name not in current.get().inherited)
+    return attributes(**{name: about[name] for name in names})
 
 
 def _arriving(crossing: _Crossing) -> Callable[[Any], Any]:
