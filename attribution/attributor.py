@@ -143,6 +143,11 @@ class GuardedAttributor:
             return Attribution(case, abstained=self.trouble)
 
 
+def survival_in(recording: Recording) -> GuardedAttributor:
+    """Survival by words, set up for a recording."""
+    return GuardedAttributor(lambda: bound(open_attributor(SURVIVAL), None)(recording))
+
+
 def checked_attribution(result: object, case: Case) -> Attribution:
     """A method's result for a case, checked to be a complete attribution of it.
 

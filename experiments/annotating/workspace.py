@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from attribution.attributor import Attributor
+from attribution.attributor import Attributor, survival_in
 from attribution.cases import PASS_SCORE, Attribution, Case
 from attribution.failures import answers_in, complaint, judge_score
 from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
 from experiments.annotating.labels import CaseId
 from experiments.attributing.case_sources import Source, TraceContent
-from experiments.attributing.judged_trace import survival_in
 from experiments.data.own.histories import Histories
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph

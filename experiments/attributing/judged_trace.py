@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attribution.attributor import SURVIVAL, GuardedAttributor, bound, open_attributor
+from attribution.attributor import survival_in
 from attribution.cases import Attribution, Case
-from attribution.recordings import Recording
 from experiments.attributing.case_sources import trace_source
 from tracing.errors import TraceError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -23,8 +22,3 @@ def judged_in(graph: ExecutionGraph, path: Path) -> list[tuple[Case, Attribution
         return []
     method = survival_in(content.recording)
     return [(case, None if case.passed else method.attribute(case)) for case in content.judged().values()]
-
-
-def survival_in(recording: Recording) -> GuardedAttributor:
-    """Survival by words, set up for a recording."""
-    return GuardedAttributor(lambda: bound(open_attributor(SURVIVAL), None)(recording))

@@ -15,10 +15,10 @@ from scripted_server import ScriptedServer
 from attribution.cases import Blame, Case
 from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
-from experiments.systems.evermemos import EverMemOS
+from experiments.systems.evermemos.system import EverMemOS
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.long_context import LongContext
-from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess

@@ -14,9 +14,9 @@ from scripted_server import Reply, ScriptedServer
 from attribution.cases import Attribution, Blame, Case
 from attribution.judging.words import Judgement, judge
 from attribution.replay.replay_method import CONFIRMED, JOINT, Checked, Replay
-from experiments.systems.evermemos import EverMemOS
+from experiments.systems.evermemos.system import EverMemOS
 from experiments.systems.fact_memory import FactMemory
-from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session, trace

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from experiments.systems.evermemos import EverMemOS
+from experiments.systems.evermemos.system import EverMemOS
 from experiments.systems.exporting.export import export
 from experiments.systems.exporting.forms import as_string_template
 from experiments.systems.exporting.places import Place
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.long_context import LongContext
-from experiments.systems.mem0 import Mem0, library
+from experiments.systems.mem0 import library
 from experiments.systems.mem0.exporter import Mem0OneSettings
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import render

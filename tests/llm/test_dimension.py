@@ -9,8 +9,8 @@ import pytest
 from mem0_model import Mem0Model
 from scripted_server import ScriptedServer
 
-from experiments.systems.mem0 import Mem0
 from experiments.systems.mem0.prompts import PROMPTS as MEM0_PROMPTS
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import CallFailedError, ModelError

@@ -8,8 +8,8 @@ import pytest
 from mem0_model import Mem0Model
 from scripted_server import Reply, ScriptedServer
 
-from experiments.systems.mem0 import Mem0
 from experiments.systems.mem0.prompts import PROMPTS
+from experiments.systems.mem0.system import Mem0
 from tracing.errors import CallFailedError, ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conformance import SMALL_TALK

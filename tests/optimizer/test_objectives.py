@@ -14,7 +14,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from scripted_world import WeakModel, memory, world
 
 from attribution.judging.llm_judge import LlmJudge
-from experiments.systems.evermemos import EverMemOS
+from experiments.systems.evermemos.system import EverMemOS
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator, Outcome

@@ -22,7 +22,7 @@ from scripted_world import WeakModel, kind_of, memory, world
 
 from attribution.judging.llm_judge import LlmJudge
 from experiments.systems.fact_memory import FactMemory
-from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.system import Mem0
 from optimizer.cluster.mailbox import Desk, Mailbox
 from optimizer.cluster.steps import StepExecutor, perform, result_of
 from optimizer.cluster.worker import WorkerSetup

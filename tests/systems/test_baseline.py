@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from experiments.systems.building_blocks.recall import Retrieval
-from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError
 from tracing.systems.baseline import with_baseline

@@ -10,7 +10,7 @@ import pytest
 from evermemos_model import EverMemOSModel
 from scripted_server import ScriptedServer, prompt_of
 
-from experiments.systems.evermemos import EverMemOS
+from experiments.systems.evermemos.system import EverMemOS
 from experiments.systems.evermemos.writer import Clusters
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess

@@ -11,10 +11,10 @@ from evermemos_model import EverMemOSModel
 from mem0_model import Mem0Model, decide
 from scripted_server import ScriptedServer
 
-from experiments.systems.evermemos import EverMemOS
+from experiments.systems.evermemos.system import EverMemOS
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.long_context import LongContext
-from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess

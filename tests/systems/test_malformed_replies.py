@@ -14,8 +14,8 @@ from attribution.agent.agent_method import Agent
 from attribution.agent.assisted import opinion_of
 from attribution.judging.llm_judge import LlmJudge
 from experiments.systems.fact_memory import PROMPTS, FactMemory
-from experiments.systems.mem0 import Mem0
 from experiments.systems.mem0.prompts import PROMPTS as MEM0_PROMPTS
+from experiments.systems.mem0.system import Mem0
 from optimizer.proposers.examples import event_in
 from tracing.errors import MalformedReplyError
 from tracing.graph.execution_graph import ExecutionGraph

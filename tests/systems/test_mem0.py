@@ -13,10 +13,11 @@ from mem0_model import Mem0Model, decide, facts_shown, is_extraction, is_update,
 from scripted_server import Reply, ScriptedServer, prompt_of, vector_of
 
 from experiments.systems.building_blocks import facts
-from experiments.systems.mem0 import Mem0, library
+from experiments.systems.mem0 import library
 from experiments.systems.mem0.decisions import Decision, decisions_of, facts_of
 from experiments.systems.mem0.prompts import PROMPTS
 from experiments.systems.mem0.reply_schemas import EVENTS, FACTS_SCHEMA, schema_for, update_schema, with_reply_schemas
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.mem0.writer import native_prompts
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import BudgetExceededError, CallFailedError, ConfigError, MalformedReplyError, ReplyCutShortError

@@ -13,8 +13,8 @@ from attribution.cases import Blame, Case
 from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from experiments.data.agent_traces import TracedProject, read_projects
-from experiments.systems.trace_memory import TraceMemorySystem
 from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
+from experiments.systems.trace_memory.system import TraceMemorySystem
 from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session, trace

@@ -18,15 +18,15 @@ SYSTEMS = PluginRegistry(
     built_in={
         "fact-memory": "experiments.systems.fact_memory:FactMemory",
         "rag": "experiments.systems.rag:Rag",
-        "mem0": "experiments.systems.mem0:Mem0",
-        "trace-memory": "experiments.systems.trace_memory:TraceMemorySystem",
+        "mem0": "experiments.systems.mem0.system:Mem0",
+        "trace-memory": "experiments.systems.trace_memory.system:TraceMemorySystem",
         "mem0@0.1": "experiments.systems.mem0.system:Mem0First",
         "mem0@1.0": "experiments.systems.mem0.system:Mem0One",
         "mem0@2": "experiments.systems.mem0.system:Mem0Two",
         "long-context": "experiments.systems.long_context:LongContext",
-        "evermemos": "experiments.systems.evermemos:EverMemOS",
-        "everos": "experiments.systems.everos:EverOs",
-        "memori": "experiments.systems.memori:Memori",
+        "evermemos": "experiments.systems.evermemos.system:EverMemOS",
+        "everos": "experiments.systems.everos.system:EverOs",
+        "memori": "experiments.systems.memori.system:Memori",
     },
 )
 

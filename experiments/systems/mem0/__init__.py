@@ -1,5 +1,1 @@
 """Mem0 0.1, 1.0 and 2: the real library, traced by hooks on the instance; its exporter, proof and recorder."""
-
-from experiments.systems.mem0.system import Mem0
-
-__all__ = ["Mem0"]

@@ -1,5 +1,1 @@
 """Memori 3.3.x: the real SDK on sqlite, with fact extraction by a local prompt in place of its cloud's."""
-
-from experiments.systems.memori.system import Memori
-
-__all__ = ["Memori"]

@@ -18,7 +18,7 @@ from experiments.systems.exporting.export import export
 from experiments.systems.exporting.formats.constants import literal
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.importing import import_prompts, write_prompts
-from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, MemtuneError, RunError
 

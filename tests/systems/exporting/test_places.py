@@ -15,8 +15,8 @@ from experiments.systems.exporting.conformance import ExporterConformance
 from experiments.systems.exporting.export import export
 from experiments.systems.graphiti.exporter import GraphitiLibrary
 from experiments.systems.langmem.exporter import LangmemInstructions
-from experiments.systems.mem0 import Mem0
 from experiments.systems.mem0.exporter import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, baseline_candidate
