@@ -14,7 +14,7 @@ from attribution.failures import answers_in, complaint, judge_score
 from attribution.recordings import Recording, recording_of
 from attribution.text.content import text_of
 from experiments.annotating.labels import CaseId
-from experiments.attributing.case_sources import Source, TraceContent
+from experiments.attributing.source import Source, TraceContent
 from experiments.data.own.histories import Histories
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph

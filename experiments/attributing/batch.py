@@ -22,7 +22,7 @@ from tracing.recording.redaction import redact
 if TYPE_CHECKING:
     from attribution.attributor import Attributor
     from attribution.recordings import Recording
-    from experiments.attributing.case_sources import Source, TraceContent
+    from experiments.attributing.source import Source, TraceContent
     from tracing.llm.access import ModelAccess
 
 Make = Callable[["Recording"], "Attributor"]

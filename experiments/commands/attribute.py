@@ -17,7 +17,7 @@ from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.attributing.attributions import CaseLine
-    from experiments.attributing.case_sources import Complaint
+    from experiments.attributing.source import Complaint
 
 DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
 
@@ -181,7 +181,7 @@ def attribute(
 
 
 def _complaint(question: str | None, reply: str | None, right: str | None) -> Complaint | None:
-    from experiments.attributing.case_sources import Complaint
+    from experiments.attributing.source import Complaint
     from tracing.errors import ConfigError
 
     if question is None:

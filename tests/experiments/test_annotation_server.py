@@ -18,7 +18,7 @@ from experiments.annotating.annotation_server import AnnotationServer, server_ke
 from experiments.annotating.attribution_methods import Methods
 from experiments.annotating.labels import LabelStore
 from experiments.annotating.workspace import Workspace
-from experiments.attributing.case_sources import Source
+from experiments.attributing.source import Source
 from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 

@@ -18,7 +18,8 @@ from attribution.recordings import Recording
 from experiments.api.attributing import cases_of_run
 from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
 from experiments.attributing.batch import Batch, Tally
-from experiments.attributing.case_sources import Complaint, run_sources, sources_of
+from experiments.attributing.case_sources import run_sources, sources_of
+from experiments.attributing.source import Complaint
 from experiments.runs.cases_file import CaseReply, RunCase, Side, write_cases, write_verdicts
 from experiments.runs.folder import RunFolder
 from tracing.errors import DataError, RunError, TraceError

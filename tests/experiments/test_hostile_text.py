@@ -24,7 +24,7 @@ from benchmarks.__main__ import benchmarks
 from benchmarks.__main__ import main as main_of_benchmarks
 from benchmarks.gold_answers.suite import conversations_to_spoil
 from experiments.annotating.labels import Assessment, CaseId, LabelStore
-from experiments.attributing.case_sources import Source
+from experiments.attributing.source import Source
 from experiments.command import cli, main
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from tracing.llm.serving.weights import CATALOGUE, stored_path

@@ -12,7 +12,7 @@ from benchmarks.calibration.verdicts import on_labelled
 from experiments.annotating.label_export import export
 from experiments.annotating.labels import Assessment, CaseId, LabelStore
 from experiments.annotating.workspace import Workspace
-from experiments.attributing.case_sources import Source
+from experiments.attributing.source import Source
 from experiments.command import main
 from tracing.files.loading import load_trace
 from tracing.files.trace_file import save_trace

@@ -24,7 +24,7 @@ from traced_runs import conversation, record
 
 from attribution.cases import Attribution
 from experiments.attributing.attributions import Attributions, AttributionsFile, Header, case_line
-from experiments.attributing.case_sources import Judging, Source
+from experiments.attributing.source import Judging, Source
 from experiments.data.dataset_reader import Reading
 from experiments.data.loaders import load_dataset
 from experiments.data.published.locomo import read_locomo

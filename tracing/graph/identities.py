@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tracing.graph.elements import Operation, Variable
+from tracing.graph.execution_graph import ExecutionGraph
+
 USERS = (
     *("enduser.id", "user.id", "gen_ai.user.id", "enduser.pseudo.id", "langfuse.user.id", "mlflow.trace.user"),
     "traceloop.association.properties.user_id",
@@ -44,3 +47,42 @@ def user_in(attributes: Mapping[str, object]) -> str:
 def chat_in(attributes: Mapping[str, object]) -> str:
     """The chat that attributes name; empty if they name none."""
     return first_id(attributes, (*OWN_CHATS, *CHATS))
+
+
+def graphs_by_user(graph: ExecutionGraph) -> dict[str, ExecutionGraph]:
+    """A graph by the users that its elements or their sessions name; all of it where they name at most one.
+
+    What names none belongs to those whose operations read or made it, or to all if none did.
+    """
+    sessions = {session.id: user_in(session.attributes) for session in graph.sessions.values()}
+
+    def own(element: Variable | Operation) -> set[str]:
+        return {user_in(element.attributes) or sessions.get(element.session or "", "")} - {""}
+
+    variables = {vid: own(variable) for vid, variable in graph.variables.items()}
+    operations = {oid: own(operation) for oid, operation in graph.operations.items()}
+    users = list(dict.fromkeys(user for named in (*variables.values(), *operations.values()) for user in named))
+    if len(users) < 2:
+        return {users[0] if users else "": graph}
+    for oid, operation in graph.operations.items():
+        operations[oid] = operations[oid] or {user for vid in _links(operation) for user in variables[vid]} or {*users}
+    for vid, named in variables.items():
+        around = (*graph.producers(vid), *graph.consumers(vid))
+        variables[vid] = named or {user for operation in around for user in operations[operation.id]} or {*users}
+    parts: dict[str, tuple[dict[str, None], list[Operation]]] = {user: ({}, []) for user in users}
+    for oid, named in operations.items():
+        for user in named:
+            parts[user][1].append(graph.operations[oid])
+            for vid in _links(graph.operations[oid]):
+                variables[vid] = variables[vid] | {user}
+    for vid, named in variables.items():
+        for user in named:
+            parts[user][0][vid] = None
+    return {
+        user: ExecutionGraph(map(graph.variables.__getitem__, vids), steps, graph.sessions.values(), graph.attributes)
+        for user, (vids, steps) in parts.items()
+    }
+
+
+def _links(operation: Operation) -> list[str]:
+    return [vid for _, vid in (*operation.inputs, *operation.outputs)]

@@ -20,7 +20,7 @@ from tracing.errors import TraceError, in_one_line
 from tracing.files.opening import read_file
 from tracing.graph.elements import REFERENCE, Operation, Variable, reference_to
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.identities import OWN_USERS, USERS, user_in
+from tracing.graph.identities import OWN_USERS, USERS, graphs_by_user
 from tracing.interchange import read_graph
 
 ENTRY = "entry"
@@ -172,45 +172,6 @@ def _differ(part: _Part, other: _Part) -> bool:
     return part.user != other.user and bool(part.user and other.user)
 
 
-def graphs_by_user(graph: ExecutionGraph) -> dict[str, ExecutionGraph]:
-    """A graph by the users that its elements or their sessions name; all of it where they name at most one.
-
-    What names none belongs to those whose operations read or made it, or to all if none did.
-    """
-    sessions = {session.id: user_in(session.attributes) for session in graph.sessions.values()}
-
-    def own(element: Variable | Operation) -> set[str]:
-        return {user_in(element.attributes) or sessions.get(element.session or "", "")} - {""}
-
-    variables = {vid: own(variable) for vid, variable in graph.variables.items()}
-    operations = {oid: own(operation) for oid, operation in graph.operations.items()}
-    users = list(dict.fromkeys(user for named in (*variables.values(), *operations.values()) for user in named))
-    if len(users) < 2:
-        return {users[0] if users else "": graph}
-    for oid, operation in graph.operations.items():
-        operations[oid] = operations[oid] or {user for vid in _links(operation) for user in variables[vid]} or {*users}
-    for vid, named in variables.items():
-        around = (*graph.producers(vid), *graph.consumers(vid))
-        variables[vid] = named or {user for operation in around for user in operations[operation.id]} or {*users}
-    parts: dict[str, tuple[dict[str, None], list[Operation]]] = {user: ({}, []) for user in users}
-    for oid, named in operations.items():
-        for user in named:
-            parts[user][1].append(graph.operations[oid])
-            for vid in _links(graph.operations[oid]):
-                variables[vid] = variables[vid] | {user}
-    for vid, named in variables.items():
-        for user in named:
-            parts[user][0][vid] = None
-    return {
-        user: ExecutionGraph(map(graph.variables.__getitem__, vids), steps, graph.sessions.values(), graph.attributes)
-        for user, (vids, steps) in parts.items()
-    }
-
-
-def _links(operation: Operation) -> list[str]:
-    return [vid for _, vid in (*operation.inputs, *operation.outputs)]
-
-
 def references_in(graph: ExecutionGraph) -> list[Variable]:
     """The variables of a graph that stand for those of other traces."""
     return [variable for variable in graph.variables.values() if variable.is_reference]
@@ -263,7 +224,7 @@ def _timed_variables(graph: ExecutionGraph) -> Iterable[tuple[float, Variable]]:
     """As `_timed_operations`: the time of a variable is that of the first operation that made or read it."""
     seen: dict[str, float] = {}
     for time, operation in _timed_operations(graph):
-        for vid in _links(operation):
+        for _, vid in (*operation.inputs, *operation.outputs):
             seen.setdefault(vid, time)
     began = next(iter(seen.values()), 0.0)
     times = accumulate((seen.get(vid, began) for vid in graph.variables), max)
