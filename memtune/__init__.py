@@ -1,12 +1,12 @@
-"""memtune's Python API: run an optimization, attribute wrong answers, and record your own system.
+"""memtune's Python API: run an optimization, attribute wrong answers, generate data, and record your own system.
 
     import memtune
 
     result = memtune.run(system="fact-memory", data="mine.jsonl", model="http://127.0.0.1:8000/v1#my-model")
     result.verdict, result.prompts, result.blame
 
-Recording needs the base dependencies only; `run`, `attribute` and `load` need the extra `run`. Heavy libraries are
-imported when they are first used. `memtune.systems` has what a memory system of your own needs.
+Recording needs the base dependencies only; `run`, `attribute`, `generate` and `load` need the extra `run`. Heavy
+libraries are imported when they are first used. `memtune.systems` has what a memory system of your own needs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from experiments.api.attributed import Attributed
     from experiments.api.result import Result
     from experiments.api.starting import Model
+    from experiments.data.generating.generating import Generated
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.systems.conversations import Conversation
     from tracing.systems.protocol import MemorySystem
@@ -58,7 +59,7 @@ if _HIDDEN is None:
 elif Path(sys.argv[0] or "-").stem not in ("memtune", "-m"):  # the command reports it in one line, see `main`
     raise ImportError(_HIDDEN)
 
-__all__ = ["TraceMemory", "attribute", "load", "operation", "run", "session", "trace", "traced", "variable"]
+__all__ = ["TraceMemory", "attribute", "generate", "load", "operation", "run", "session", "trace", "traced", "variable"]
 
 
 def __getattr__(name: str) -> object:
@@ -185,6 +186,62 @@ def attribute(
             model=model,
             traces_of=traces_of,
             data=None if data is None else Path(data),
+        )
+
+
+def generate(
+    chats: str | Path | Iterable[Conversation],
+    out: str | Path,
+    *,
+    model: Model | None = None,
+    config: str | Path | None = None,
+    home: str | Path | None = None,
+    dataset: str | None = None,
+    complaints: str | Path | None = None,
+    kinds: Iterable[str] | None = None,
+    per_session: int | None = None,
+    progress: bool = False,
+    **settings: Any,
+) -> Generated:
+    """Make a data set from conversations without questions, as `memtune data generate` does.
+
+    Args:
+        chats: a file or folder of conversations or traces, the name of a data set (`sample`), or conversations.
+        out: file of the data set (JSONL); a pass that was stopped goes on if it is called again.
+        model: the author, which drafts and tests (see `run`); nothing is sent to another model.
+        config: a YAML file; its author is the proposer, or else the task model.
+        home: folder of caches (see `run`).
+        dataset: what `chats` is, where that is not recognised.
+        complaints: with traces, a log of answers that users called wrong.
+        kinds: of questions, by default all: `fact`, `change`, `taken_back`, `time`, `several_turns`, `who`,
+            `never_said`.
+        per_session: facts of at most so many turns of a session, by default 4.
+        progress: show progress on stderr.
+        settings: further keys of a configuration (`budget={"calls": 500}`).
+
+    Raises:
+        MemtuneError: a setting is invalid, `out` is there already, or the author cannot be asked; names the remedy.
+
+    Example:
+        >>> generated = generate("chats/", "questions.jsonl", model="qwen2.5-coder-1.5b")  # doctest: +SKIP
+        >>> generated.kept.total(), generated.dropped.most_common(1)  # doctest: +SKIP
+        (212, [('other turns are nearer to the question', 96)])
+    """
+    with _whole_installation("generate"):
+        from experiments.api.generating import generated_data
+
+        return generated_data(
+            chats if isinstance(chats, str | Path) else list(chats),
+            Path(out),
+            model=model,
+            config=config,
+            home=None if home is None else Path(home),
+            dataset=dataset,
+            complaints=None if complaints is None else Path(complaints),
+            kinds=None if kinds is None else list(kinds),
+            per_session=per_session,
+            progress=progress,
+            settings=settings,
         )
 
 

@@ -85,7 +85,7 @@ system_option = click.option(
 _base_url_option = click.option(
     "--base-url", metavar="URL", help="OpenAI-compatible endpoint; the key comes from $OPENAI_API_KEY."
 )
-_concurrency_option = click.option(
+concurrency_option = click.option(
     "--concurrency", type=click.IntRange(min=1), metavar="N", help="Concurrent requests to one endpoint [default: 8]."
 )
 _helper_model_option = click.option(
@@ -113,7 +113,7 @@ task_model_options = several(
     _base_url_option,
 )
 
-setup_options = several(system_option, data_options, task_model_options, _concurrency_option)
+setup_options = several(system_option, data_options, task_model_options, concurrency_option)
 """What to run: system, data and how much of it, and model."""
 
 executor_options = several(
@@ -127,7 +127,7 @@ executor_options = several(
     ),
 )
 
-helper_options = several(_helper_model_option, _base_url_option, _concurrency_option)
+helper_options = several(_helper_model_option, _base_url_option, concurrency_option)
 """The model that a method asks, whose cases are many."""
 
 model_options = several(

@@ -14,6 +14,7 @@ from attribution.judging.words import METRICS
 from attribution.text.languages.reading_language import is_read
 from experiments.data.dataset_reader import Progress, Reading, Reports
 from experiments.data.datasets import CARDS, DATASETS, DatasetLoader, checked
+from experiments.data.loaders import no_questions
 from experiments.data.own.feedback import has_feedback
 from experiments.data.own.tables import QUESTIONS
 from experiments.data.splits import assign_splits
@@ -108,7 +109,7 @@ def problems_of_dataset(name: str, path: Path, progress: Progress | None = None)
     conversations = [element for element in conversations if isinstance(element, Conversation)]
     return DataCheck(
         tuple(problems),
-        (*reading.omitted(), *_for_runs(conversations, path), *_for_the_metric(conversations)),
+        (*reading.omitted(), *_for_runs(conversations, name, path), *_for_the_metric(conversations)),
         len(conversations),
         sum(len(conversation.questions) for conversation in conversations),
     )
@@ -134,12 +135,12 @@ def _texts(conversation: Conversation) -> tuple[str, ...]:
     return (*texts, *(turn.text for turn in islice(conversation.turns(), LANGUAGE_SAMPLE))) if texts else ()
 
 
-def _for_runs(conversations: list[Conversation], path: Path) -> list[str]:
+def _for_runs(conversations: list[Conversation], name: str, path: Path) -> list[str]:
     """What keeps sound data from being used in a run."""
     if not conversations:
         return []
     if not any(conversation.questions for conversation in conversations):
-        return ["it has no questions, which a run needs; docs/data-format.md says how to add them"]
+        return [f"it {no_questions(name, path)}"]
     try:
         assign_splits(conversations, where=str(path))
     except MemtuneError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from pathlib import Path
 
 from experiments.data.data_settings import DataLimits, DataSettings
 from experiments.data.dataset_reader import Progress, Reading, omission_lines
@@ -33,6 +35,8 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
     """
     reading = Reading(progress=progress)
     conversations = read_dataset(config, reading)
+    if not any(conversation.questions for conversation in conversations):
+        raise DataError(f"{_where(config)}: {no_questions(config.dataset, config.data)}")
     splits = assign_splits(conversations, where=_where(config))
     cut = limit_conversations(splits, config.limits.conversations)
     unasked = {c.id for c in conversations if not c.questions and c.split != "sealed"}
@@ -47,14 +51,40 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
         shortened_conversations = [shorten(conversation, config.limits, dropped) for conversation in group]
         return tuple(conversation for conversation in shortened_conversations if conversation.questions)
 
-    result = Splits(shortened(cut.train), shortened(cut.validation), shortened(cut.test))
+    tested = [_confirmed(conversation, dropped) for conversation in cut.test]
+    result = Splits(shortened(cut.train), shortened(cut.validation), shortened(tested))
     for name, group in result.named().items():
+        if not group and name == "test" and dropped[_UNCONFIRMED]:
+            raise DataError(
+                f"{_where(config)}: a test on questions that were generated and that nobody has confirmed proves "
+                f"nothing, and the test split has {dropped[_UNCONFIRMED]} of these and no other; confirm some first: "
+                f"memtune data review {shlex.quote(str(config.data))}"
+            )
         if not group:
             raise DataError(
                 f"{_where(config)}: no question is left in the {name} split; "
                 "raise --limit-sessions or --limit-questions"
             )
     return Dataset(result, tuple(omission_lines(dropped)))
+
+
+_UNCONFIRMED = "generated questions of the test that nobody has confirmed"
+
+
+def _confirmed(conversation: Conversation, dropped: Counter[str]) -> Conversation:
+    """A conversation without the generated questions that nobody has confirmed, which are counted."""
+    questions = tuple(question for question in conversation.questions if not question.unconfirmed)
+    dropped[_UNCONFIRMED] += len(conversation.questions) - len(questions)
+    return conversation.model_copy(update={"questions": questions})
+
+
+def no_questions(dataset: str, data: Path | None) -> str:
+    """What to do with conversations that have no questions: the command that lets a model draft them."""
+    source = dataset if data is None else f"{shlex.quote(str(data))} --dataset {dataset}"
+    return (
+        "has conversations and no question, which a run needs; write some (docs/data-format.md), or let a model draft "
+        f"them (docs/generating.md): memtune data generate {source} --out questions.jsonl"
+    )
 
 
 def read_dataset(config: DataSettings, reading: Reading) -> list[Conversation]:
@@ -70,11 +100,18 @@ def load_sealed(config: DataSettings) -> tuple[Conversation, ...]:
     Raises:
         DataError: the data set has none.
     """
-    sealed = tuple(
+    sealed = [
         conversation for conversation in conversations_of(config.dataset, config.data) if conversation.split == "sealed"
-    )
+    ]
+    pairs = [(conversation, _confirmed(conversation, Counter())) for conversation in sealed]
+    usable = tuple(confirmed for whole, confirmed in pairs if confirmed.questions or not whole.questions)
+    if usable:
+        return usable
     if sealed:
-        return sealed
+        raise DataError(
+            f"{_where(config)}: its sealed questions were generated and nobody has confirmed them; confirm some first: "
+            f"memtune data review {shlex.quote(str(config.data))}"
+        )
     raise DataError(
         f'{_where(config)}: has no sealed conversations; leave out --sealed, or give conversations the split "sealed"'
     )

@@ -41,6 +41,8 @@ def load_config(
 ) -> RunConfig:
     """The configuration in `source`, with `overrides` (`key.path` → value, from the command line) applied.
 
+    A file or folder of data without the name of its data set is recognised by its content.
+
     Args:
         source: path of a YAML file, the name of a bundled one (`demo`, `smoke`), or None for the defaults.
         overrides: values that are None are ignored. Another `base_url` of a model goes without the key in `source`.
@@ -50,6 +52,7 @@ def load_config(
 
     Raises:
         ConfigError: `FILE: key.path: message; remedy`.
+        DataError: the data are not recognised.
     """
     values: dict[str, Any] = {}
     folder = Path()
@@ -66,7 +69,15 @@ def load_config(
         values = _merged(values, _fitting(_read("smoke")[2], _merged(values, above)))
     values = _merged(values, above)
     config = _with_modules(anchored(_validated(values, label, options), folder, besides=options), folder)
+    if config.data is not None and config.data.exists() and "dataset" not in values:
+        config = config.model_copy(update={"dataset": _recognised(config.data)})
     return _complete(config, label)
+
+
+def _recognised(data: Path) -> str:
+    from experiments.data.data_check import dataset_name_of
+
+    return dataset_name_of(data)
 
 
 def _fitting(smoke: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

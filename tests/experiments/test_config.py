@@ -37,7 +37,7 @@ def write(folder: Path, text: str) -> str:
         ("limits: {sessions: 0}", ": limits.sessions: "),
         ("dataset: jsonl\ndata: missing.jsonl", ": data: no such file: "),
         ("dataset: locomo", ": data: missing; name the file"),
-        ("data: x.jsonl", ": data: the bundled sample takes no file"),
+        ("dataset: sample\ndata: x.jsonl", ": data: the bundled sample takes no file"),
         ("rounds: 1\nseed: 2\nrounds: 3", ":3: the key 'rounds' stands twice"),
         ("limits: [1, 2", ":1: "),
         ("- just\n- a list", ": holds a list"),

@@ -135,7 +135,8 @@ def test_an_export_of_chatgpt_is_one_conversation_of_the_branches_last_shown(tmp
         "1 hidden messages left out",
         "1 tool results left out",
         "2 messages of branches not shown last left out",
-        "it has no questions, which a run needs; docs/data-format.md says how to add them",
+        "it has conversations and no question, which a run needs; write some (docs/data-format.md), or let a model "
+        f"draft them (docs/generating.md): memtune data generate {path} --dataset openai-chats --out questions.jsonl",
     )
 
 

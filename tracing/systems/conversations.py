@@ -88,6 +88,9 @@ class Question(_Row):
         after_session: the session after which it is asked: its id, or its place (1 is the first); None for the last.
         fact: id of the fact that answers it.
         near_miss: a wrong value that a careless reader would give.
+        objected: the reply that a user objected to in the conversation, where the question was first asked there.
+        source: whether a person wrote it or it was generated.
+        confirmed_by: who read a generated question and found it right.
 
     Example:
         >>> Question(id="q1", question="Where does Mara live now?", answers=("Oslo",), kind="updated").supersedes
@@ -104,6 +107,14 @@ class Question(_Row):
     after_session: str | None = Field(default=None, coerce_numbers_to_str=True)
     fact: str | None = None
     near_miss: NearMiss | None = None
+    objected: str | None = None
+    source: Literal["written", "generated"] = "written"
+    confirmed_by: tuple[str, ...] = ()
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether it was generated and nobody has confirmed it: no test may rest on it."""
+        return self.source == "generated" and not self.confirmed_by
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,1 @@
+"""Generated questions measured: an author that knows the written questions, figures, and questions to be read."""
