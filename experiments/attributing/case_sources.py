@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from attribution.judging.words import by_words
 from experiments.attributing.attributions import is_attributions
 from experiments.attributing.run_traces import run_traces
-from experiments.attributing.source import Complaint, Judging, Source, answers_of
+from experiments.attributing.source import Complaint, Judging, Source
 from experiments.data.dataset_reader import Reading
 from experiments.data.own.feedback import Feedback, complaints_in, has_feedback, traces_in
 from experiments.data.own.histories import Histories
+from experiments.data.own.traces import answers_of
 from experiments.runs.cases_file import read_verdicts
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder

@@ -14,9 +14,9 @@ from attribution.failures import NO_REPLY, answer_missing, case_of, complaint, f
 from attribution.judging.words import METRICS, judge_reply
 from attribution.recordings import Recording, conversation_of, operations_of
 from attribution.text.content import text_of
-from experiments.data.own.feedback import FeedbackRow, RecordedAnswer, matching_answer
+from experiments.data.own.feedback import FeedbackRow, matching_answer
 from experiments.data.own.histories import Histories, references_in
-from experiments.data.own.traces import answer_time, chats_of
+from experiments.data.own.traces import answer_time, answers_of, chats_of
 from experiments.runs.cases_file import Verdicts
 from tracing.errors import TraceError
 from tracing.files.opening import read_file
@@ -261,15 +261,6 @@ def _by_feedback(
             said[key] = max(row.time, said.get(key, row.time))
     problem = "\n".join(filter(None, (problem, *unmatched))) or None
     return TraceContent(recording, tuple(cases.values()), problem, tuple(unmatched), said)
-
-
-def answers_of(path: Path) -> Sequence[RecordedAnswer]:
-    """The answers in a trace; one that cannot be read has none."""
-    try:
-        chats, _ = chats_of(read_graph(path)[0], path.stem)
-    except TraceError:
-        return ()
-    return [answer for chat in chats for answer in chat.answers]
 
 
 def _annotated(recording: Recording, tell: Callable[[str], None]) -> list[Case]:

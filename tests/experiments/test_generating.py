@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from scripted_server import ScriptedServer, prompt_of
+from traced_runs import conversation, record
 
 import memtune
 from benchmarks.generating.scripted_author import ScriptedAuthor
@@ -234,6 +235,24 @@ def test_a_conversation_keeps_its_written_questions(author: ScriptedServer) -> N
     for before, after in zip(WRITTEN, generated.conversations, strict=False):
         assert after.questions[: len(before.questions)] == before.questions
     assert "another question asks the same" in generated.dropped
+
+
+def test_complaints_about_answers_in_traces_become_rows(author: ScriptedServer) -> None:
+    traces = Path("traces")
+    for name in ("one", "two"):
+        record(traces / f"{name}.jsonl", conversation(name))
+    log = traces / "complaints.jsonl"
+    rows = [
+        {"question": "Where did Mara move to?", "trace": "one"},
+        {"question": "What food does Mara's tortoise come out for?", "answers": ["radicchio"], "trace": "two"},
+    ]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    author.script = lambda body: "Oslo" if "I moved to Oslo" in prompt_of(body) else "unknown"
+    generated = memtune.generate(traces, "questions.jsonl", complaints=log, model=f"{author.base_url}#strong")
+    kept = {conversation.id: conversation.questions for conversation in generated.conversations}
+    ((moved,), (food,)) = kept["one"], kept["two"]
+    assert (moved.answers, moved.objected, moved.evidence) == (("Oslo",), "Bergen", ("D1:2",))
+    assert (food.answers, food.evidence, food.kind) == (("radicchio",), ("D1:1",), "complaint")
 
 
 def test_a_log_of_complaints_needs_traces(author: ScriptedServer) -> None:

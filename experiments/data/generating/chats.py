@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from experiments.data.data_check import dataset_name_of
@@ -11,7 +12,7 @@ from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import CARDS, conversations_of
 from experiments.data.generating.complaints import Complaint
 from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
-from experiments.data.own.traces import TRACES, TracedChat, chats_of
+from experiments.data.own.traces import TRACES, TracedChat, answers_of, chats_of
 from tracing.errors import DataError, TraceError
 from tracing.files.file_kinds import MLFLOW, OTLP, SMARTCOMMENT, TRACE, kind_of
 from tracing.interchange import read_graph
@@ -56,7 +57,7 @@ def read_chats(path: Path, reading: Reading, *, dataset: str | None = None, log:
         return Chats(_unsealed(conversations_of(dataset or dataset_name_of(path), path, reading)))
     rows: Mapping[Path, Sequence[tuple[str, FeedbackRow]]] = {}
     if log is not None:
-        rows = complaints_in(log, traces, reading)
+        rows = complaints_in(log, traces, cache(answers_of), reading)
     elif path.is_dir() and has_feedback(path):
         feedback = Feedback(path, reading)
         rows = {trace: [row for row in feedback.on(trace) if not row[1].right] for trace in traces}

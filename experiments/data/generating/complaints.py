@@ -37,7 +37,7 @@ class Complaint:
     answers: tuple[str, ...] = ()
 
 
-def complaints_in(dialogue: Dialogue) -> Iterator[Complaint]:
+def complaints_within(dialogue: Dialogue) -> Iterator[Complaint]:
     """The complaints of a conversation: a question, another's reply to it, and an objection by who asked."""
     turns = list(dialogue.turns.values())
     for asks, replies, objects in zip(turns, turns[1:], turns[2:], strict=False):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from experiments.data.generating.author import Author, prompts_digest
 from experiments.data.generating.chats import Chats
 from experiments.data.generating.citations import KINDS, PER_SESSION, Citations, Kind
-from experiments.data.generating.complaints import KIND, Complaint, complaints_in, rows_of_complaints
+from experiments.data.generating.complaints import KIND, Complaint, complaints_within, rows_of_complaints
 from experiments.data.generating.dialogue import Dialogue
 from experiments.data.generating.drafting import TWIN, SessionRows, rows_of, without_twins
 from experiments.data.generating.finished_parts import FinishedParts
@@ -150,7 +150,7 @@ class _Pass:
         if place < len(sessions):
             part = rows_of(dialogue, sessions[place], citations, self._author, self._plan.kinds)
         else:
-            logged = (*complaints, *complaints_in(dialogue))
+            logged = (*complaints, *complaints_within(dialogue))
             rows, dropped = rows_of_complaints(dialogue, logged, self._author)
             part = SessionRows(rows, dropped, Counter({KIND: len(logged)} if logged else {}), is_session=False)
         self._finished.add(keys[place], part)

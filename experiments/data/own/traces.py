@@ -96,6 +96,15 @@ def answer_time(graph: ExecutionGraph, prediction: str | None) -> float | None:
     return max((maker.ended or maker.started for maker in graph.producers(prediction)), default=0.0) or None
 
 
+def answers_of(path: Path) -> Sequence[RecordedAnswer]:
+    """The answers in a trace; one that cannot be read has none."""
+    try:
+        chats, _ = chats_of(read_graph(path)[0], path.stem)
+    except TraceError:
+        return ()
+    return [answer for chat in chats for answer in chat.answers]
+
+
 def _name(graph: ExecutionGraph, query: Variable, prediction: Variable) -> str:
     session = graph.sessions.get(prediction.session or "")
     return session.name if session is not None else query.name
