@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from attribution.attributor import Attributor, bound, open_attributor
-from attribution.benchmark.attribution_scores import calibration_error, score
 from attribution.judging.words import by_words, judge_reply
-from attribution.labelled_cases import LabelledCase, Suite
 from attribution.recordings import Recording
 from attribution.replay.replay_method import Replay
 from attribution.survival.matching.matcher import WORDS
+from benchmarks import attribution_measuring as attribution
+from benchmarks.attribution_measuring import Make, complaints_in, read_suite, remarks_on
+from benchmarks.attribution_scores import calibration_error, score
 from benchmarks.confidence_curve import cross_fitted
 from benchmarks.controls import Constant, Random
 from benchmarks.injected_faults.hard import hardened
 from benchmarks.injected_faults.injector import Injected, Injector
 from benchmarks.injected_faults.kinds import KINDS
+from benchmarks.labelled_cases import LabelledCase, Suite
 from benchmarks.scripted_model import ScriptedModel, serve
-from experiments.bench import attribution
-from experiments.bench.attribution import Make, Progress, complaints_in, read_suite, remarks_on
+from experiments.bench.attribution import Progress
 from experiments.data.loaders import load_dataset
 from experiments.runs.config import RunConfig
 from tracing.errors import ConfigError, DataError

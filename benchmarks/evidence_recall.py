@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from attribution.evidence_index import EvidenceIndex, Query, Ranking
-from attribution.labelled_cases import Suite
+from benchmarks.labelled_cases import Suite
 from tracing.llm.models import EmbeddingModel
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from attribution.benchmark.attribution_scores import Prediction, score
-from attribution.benchmark.suites import run
-from attribution.labelled_cases import Suite
 from attribution.methods import better
-from experiments.bench.attribution import Announced, Make, Progress
+from benchmarks.attribution_measuring import Announced, Make
+from benchmarks.attribution_scores import Prediction, score
+from benchmarks.labelled_cases import Suite
+from benchmarks.labelled_suites import run
+from experiments.bench.attribution import Progress
 from tracing.llm.accounting.budget import Spending
 from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from attribution.benchmark.attribution_scores import calibration_error
 from attribution.cases import OUTSIDE_THE_SYSTEM
 from attribution.survival.calibration import Calibration, confidence_of, signs_of, stated_of
+from benchmarks.attribution_scores import calibration_error
 from benchmarks.calibration.verdicts import KnownVerdict
 from tracing.errors import ConfigError
 

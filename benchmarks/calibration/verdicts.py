@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from attribution.benchmark.suites import load_suite
 from attribution.cases import Case, ErrorType
-from attribution.labelled_cases import LabelledCase, as_complaints
 from attribution.recordings import Recording
 from attribution.survival.calibration import Grounds
 from attribution.survival.survival_method import Survival
 from benchmarks.attribution_suites import HARD, INJECTED, open_injected
 from benchmarks.gold_answers.suite import annotated_cases, part_of
+from benchmarks.labelled_cases import LabelledCase, as_complaints
+from benchmarks.labelled_suites import load_suite
 from experiments.bench.attribution import Progress
 from experiments.runs.config import RunConfig
 from tracing.systems.conversations import Conversation

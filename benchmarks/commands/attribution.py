@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks.commands.suite_options import suite_options
-from experiments.commands.bench.attribution import complaints_option, matcher_option
+from experiments.commands.bench.attribution import matcher_option
 from experiments.commands.options import config_from
 from experiments.commands.output import write_output
 
@@ -47,7 +47,11 @@ Examples:
     "replay, majority and random.",
 )
 @matcher_option
-@complaints_option
+@click.option(
+    "--complaints",
+    is_flag=True,
+    help="Give the method only what a user knows who says that a reply is wrong: no right answer, no evidence.",
+)
 @suite_options
 def attribution(
     suite: str,
@@ -71,8 +75,8 @@ def attribution(
     import json
 
     from attribution.survival.matching.matcher import WORDS
+    from benchmarks.attribution_measuring import needs_models, summary
     from benchmarks.attribution_suites import CONTROLS, IN_PROCESS, attributor, measure, open_bench
-    from experiments.bench.attribution import needs_models, summary
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, open_access
@@ -114,8 +118,8 @@ def attribution(
 
 def _table(result: dict[str, Any], suite: str, method: str) -> Table:
     """Accuracy by system, kind of fault and condition, if faults were injected, and by error type."""
+    from benchmarks.attribution_measuring import accuracy_cells, accuracy_table, add_error_types
     from benchmarks.injected_faults.kinds import KINDS
-    from experiments.bench.attribution import accuracy_cells, accuracy_table, add_error_types
 
     table = accuracy_table(f"{method} on {suite}")
     for system, own in result["by_system"].items():

@@ -35,8 +35,8 @@ def evidence(suite: str, words: bool, target: Path | None, home: Path | None) ->
     import json
     from contextlib import nullcontext
 
+    from benchmarks.attribution_measuring import read_suite
     from benchmarks.evidence_recall import recall_at
-    from experiments.bench.attribution import read_suite
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view
     from experiments.running.parts import home_folder, open_access

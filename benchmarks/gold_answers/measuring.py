@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from attribution.attributor import Attributor
-from attribution.benchmark.attribution_scores import calibration_error
 from attribution.confidence_intervals import clustered_interval
 from attribution.recordings import Recording
+from benchmarks.attribution_scores import calibration_error
 from benchmarks.gold_answers.spoiling import SPOILINGS
 from benchmarks.gold_answers.suite import AnnotatedCase
 from tracing.systems.conversations import Conversation

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from attribution.benchmark.suites import labelled_cases
-from attribution.labelled_cases import LabelledCase
+from benchmarks.labelled_cases import LabelledCase
+from benchmarks.labelled_suites import labelled_cases
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import Troubles

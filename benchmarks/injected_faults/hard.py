@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attribution.labelled_cases import LabelledCase
 from benchmarks.injected_faults.foreign import as_foreign
 from benchmarks.injected_faults.missing_parts import MISSING_PARTS
+from benchmarks.labelled_cases import LabelledCase
 
 FOREIGN = "foreign trace"
 CONDITIONS = (FOREIGN, *MISSING_PARTS)

@@ -10,11 +10,11 @@ from typing import Any
 
 from attribution.cases import Case
 from attribution.judging.words import Judgement
-from attribution.labelled_cases import LabelledCase
 from attribution.recordings import Recording
 from benchmarks.injected_faults.faults import Fault, FaultTarget, SeveralFaults, target_of
 from benchmarks.injected_faults.kinds import KINDS, Kind
 from benchmarks.injected_faults.wordings import STYLES, Reworded, Style, Wordings, style_of
+from benchmarks.labelled_cases import LabelledCase
 from tracing.errors import BudgetExceededError, ConfigError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import msgspec
 
-from attribution.labelled_cases import LabelledCase
 from attribution.recordings import Recording
+from benchmarks.labelled_cases import LabelledCase
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
 

@@ -1,139 +1,133 @@
-"""How often an attribution method is right on labelled cases, and the figures as a table and lines."""
+"""How often a method of attribution is right on wrong answers whose decisive operation people labelled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
+from attribution.attributor import Attributor, GuardedAttributor
+from attribution.cases import Attribution, Blame
+from attribution.confidence_intervals import clustered_interval
+from attribution.labels import Label, UnreadLabels, labels_in
+from attribution.recordings import Recording, recording_of
+from tracing.errors import TraceError
+from tracing.interchange import smartcomment
 
-from attribution.attributor import ATTRIBUTORS, SURVIVAL, Attributor
-from attribution.benchmark.attribution_scores import Prediction, score
-from attribution.benchmark.suites import load_suite, run
-from attribution.cases import Attribution, Case
-from attribution.labelled_cases import Suite, as_complaints
-from attribution.recordings import Recording
-from experiments.data.published.memtracebench import NAME, fetched
-from experiments.display.tables import plain_table
-from tracing.errors import ConfigError
-from tracing.llm.access import ModelAccess
-
-Make = Callable[[Recording], Attributor]
+if TYPE_CHECKING:
+    from tracing.llm.access import ModelAccess
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, what is done of it and its total."""
 
 
-def read_suite(suite: str, home: Path, progress: Progress) -> Suite:
-    """The suite at a path, or the public one, which is downloaded into the home once."""
-    return load_suite(fetched(home, progress) if suite == NAME else Path(suite))
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    label: Label
+    attribution: Attribution
+
+    @property
+    def main(self) -> Blame | None:
+        return self.attribution.main
+
+    @property
+    def type_right(self) -> bool:
+        return self.main is not None and self.main.error_type == self.label.error_type
+
+    @property
+    def operation_right(self) -> bool:
+        return self.main is not None and self.main.operation_id in self.label.operation_ids
 
 
-def needs_models(method: str) -> bool:
-    """Whether a method may ask a model.
+def measure_attribution(
+    suite: Path, make: Callable[[Recording], Attributor], access: ModelAccess | None, progress: Progress
+) -> tuple[dict[str, Any], list[str]]:
+    """Attribute the labelled cases of an annotated graph, or of all in and under a folder, and score the verdicts.
+
+    Returns:
+        Plain JSON, and what a reader of it must know of labels that were not read, or not wholly. Keys:
+        n: cases. eta: share of them with the right error type. oia: share of the oia_n cases with a known operation
+            where it is named. eta_ci, oia_ci: 95 % intervals over conversations, or over cases of fewer than ten.
+        majority_eta: accuracy of always naming the most frequent type. failed: cases where the method, or
+            a model call that it made, failed.
+        by_type: n, eta, oia and oia_n of each type that occurs or was named; `precision` is the share of the cases
+            where it was named that have it (None if it never was).
+        cases: one row for each.
 
     Raises:
-        ConfigError: there is no such method.
+        TraceError: a file cannot be read as such a graph, or there is no annotated case at all.
     """
-    try:
-        ATTRIBUTORS.check(method)
-    except ConfigError as error:
-        raise ConfigError(f"--method: {error}") from None
-    return method != SURVIVAL
-
-
-def complaints_in(suite: Suite) -> Suite:
-    """The suite with cases of which only question and reply are known."""
-    return replace(suite, name=f"{suite.name}, as complaints", cases=tuple(as_complaints(suite.cases)))
-
-
-def remarks_on(suite: Suite) -> tuple[str, ...]:
-    """What a reader of the figures must know about labels that were not read, or not wholly."""
-    return (*(f"skipped: {line}" for line in suite.skipped), *(f"doubtful: {line}" for line in suite.doubts))
-
-
-def measure(
-    suite: Suite, make: Make, access: ModelAccess | None, *, seed: int, progress: Progress
-) -> tuple[list[Prediction], dict[str, Any]]:
-    """Attribute every case and score it: the predictions, and the figures of `score`, beside which
-
-    calls_per_case: model calls made, cached ones left out.
-    """
-    total = len(suite.cases)
-    numbers = iter(range(1, total + 1))
-    before = _calls(access)
-    predictions = run(
-        suite,
-        lambda recording: Announced(make(recording), lambda: progress("attribution", next(numbers), total)),
-        access,
-    )
-    figures = score(predictions, suite, seed=seed)
-    return predictions, figures | {"calls_per_case": (_calls(access) - before) / total}
-
-
-class Announced:
-    """A method that reports when it has finished a case."""
-
-    def __init__(self, method: Attributor, tell: Callable[[], None]) -> None:
-        self._method, self._tell = method, tell
-
-    def attribute(self, case: Case) -> Attribution:
+    unread, verdicts, failed = UnreadLabels([], []), list[_Verdict](), 0
+    files = sorted(suite.rglob("*.json")) if suite.is_dir() else [suite]
+    for number, file in enumerate(files):
+        progress("attribution, graph", number, len(files))
         try:
-            return self._method.attribute(case)
-        finally:
-            self._tell()
-
-
-def _calls(access: ModelAccess | None) -> float:
-    return access.meter.totals()["calls_made"] if access is not None else 0
-
-
-def accuracy_table(title: str) -> Table:
-    """The table without rows."""
-    table = plain_table(title, gap=2)
-    for name in ("", "content", "n", "error type", "operation", "precision"):
-        table.add_column(name, justify="left" if name in ("", "content") else "right", no_wrap=True)
-    return table
-
-
-def add_error_types(table: Table, figures: dict[str, Any]) -> None:
-    """Add a row for each error type and one for all."""
-    for error_type, row in figures["by_type"].items():
-        table.add_row(error_type, "", *accuracy_cells(row), _share(row["precision"]))
-    table.add_row("all", "", *accuracy_cells(figures), style="bold")
-
-
-def accuracy_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """n, error type accuracy and operation accuracy, with the intervals where they are known."""
-
-    def part(key: str) -> str:
-        low, high = row.get(f"{key}_ci") or (None, None)
-        return _share(row[key]) if low is None or row[key] is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"
-
-    return str(row["n"]), part("eta"), part("oia")
-
-
-def summary(figures: dict[str, Any]) -> list[str]:
-    """What stands below the table."""
-
-    def figure(key: str, form: str = ".3f") -> str:
-        return "–" if figures[key] is None else format(figures[key], form)
-
-    failed = figures["failed"]
-    lost = f"warning: the method or its model failed on {failed:,} of {figures['n']:,} cases, which count as they ended"
-    return [
-        *([lost] if failed else []),
-        f"majority baseline {figure('majority_eta')}, random {figure('random_eta')} (error type); "
-        f"macro F1 {figure('macro_f1')}, calibration error {figure('ece')}",
-        f"operation among the acceptable ones {figure('oia_acceptable')}, type and operation {figure('joint')}, "
-        f"type among the first two {figure('top2')}, abstained {figure('abstention')}, "
-        f"distance {figure('distance', '.2f')}",
-        f"cost of a case: {figure('ms_per_case', '.1f')} ms, {figure('calls_per_case', '.2f')} model calls, "
-        f"{figure('tokens_per_case', '.0f')} tokens",
+            recording = recording_of(smartcomment.load(file), file.stem)
+        except TraceError as error:
+            if file == suite:
+                raise
+            unread.skipped.append(str(error))
+            continue
+        method = GuardedAttributor(lambda recording=recording: make(recording))  # type: ignore[misc]
+        for case, label in labels_in(recording, str(file), unread):
+            method.trouble = None
+            with access.watch() if access is not None else nullcontext() as watch:
+                verdicts.append(_Verdict(label, method.attribute(case)))
+            failed += method.trouble is not None or bool(watch is not None and watch.failures)
+    if not verdicts:
+        why = f" ({unread.skipped[0]})" if unread.skipped else ""
+        raise TraceError(f"{suite}: holds no case with a label{why}; give a smartcomment file with data.annotations")
+    named = Counter(verdict.main.error_type for verdict in verdicts if verdict.main is not None)
+    true = Counter(verdict.label.error_type for verdict in verdicts)
+    by_type: dict[str, Any] = {}
+    for error_type in sorted({*true, *named}):
+        own = [verdict for verdict in verdicts if verdict.label.error_type == error_type]
+        right = sum(verdict.type_right for verdict in own)
+        precision = right / named[error_type] if named[error_type] else None
+        by_type[error_type] = {**_shares(own), "named": named[error_type], "precision": precision}
+    figures = {
+        **_shares(verdicts, intervals=True),
+        "majority_eta": max(true.values()) / len(verdicts),
+        "failed": failed,
+        "by_type": by_type,
+        "cases": [_row(verdict) for verdict in verdicts],
+    }
+    return figures, [
+        *(f"skipped: {line}" for line in unread.skipped),
+        *(f"doubtful: {line}" for line in unread.doubts),
     ]
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _shares(verdicts: Sequence[_Verdict], *, intervals: bool = False) -> dict[str, Any]:
+    located = [verdict for verdict in verdicts if verdict.label.operation_ids]
+    shares: dict[str, Any] = {"n": len(verdicts), "oia_n": len(located)}
+    for key, group, hits in (
+        ("eta", verdicts, [verdict.type_right for verdict in verdicts]),
+        ("oia", located, [verdict.operation_right for verdict in located]),
+    ):
+        shares[key] = sum(hits) / len(hits) if hits else None
+        if intervals and hits:
+            conversations = [verdict.attribution.case.conversation for verdict in group]
+            shares[f"{key}_ci"] = list(clustered_interval(hits, conversations, seed=0))
+    return shares
+
+
+def _row(verdict: _Verdict) -> dict[str, Any]:
+    case, main = verdict.attribution.case, verdict.main
+    return {
+        "conversation": case.conversation,
+        "question_id": case.question.id,
+        "question": case.question.question,
+        "gold_type": verdict.label.error_type,
+        "gold_operation_ids": list(verdict.label.operation_ids),
+        "type": main.error_type if main else None,
+        "operation": main.operation if main else None,
+        "operation_id": main.operation_id if main else None,
+        "confidence": main.confidence if main else None,
+        "reason": main.reason if main else verdict.attribution.abstained,
+        "type_right": verdict.type_right,
+        "operation_right": verdict.operation_right if verdict.label.operation_ids else None,
+    }

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from scripted_memory import RAG, ScriptedMemory
 
-from attribution.benchmark.suites import load_suite
 from attribution.cases import Blame
 from attribution.failures import NOT_KNOWN
-from attribution.labelled_cases import as_complaints
 from attribution.survival.survival_method import Survival
+from benchmarks.labelled_cases import as_complaints
+from benchmarks.labelled_suites import load_suite
 from tracing.systems.conversations import Conversation, Question
 
 LABELLED = Path(__file__).parents[3] / "shared/data/memeval"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from scripted_server import ScriptedServer
 
-from attribution.benchmark.suites import load_suite
 from attribution.cases import Case
 from attribution.evidence_index import EvidenceIndex
 from attribution.judging.words import judge
 from benchmarks.evidence_recall import recall, recall_at
+from benchmarks.labelled_suites import load_suite
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
 

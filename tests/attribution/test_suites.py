@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from attribution.benchmark.attribution_scores import Prediction, score
-from attribution.benchmark.suites import load_suite, run
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import NOT_KNOWN, complaint, failed_cases
-from attribution.labelled_cases import LabelledCase, Suite
 from attribution.recordings import Recording, recording_of
 from attribution.survival.survival_method import Survival
+from benchmarks.attribution_scores import Prediction, score
 from benchmarks.controls import Constant, Random
+from benchmarks.labelled_cases import LabelledCase, Suite
+from benchmarks.labelled_suites import load_suite, run
+from experiments.bench.attribution import measure_attribution
 from tracing.errors import TraceError
 from tracing.interchange import smartcomment
 
@@ -230,6 +231,32 @@ def test_survival_names_types_and_operations_of_the_foreign_graph(annotated: Pat
         "ResponseError": {"ResponseError": 1},
         "ExtractionError": {"ExtractionError": 1},
     }
+
+
+def test_a_users_own_measurement_has_the_figures_of_the_benchmark(annotated: Path) -> None:
+    class Fragile(Survival):
+        def attribute(self, case: Case) -> Attribution:
+            if case.reply == "Rio":
+                raise RuntimeError("out of luck")
+            return super().attribute(case)
+
+    suite = load_suite(annotated)
+    for method in (survival, lambda one: Fragile(one.graph, one.conversation, one.operations)):
+        scored = score(run(suite, method), suite)
+        figures, remarks = measure_attribution(annotated, method, None, lambda phase, done, total: None)
+        assert remarks == [
+            *(f"skipped: {line}" for line in suite.skipped),
+            *(f"doubtful: {line}" for line in suite.doubts),
+        ]
+        shared = ("n", "oia_n", "eta", "oia", "eta_ci", "oia_ci", "majority_eta", "failed", "by_type")
+        assert {key: figures[key] for key in shared} == {key: scored[key] for key in shared}
+        same = figures["cases"][0].keys() - {"reason"}
+        assert [{key: row[key] for key in same} for row in figures["cases"]] == [
+            {key: row[key] for key in same} for row in scored["cases"]
+        ]
+    (annotated.parent / "empty").mkdir()
+    with pytest.raises(TraceError, match="holds no case with a label"):
+        measure_attribution(annotated.parent / "empty", survival, None, lambda phase, done, total: None)
 
 
 def test_a_case_that_cannot_be_attributed_does_not_stop_the_rest(annotated: Path) -> None:

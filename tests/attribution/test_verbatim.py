@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from scripted_memory import RAG, ScriptedMemory
 
-from attribution.benchmark.suites import load_suite
 from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.recordings import recording_of
 from attribution.survival.survival_method import Survival, attribute
 from attribution.text.utterances import repeated
+from benchmarks.labelled_suites import load_suite
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn

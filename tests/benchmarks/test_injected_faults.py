@@ -9,7 +9,6 @@ import pytest
 from light_environment import make_light
 
 from attribution.judging.words import judge
-from attribution.labelled_cases import LabelledCase
 from benchmarks.attribution_suites import SCRIPTED_SETTINGS
 from benchmarks.injected_faults.building_faults import CorruptedValue, CutShort, MergedAway, WrongPronoun
 from benchmarks.injected_faults.faults import target_of
@@ -19,6 +18,7 @@ from benchmarks.injected_faults.injector import Injector
 from benchmarks.injected_faults.missing_parts import MISSING_PARTS
 from benchmarks.injected_faults.trail import ContentTrail, needed_by
 from benchmarks.injected_faults.wordings import STYLES, Reworded, Wordings, style_of
+from benchmarks.labelled_cases import LabelledCase
 from benchmarks.scripted_model import ScriptedModel, serve
 from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config

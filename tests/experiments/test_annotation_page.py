@@ -16,7 +16,7 @@ import pytest
 from annotated_traces import LOST, RIGHT, SCRIPT, UNUSED, Asked, write_trace
 from free_port import free_port
 
-from attribution.benchmark.suites import load_suite
+from benchmarks.labelled_suites import load_suite
 from experiments.annotating.labels import Label, LabelStore
 from tracing.files.loading import load_trace
 

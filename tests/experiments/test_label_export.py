@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from annotated_traces import USUAL, write_trace
 
-from attribution.benchmark.suites import load_suite
 from attribution.cases import ErrorType
 from benchmarks.calibration.verdicts import on_labelled
+from benchmarks.labelled_suites import load_suite
 from experiments.annotating.label_export import export
 from experiments.annotating.labels import Assessment, CaseId, LabelStore
 from experiments.annotating.workspace import Workspace

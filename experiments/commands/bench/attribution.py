@@ -19,80 +19,65 @@ matcher_option = click.option(
     show_default=True,
     help="What decides for the method what a text carries: words, meaning, llm or your own.",
 )
-complaints_option = click.option(
-    "--complaints",
-    is_flag=True,
-    help="Give the method only what a user knows who says that a reply is wrong: no right answer, no evidence.",
-)
 
 
 @click.command(epilog=examples("bench attribution"))
 @click.option(
     "--suite",
+    type=click.Path(path_type=Path),
     required=True,
-    metavar="PATH|memtracebench",
-    help="An annotated graph or a folder of them; `memtracebench`: downloaded once from its hub ($HF_ENDPOINT).",
+    help="An annotated graph, or a folder of them (`memtune annotate --export`, `memtune data fetch memtracebench`).",
 )
 @click.option(
-    "--method",
-    required=True,
-    metavar="NAME",
-    help="What to measure: an attribution method, or your own as module:Object.",
+    "--method", required=True, metavar="NAME", help="The attribution method to measure; your own as module:Object."
 )
 @matcher_option
-@complaints_option
 @helper_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the intervals.")
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @home_option
-def attribution(
-    suite: str,
-    method: str,
-    matcher: str,
-    complaints: bool,
-    seed: int,
-    target: Path | None,
-    home: Path | None,
-    **given: Any,
-) -> None:
+def attribution(suite: Path, method: str, matcher: str, target: Path | None, home: Path | None, **given: Any) -> None:
     """Measure an attribution method on wrong answers whose decisive operation people labelled.
 
-    --helper-model is for a method which asks one. Faults that are injected into memory systems, and controls
-    beside the methods, are measured from a clone of memtune's repository: python -m benchmarks attribution.
+    --helper-model is for a method which asks one. More figures, faults that are injected into memory systems, and
+    controls beside the methods are in a clone of memtune's repository: python -m benchmarks attribution.
     """
     import json
 
-    from attribution.attributor import bound, open_attributor
+    from attribution.attributor import SURVIVAL, bound, open_attributor
     from attribution.survival.matching.matcher import WORDS
-    from experiments.bench.attribution import (
-        accuracy_table,
-        add_error_types,
-        complaints_in,
-        measure,
-        needs_models,
-        read_suite,
-        remarks_on,
-        summary,
-    )
+    from experiments.bench.attribution import measure_attribution
     from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import run_view
+    from experiments.display.tables import plain_table, run_view
     from experiments.running.parts import home_folder, open_access
 
+    factory = open_attributor(method, matcher=matcher)
     config = config_from(None, given)
-    asks = needs_models(method)
-    surely = asks or bool(given.get("model"))
-    with run_view() as view:
-        cases = read_suite(suite, home_folder(home), view.progress)
-        cases = complaints_in(cases) if complaints else cases
-        helped = asks or matcher != WORDS
-        with open_access(config, home_folder(home), surely=surely) if helped else nullcontext() as access:
-            make = bound(open_attributor(method, matcher=matcher), access)
-            _, figures = measure(cases, make, access, seed=seed, progress=view.progress)
+    helped = method != SURVIVAL or matcher != WORDS
+    surely = method != SURVIVAL or bool(given.get("model"))
+    with (
+        run_view() as view,
+        open_access(config, home_folder(home), surely=surely) if helped else nullcontext() as access,
+    ):
+        figures, remarks = measure_attribution(suite, bound(factory, access), access, view.progress)
     if target is not None:
         write_output(target, json.dumps(figures, indent=2, ensure_ascii=False) + "\n", "--json")
+    table = plain_table(f"{method} on {suite.stem}", gap=2)
+    for name in ("", "n", "error type", "operation", "precision"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for name, row in [*figures["by_type"].items(), ("all", figures)]:
+        shares = (_share(row, "eta"), _share(row, "oia"), _share(row, "precision"))
+        table.add_row(name, str(row["n"]), *shares, style="bold" if row is figures else None)
     console = LiteralConsole()
-    table = accuracy_table(f"{method} on {cases.name}")
-    add_error_types(table, figures)
     console.print(table)
-    for line in (*remarks_on(cases), *summary(figures)):
+    for line in remarks:
         console.print(line, soft_wrap=True)
+    if figures["failed"]:
+        console.print(f"warning: the method or its model failed on {figures['failed']:,} of {figures['n']:,} cases")
+    console.print(f"always naming the most frequent error type is right in {figures['majority_eta']:.3f}")
+
+
+def _share(row: dict[str, Any], key: str) -> str:
+    if row.get(key) is None:
+        return "–" if key in row else ""
+    low, high = row.get(f"{key}_ci") or (None, None)
+    return f"{row[key]:.3f}" if low is None else f"{row[key]:.3f} ({low:.2f}–{high:.2f})"

@@ -1,4 +1,4 @@
-"""Annotated graphs (MemTraceBench, MemEval): the public suite in its home, and graphs as conversations with questions.
+"""Annotated graphs (MemTraceBench, MemEval): the public suite at its hub, and graphs as conversations with questions.
 
 The files are smartcomment graphs with annotations; nothing in them is executed. Their labels are for
 `memtune bench attribution --suite PATH`, which reads the same files.
@@ -7,7 +7,7 @@ The files are smartcomment graphs with annotations; nothing in them is executed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from attribution.failures import case_of
 from attribution.recordings import recording_of
 from experiments.data.dataset_reader import FileReader, Ids, Reading
-from experiments.data.file_download import RemoteFile, fetch, http_response, is_here
+from experiments.data.file_download import RemoteFile, http_response
 from tracing.errors import DataError, TraceError
 from tracing.interchange import smartcomment
 from tracing.llm.serving.weights import hub_address
@@ -26,7 +26,7 @@ NAME, MEMEVAL = "memtracebench", "memeval"
 REPOSITORY = "zjunlp/MemTraceBench"
 
 _LISTING = "files.list"
-_ELSEWHERE = f"download {REPOSITORY} by other means, and give --suite its folder (or --data)"
+ELSEWHERE = f"download {REPOSITORY} by other means, and give --suite its folder (or --data)"
 _REMEDY = "give a smartcomment file with data.annotations"
 
 
@@ -48,28 +48,13 @@ class _Entry(BaseModel):
 _LISTED = TypeAdapter(list[_Entry])
 
 
-def fetched(home: Path, progress: Callable[[str, int, int], None]) -> Path:
-    """The folder of the suite in a home; missing files are downloaded, and a stopped download is continued.
-
-    Raises:
-        DataError: the hub does not answer, or sends something else.
-    """
-    folder = home / "data" / NAME
-    files = remote_files(folder)
-    for count, file in enumerate(files):
-        progress(f"download of {NAME}", count, len(files))
-        if not is_here(file, folder):
-            fetch(file, folder, otherwise=_ELSEWHERE, arrived=lambda name, received, total: None)
-    return folder
-
-
 def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     """The files of the suite, as the hub lists them; the list is kept in `folder` and asked for once."""
     listing = folder / _LISTING
     if listing.is_file():
         return _files(listing.read_bytes(), str(listing))
     url = f"{hub_address()}/api/datasets/{REPOSITORY}/tree/main?recursive=true"
-    with http_response(url, _ELSEWHERE) as reply:
+    with http_response(url, ELSEWHERE) as reply:
         listed = reply.read()
     files = _files(listed, url)
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,12 +69,12 @@ def _files(listed: bytes, where: str) -> tuple[RemoteFile, ...]:
     try:
         entries = _LISTED.validate_json(listed)
     except ValidationError:
-        raise DataError(f"{where}: is not a listing of files; {_ELSEWHERE}") from None
+        raise DataError(f"{where}: is not a listing of files; {ELSEWHERE}") from None
     graphs = [
         entry for entry in entries if entry.type == "file" and entry.path.endswith(".json") and _inside(entry.path)
     ]
     if not graphs:
-        raise DataError(f"{where}: lists no graphs; {_ELSEWHERE}")
+        raise DataError(f"{where}: lists no graphs; {ELSEWHERE}")
     return tuple(
         RemoteFile(
             entry.path,

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from experiments.data.published.memtracebench import NAME, REPOSITORY, fetched
+from benchmarks.attribution_measuring import fetched
+from experiments.data.published.memtracebench import NAME, REPOSITORY
 from tracing.errors import DataError
 
 FILES = {"mem0/a.json": b'{"data": {}}', "rag/b c.json": b"{}", "README.md": b"# about", "../../out.json": b"{}"}

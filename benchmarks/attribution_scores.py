@@ -11,7 +11,7 @@ from attribution.cases import Attribution, Blame
 from attribution.confidence_intervals import clustered_interval
 
 if TYPE_CHECKING:
-    from attribution.labelled_cases import LabelledCase, Suite
+    from benchmarks.labelled_cases import LabelledCase, Suite
     from tracing.graph.execution_graph import ExecutionGraph
 
 BINS = 10

@@ -1,33 +1,25 @@
-"""Loading suites of labelled cases, and running a method of attribution over one.
-
-Annotated graphs are smartcomment files with MemTraceBench's `annotations`: for each failure its error type, the
-operation at fault (null where several share the fault), and the operations that are acceptable too. Required are
-`prediction_id`, `final_error_type`, and `query` or `query_id`; `golden_answers` or `golden_answers_id` where the right
-answer is known; `source_evidence_ids`, a list of message ids, where the evidence is.
-"""
+"""Loading suites of labelled cases (`attribution.labels`), and running a method of attribution over one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING
 
 from attribution.attributor import Attributor
-from attribution.benchmark.attribution_scores import Prediction
-from attribution.cases import Attribution, Case, ErrorType
-from attribution.failures import case_of
-from attribution.labelled_cases import LabelledCase, Suite
+from attribution.cases import Attribution, Case
+from attribution.labels import UnreadLabels, labels_in
 from attribution.recordings import Recording, recording_of
+from benchmarks.attribution_scores import Prediction
+from benchmarks.labelled_cases import LabelledCase, Suite
 from tracing.errors import MemtuneError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import smartcomment
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
-
-_TYPES: Mapping[str, ErrorType] = {name: name for name in get_args(ErrorType)} | {"LLMAsAJudgeError": "JudgeError"}
 
 
 def load_suite(path: Path) -> Suite:
@@ -92,40 +84,9 @@ def _predict(method: Attributor | MemtuneError, case: Case, access: ModelAccess 
 
 def labelled_cases(graph: ExecutionGraph, where: str, name: str) -> Suite:
     """The labelled cases of an annotated graph; `where` begins what is said of a label."""
-    recording = recording_of(graph, name)
-    cases: list[LabelledCase] = []
-    skipped: list[str] = []
-    doubts: list[str] = []
-    for place, raw in enumerate(smartcomment.annotations_of(graph)):
-        label = f"{where}: data.annotations[{place}]"
-
-        def tell(problem: str, label: str = label) -> None:
-            doubts.append(f"{label}.{problem}")
-
-        error_type = _TYPES.get(str(raw.get("final_error_type")))
-        if error_type is None:
-            skipped.append(f"{label}.final_error_type: {raw.get('final_error_type')!r} is not an error type")
-            continue
-        case = case_of(raw, recording, tell)
-        if case is None:
-            skipped.append(f"{label}: names no question and reply of the graph; correct query_id or prediction_id")
-            continue
-        final = raw.get("final_op_id")
-        acceptable = _operations(raw.get("acceptable_op_ids"), "acceptable_op_ids", graph, tell)
-        gold = _operations([final], "final_op_id", graph, tell) if final else acceptable
-        cases.append(LabelledCase(case, recording, error_type, gold, tuple(dict.fromkeys((*gold, *acceptable)))))
-    return Suite(name, tuple(cases), tuple(skipped), tuple(doubts))
-
-
-def _operations(raw: Any, key: str, graph: ExecutionGraph, tell: Callable[[str], None]) -> tuple[str, ...]:
-    """Those of the listed operations that the graph has; others are told."""
-    if raw is None:
-        return ()
-    if not isinstance(raw, list):
-        tell(f"{key}: is {raw!r}, not a list; give a list of operation ids")
-        raw = [raw]
-    present = [oid for oid in raw if isinstance(oid, str) and oid in graph.operations]
-    for oid in raw:
-        if oid not in present:
-            tell(f"{key}: {oid!r} names no operation of the graph; correct it, or leave it out")
-    return tuple(dict.fromkeys(present))
+    recording, unread = recording_of(graph, name), UnreadLabels([], [])
+    cases = [
+        LabelledCase(case, recording, label.error_type, label.operation_ids, label.acceptable_op_ids)
+        for case, label in labels_in(recording, where, unread)
+    ]
+    return Suite(name, tuple(cases), tuple(unread.skipped), tuple(unread.doubts))

@@ -1,1 +1,0 @@
-"""Measuring methods of attribution: suites of labelled cases, scores, and baselines."""
