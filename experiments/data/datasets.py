@@ -38,6 +38,8 @@ DATASETS = PluginRegistry(
         LOCOMO: "experiments.data.published.locomo:READER",
         "longmemeval": "experiments.data.published.longmemeval:READER",
         "realmem": "experiments.data.published.realmem:READER",
+        "halumem": "experiments.data.published.halumem:READER",
+        "mobilemem": "experiments.data.published.mobilemem:READER",
         "beam": "experiments.data.published.beam:READER",
         "memeval": "experiments.data.published.memtracebench:MEMEVAL_READER",
         "memtracebench": "experiments.data.published.memtracebench:MEMTRACEBENCH_READER",

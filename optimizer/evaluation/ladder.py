@@ -147,7 +147,8 @@ def _with_facts_extracted(
 ) -> _AnswerFunction:
     at = {turn.id: session.id for session in conversation.sessions for turn in session.turns}
     facts = [
-        [fact.text for fact in conversation.facts if at[fact.turn] == session.id] for session in conversation.sessions
+        [fact.text for fact in conversation.facts if at[fact.turn] == session.id and fact.action != "ignore"]
+        for session in conversation.sessions
     ]
     memory = settled(system.build_from_facts(facts, candidate, evaluator.access))
     return lambda question: answer_question(system, memory, question, candidate, evaluator.access)

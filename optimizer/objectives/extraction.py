@@ -12,6 +12,7 @@ from attribution.survival.gold import Gold
 from attribution.text.content import Vocabulary
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.objectives.objectives import Golds, ObjectiveMeans
+from tracing.systems.conversations import Fact
 from tracing.systems.layouts import Item
 
 SUPPORTED = 0.5
@@ -28,7 +29,8 @@ class ExtractionObjective:
 
     A need is the fact, change or withdrawal that a question depends on, or an annotated fact that no question asks
     for. Where a question names no fact, but its evidence has annotated facts, these are the needs. Statements that the
-    messages do not support reduce the credit, so that writing everything down does not win.
+    messages do not support, or that are annotated as not to be stored, reduce the credit, so that writing everything
+    down does not win.
     An operation that reads what another one made of the messages has to keep what that still tells.
     """
 
@@ -66,17 +68,19 @@ class ExtractionObjective:
             for text in statements
             if vocabulary.coverage(vocabulary.content_of(text), messages_content) < SUPPORTED
         ]
+        taken_in = [text for text in statements if text not in made_up and self._to_be_ignored(execution, text)]
         needs = len(golds) + len(facts)
         recall = (needs - len(lost)) / needs if needs else 1.0
-        value = max(0.0, recall - MADE_UP * len(made_up) / max(len(statements), 1))
+        value = max(0.0, recall - MADE_UP * len([*made_up, *taken_in]) / max(len(statements), 1))
         lacks = [f"not told, or not of the right person: {need}" for need in lost]
         lacks += [f"nobody said {quote(text)}" for text in made_up]
+        lacks += [f"not to be stored: {quote(text)}" for text in taken_in]
         return Credit(value, tuple(lacks))
 
     def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         """The annotated facts of the messages; None if there are none, or more than a reply may hold."""
         turns = _turns(execution)
-        facts = [fact.text for fact in execution.conversation.facts if fact.turn in turns]
+        facts = [fact.text for fact in _facts(execution) if fact.turn in turns]
         if not facts:
             return None
         role = execution.outputs[0].role if execution.outputs else _list_in(execution.prompt.contract.reply_schema)
@@ -84,7 +88,7 @@ class ExtractionObjective:
         return right if _fits(right, execution.prompt.contract.reply_schema) else None
 
     def _golds_in(self, execution: RecordedInput, turns: Sequence[str]) -> list[Gold]:
-        annotated_turns = {fact.turn for fact in execution.conversation.facts}
+        annotated_turns = {fact.turn for fact in _facts(execution)}
         golds = [
             gold
             for gold in self._golds.of(execution.conversation)
@@ -98,11 +102,23 @@ class ExtractionObjective:
     def _facts_in(self, execution: RecordedInput, turns: Sequence[str]) -> list[str]:
         """The annotated facts of the messages on which no question depends."""
         fact_ids = {gold.question.fact for gold in self._golds.of(execution.conversation)}
-        facts = [fact.text for fact in execution.conversation.facts if fact.turn in turns and fact.id not in fact_ids]
+        facts = [fact.text for fact in _facts(execution) if fact.turn in turns and fact.id not in fact_ids]
         if execution.items("message"):
             return facts
         vocabulary, read = self._golds.vocabulary(execution.conversation), _texts_read(execution)
         return [fact for fact in facts if any(_states_fact(fact, text, frozenset(), vocabulary) for text in read)]
+
+    def _to_be_ignored(self, execution: RecordedInput, statement: str) -> bool:
+        """Whether a statement says what is not to be stored, more than any fact that is."""
+        turns, vocabulary = set(_turns(execution)), self._golds.vocabulary(execution.conversation)
+        content = vocabulary.content_of(statement)
+        likeness = [
+            (vocabulary.coverage(vocabulary.content_of(fact.text), content), fact.action == "ignore")
+            for fact in execution.conversation.facts
+            if fact.turn in turns
+        ]
+        best, is_ignored = max(likeness, key=lambda pair: (pair[0], not pair[1]), default=(0.0, False))
+        return is_ignored and best >= SAME_FACT
 
 
 def extraction(means: ObjectiveMeans) -> ExtractionObjective:
@@ -128,6 +144,11 @@ def _stated_by_facts(gold: Gold, turns: Sequence[str], annotated_turns: Collecti
         and bool(evidence)
         and all(turn in annotated_turns for turn in evidence)
     )
+
+
+def _facts(execution: RecordedInput) -> list[Fact]:
+    """The annotated facts that a memory is to keep."""
+    return [fact for fact in execution.conversation.facts if fact.action != "ignore"]
 
 
 def _turns(execution: RecordedInput) -> list[str]:

@@ -335,6 +335,69 @@ def locomo() -> list[dict[str, Any]]:
     return [row(number, city) for number, city in enumerate(CITIES)]
 
 
+def halumem() -> list[dict[str, Any]]:
+    """A user each: a fact with an interference beside it, then the fact changes; asked after either session."""
+
+    def point(index: int, text: str, source: str = "secondary", **more: Any) -> dict[str, Any]:
+        kept = {"is_update": "False", "original_memories": [], "importance": 0.75, "timestamp": "", **more}
+        return {"index": index, "memory_content": text, "memory_source": source, "memory_type": "Event Memory", **kept}
+
+    def ask(question: str, answer: str, kind: str, *evidence: str) -> dict[str, Any]:
+        told = [{"memory_content": text, "memory_type": "Event Memory"} for text in evidence]
+        return {"question": question, "answer": answer, "question_type": kind, "difficulty": "easy", "evidence": told}
+
+    users = []
+    for number, city in enumerate(CITIES):
+        first, later = f"Ann Li moved to {city}.", f"Ann Li moved from {city} to Bergen."
+        users.append(
+            {
+                "uuid": f"u{number}",
+                "persona_info": "[Recorded on Oct 04, 2025] Name: Ann Li; Gender: Female",
+                "sessions": [
+                    {
+                        "start_time": "Sep 04, 2025, 10:44:31",
+                        "dialogue": [
+                            {"role": "user", "content": f"I moved to {city}."},
+                            {"role": "assistant", "content": "Your cousin Per plays the tuba there, I recall."},
+                        ],
+                        "memory_points": [
+                            point(1, first),
+                            point(2, "Ann Li's cousin Per plays the tuba.", "interference"),
+                            point(3, "Ann Li's marathon record surprised newspapers."),
+                        ],
+                        "questions": [
+                            ask("Where does Ann Li live?", city, "Basic Fact Recall", first),
+                            ask("What is Ann Li's middle name?", "Unknown.", "Memory Boundary"),
+                        ],
+                    },
+                    {
+                        "start_time": "Oct 01, 2025, 08:00:00",
+                        "dialogue": [{"role": "user", "content": f"I moved from {city} to Bergen."}],
+                        "memory_points": [point(1, later, is_update="True", original_memories=[first])],
+                        "questions": [ask("Where does Ann Li live?", "Bergen", "Dynamic Update", later)],
+                    },
+                    {"dialogue": [{"role": "user", "content": "Good morning."}], "memory_points": []},
+                ],
+            }
+        )
+    return users
+
+
+def mobilemem() -> list[dict[str, Any]]:
+    """A user each, as MobileMem's own script writes one."""
+    rows = []
+    for number, city in enumerate(CITIES):
+        told = [{"dia_id": "D1:1", "text": f"我搬到了{city}。", "speaker": "王景川", "image_path": None}]
+        asks = [("他搬到了哪里?", city, 4), ("他的宠物叫什么?", "没有提到宠物。", 3), ("照片里有什么?", "一只狗", 6)]
+        qa = [
+            {"question": question, "answer": answer, "category": category, "evidence": ["他说过。"], "timestamp": ""}
+            for question, answer, category in asks
+        ]
+        conversation = {"speaker_a": "王景川", "session_1_date_time": "8:30 am on 1 Jan, 2025", "session_1": told}
+        rows.append({"sample_id": f"uuid_{number}", "qa": qa, "conversation": conversation})
+    return rows
+
+
 def lines(folder: Path) -> Path:
     path = folder / "mine.jsonl"
     write_conversations(path, [conversation(name) for name in ("one", "two", "three")])
@@ -350,6 +413,8 @@ SOUND: Mapping[str, Callable[[Path], Path]] = {
     "locomo": lambda folder: written(folder / "locomo.json", locomo()),
     "longmemeval": lambda folder: written(folder / "longmemeval_s.json", longmemeval()),
     "realmem": lambda folder: written(folder / "Ann_Li_dialogues_256k.json", realmem()),
+    "halumem": lambda folder: written(folder / "HaluMem.jsonl", "".join(json.dumps(row) + "\n" for row in halumem())),
+    "mobilemem": lambda folder: written(folder / "locomo_u0.json", mobilemem()),
     "beam": beam,
     "memeval": annotated_folder,
     "memtracebench": annotated_folder,

@@ -25,6 +25,7 @@ WHO_AND_WHEN = {
     "mistake_step": "0",
     "mistake_reason": "It did not count.",
 }
+TRAIL = {"trace_id": "a", "spans": [{"span_id": "b", "child_spans": [], "span_attributes": {}}]}
 CHAT = [{"messages": [{"role": "user", "content": "I moved to Oslo."}, {"role": "assistant", "content": "Noted."}]}]
 GRAPH = {"graph_id": "g", "data": {"nodes": [], "edges": [], "operations": [], "sessions": []}}
 ATTRIBUTIONS = '{"type":"attributions","version":1,"method":"survival"}\n'
@@ -42,7 +43,13 @@ def zipped(path: Path) -> None:
 
 
 FILES: dict[str, tuple[Any, str]] = {
-    "who.json": (WHO_AND_WHEN, "Who&When: what agents said, and whose mistake it was; memtune does not read it"),
+    "who.json": (
+        WHO_AND_WHEN,
+        "Who&When: what agents said, and whose mistake it was; memtune does not read it: it is not",
+    ),
+    "trail.json": (TRAIL, "TRAIL: spans of agents, and what went wrong in which; memtune does not read it: it is not"),
+    "labels.json": ({"errors": [{"category": "Goal Deviation", "location": "a"}]}, "TRAIL: spans of agents"),
+    "row.json": ({"trace": json.dumps(TRAIL), "labels": "{}"}, "TRAIL: spans of agents"),
     "chat.json": (CHAT, "a chat log; `memtune data validate {path}` checks it"),
     "chat.jsonl": (lines(CHAT), "a chat log; `memtune data validate {path}` checks it"),
     "messages.json": (CHAT[0]["messages"], "a chat log; `memtune data validate {path}` checks it"),

@@ -44,6 +44,19 @@ def test_what_keeps_the_gold_memories_is_worth_more_than_what_loses_them(tmp_pat
     assert [item.text for item in objective.right(given) or ()] == ["The user flies to Oslo in May."]
 
 
+def test_what_stores_an_interference_of_halumem_is_worth_less(tmp_path: Path) -> None:
+    ann, *_ = conversations_of("halumem", SOUND["halumem"](tmp_path))
+    objective = ExtractionObjective(Golds(verbatim=False))
+    messages = tuple(Item("messages", turn.id, "message", turn.spoken) for turn in ann.sessions[0].turns)
+    given = RecordedInput("D1", FactMemory.prompts["extract"], ann, {"messages": messages})
+    gold, interference = (Item("facts", fact.id, "fact", fact.text) for fact in ann.facts[:2])
+    assert objective.credit(given, [gold]).value == 1.0
+    both = objective.credit(given, [gold, interference])
+    assert both.value == 0.75
+    assert both.lacks == (f"not to be stored: '{interference.text}'",)
+    assert [item.text for item in objective.right(given) or ()] == [gold.text]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(REALMEM is None, reason="the development data is not here")
 def test_so_it_is_with_the_memories_of_the_real_persona() -> None:

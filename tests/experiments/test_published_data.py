@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from data_files import CITIES, SOUND, beam, beam_chat, longmemeval, realmem, written
 
 from experiments.data.conformance import DatasetConformance
-from experiments.data.data_check import problems_of_dataset
+from experiments.data.data_check import dataset_name_of, problems_of_dataset
 from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import DATASETS, DatasetLoader, conversations_of
 from experiments.data.loaders import load_dataset
 from experiments.data.published.locomo import NOT_TOLD
 from experiments.runs.config_file import load_config
 from tracing.errors import DataError
+from tracing.systems.conversations import moment_of
 
 SHARED = next(
     (up / "shared" / "data" for up in Path(__file__).resolve().parents if (up / "shared" / "data").is_dir()), None
@@ -113,6 +115,52 @@ def test_beam_keeps_batches_updates_and_what_has_an_answer(tmp_path: Path) -> No
         "evidence ids that name no turn": 1,
     }
     assert len(tenth.sessions) == 1, "the shortened chat was not taken"
+
+
+def test_halumem_asks_between_sessions_and_keeps_what_must_not_be_stored(tmp_path: Path) -> None:
+    reading = Reading()
+    ann = conversations_of("halumem", SOUND["halumem"](tmp_path), reading)[0]
+    assert ann.speakers == ("Ann Li", "assistant")
+    asked = [(question.answers[0], question.evidence, question.after_session) for question in ann.questions]
+    assert asked == [(CITIES[0], ("D1:1",), "D1"), ("Unknown.", (), "D1"), ("Bergen", ("D2:1",), "D2")]
+    assert [question.unanswerable for question in ann.questions] == [False, True, False]
+    assert [question.supersedes for question in ann.questions] == [False, False, True]
+    actions = [(fact.id, fact.turn, fact.action, fact.of) for fact in ann.facts]
+    assert actions == [
+        ("D1:m1", "D1:1", "add", None),
+        ("D1:m2", "D1:2", "ignore", None),
+        ("D2:m1", "D2:1", "update", "D1:m1"),
+    ]
+    assert [fact.id for fact in ann.facts_at_end()] == ["D2:m1"]
+    assert moment_of(ann.sessions[0].time) == datetime(2025, 9, 4, 10, 44, 31)
+    assert reading.omissions["u0"]["memory points that no turn of their session says"] == 1
+
+
+@here
+def test_the_real_halumem_file_loads_whole() -> None:
+    assert SHARED is not None
+    problems: list[str] = []
+    path = SHARED / "halumem" / "pilot_slice_user12.jsonl"
+    (user,) = conversations_of("halumem", path, Reading(problems=problems))
+    assert problems == []
+    assert dataset_name_of(path) == "halumem"
+    assert (len(user.sessions), len(user.questions), len(user.stretches())) == (62, 161, 43)
+    assert sum(fact.action == "ignore" for fact in user.facts) > 100
+
+
+def test_mobilemem_has_its_own_categories_and_leaves_out_what_only_images_show(tmp_path: Path) -> None:
+    reading, path = Reading(), SOUND["mobilemem"](tmp_path)
+    first = conversations_of("mobilemem", path, reading)[0]
+    assert dataset_name_of(path) == dataset_name_of(tmp_path) == "mobilemem"
+    assert [(question.kind, question.unanswerable) for question in first.questions] == [
+        ("single-hop", False),
+        ("abstention", True),
+    ]
+    assert moment_of(first.sessions[0].time) == datetime(2025, 1, 1, 8, 30)
+    assert reading.omissions["uuid_0"] == {
+        "questions on images, of which the file has no captions": 1,
+        "evidence that is told in words and names no turn": 2,
+    }
 
 
 def test_beam_of_ten_million_tokens_is_refused_by_its_key(tmp_path: Path) -> None:

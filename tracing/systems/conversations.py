@@ -59,12 +59,12 @@ class DialogueSession(_Row):
 
 
 class Fact(_Row):
-    """What a faultless memory would do on reading `turn`: add `text`, or update or delete the fact `of`."""
+    """What a faultless memory would do on reading `turn`: add `text`, update or delete the fact `of`, or ignore it."""
 
     id: str
     turn: str
     text: str
-    action: Literal["add", "update", "delete"] = "add"
+    action: Literal["add", "update", "delete", "ignore"] = "add"
     of: str | None = None
 
 
@@ -254,9 +254,9 @@ class Conversation(_Row):
         ]
 
     def facts_at_end(self) -> tuple[Fact, ...]:
-        """The facts that hold after the last session: neither superseded nor deleted."""
+        """The facts that hold after the last session: neither superseded nor deleted, nor to be ignored."""
         replaced = {fact.of for fact in self.facts if fact.of is not None}
-        return tuple(fact for fact in self.facts if fact.action != "delete" and fact.id not in replaced)
+        return tuple(fact for fact in self.facts if fact.action not in ("delete", "ignore") and fact.id not in replaced)
 
 
 def read_conversations(path: Path, report: Callable[[str], None] | None = None) -> list[Conversation]:
@@ -355,12 +355,14 @@ def problems_of(error: ValidationError, model: type[BaseModel] | None = None) ->
 _WEEKDAY = re.compile(r"\s*\([^()]*\)")
 _FORMS = (
     "%I:%M %p on %d %B, %Y",
+    "%I:%M %p on %d %b, %Y",
     "%I %p on %d %B, %Y",
     "%Y/%m/%d %H:%M",
     "%Y/%m/%d",
     "%d %B %Y",
     "%d %B, %Y",
     "%B %d, %Y",
+    "%b %d, %Y, %H:%M:%S",
     "%B-%d-%Y",
 )
 
@@ -368,7 +370,7 @@ _FORMS = (
 def moment_of(time: str) -> datetime | None:
     """The time that a text gives, with a zone only if the text names one; None if its form is not known.
 
-    Known are ISO 8601 and how LoCoMo, LongMemEval, BEAM and RealMem write times; a weekday in brackets is passed over.
+    Known are ISO 8601 and how published data sets write times; a weekday in brackets is passed over.
     """
     text = _WEEKDAY.sub("", time).strip()
     with suppress(ValueError):

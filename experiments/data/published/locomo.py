@@ -82,7 +82,7 @@ READER = reader_of(USUAL)
 
 def _conversation(where: str, sample: _Sample, categories: Collection[int], reading: Reading) -> Conversation | None:
     name = sample.sample_id
-    sessions = _sessions(where, sample, reading)
+    sessions = locomo_sessions(where, sample.conversation, reading)
     if sessions is None:
         return None
     turn_ids = {turn.id for session in sessions for turn in session.turns}
@@ -113,20 +113,23 @@ def _conversation(where: str, sample: _Sample, categories: Collection[int], read
     return build_conversation(f"{where}.conversation", _EXPECTED, reading, name, sessions, questions)
 
 
-def _sessions(where: str, sample: _Sample, reading: Reading) -> tuple[DialogueSession, ...] | None:
-    numbers = sorted(int(match[1]) for key in sample.conversation if (match := _SESSION.fullmatch(key)))
+def locomo_sessions(
+    where: str, conversation: Mapping[str, Any], reading: Reading
+) -> tuple[DialogueSession, ...] | None:
+    """The sessions of what a file has under `conversation`; None, with its problems reported, where they are none."""
+    numbers = sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key)))
     sessions: list[DialogueSession] = []
     sound = True
     for number in numbers:
         key = f"session_{number}"
         try:
-            turns = _TURNS.validate_python(sample.conversation.get(key, ()))
+            turns = _TURNS.validate_python(conversation.get(key, ()))
         except ValidationError as error:
             reading.invalid(f"{where}.conversation.{key}", error, _EXPECTED)
             sound = False
             continue
         if turns:
-            time = str(sample.conversation.get(f"{key}_date_time", ""))
+            time = str(conversation.get(f"{key}_date_time", ""))
             sessions.append(DialogueSession(id=f"D{number}", time=time, turns=tuple(_turn(turn) for turn in turns)))
     if sound and not sessions:
         reading.problem(f"{where}.conversation: has no session_1; {_EXPECTED}")
