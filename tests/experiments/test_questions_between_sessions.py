@@ -20,7 +20,7 @@ from attribution.replay.replay_method import Replay
 from attribution.survival.survival_method import Survival
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.long_context import LongContext
-from experiments.systems.mem0 import Mem0
+from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from optimizer.cluster.steps import StepExecutor, perform, result_of
 from optimizer.evaluation.evaluator import Evaluator, Outcome
