@@ -14,6 +14,7 @@ from experiments.interrupts import own_process
 PROGRAM = "python -m benchmarks"
 
 BENCHMARKS: Mapping[str, str] = {
+    "agents": "agents:agents",
     "attribution": "attribution:attribution",
     "busy": "busy:busy",
     "calibration": "calibration:calibration",

@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             with server.lock:
                 server.under_way -= 1
-        read = sum(len(str(message["content"]).split()) for message in body["messages"])
+        read = sum(len(str(message.get("content")).split()) for message in body["messages"])
         written = len(reply.text.split())
         self._deliver(
             reply,

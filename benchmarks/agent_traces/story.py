@@ -1,0 +1,119 @@
+"""What two people tell an agent, what one of them then asks, and what goes wrong on the way to the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Fault = Literal["none", "left_out", "cut", "wrong_update", "missed", "ignored", "leak"]
+"""What is planted: the model leaves the fact out of what it saves; the saving tool cuts the fact off; the update hits
+the entry that is needed; the search finds another entry; the reply ignores what was found; the search gives what
+another person said."""
+
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A turn of a person, and what a sound model saves of it.
+
+    Attributes:
+        by: the person.
+        session: the conversation that it is part of.
+        text: what is said.
+        fact: what there is to save; cut: what is left of it where the tool cuts it off.
+        changes: whether the fact changes an earlier one of the same subject.
+    """
+
+    by: str
+    session: str
+    text: str
+    fact: str
+    cut: str = ""
+    changes: bool = False
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is told, in order, and the question.
+
+    Attributes:
+        name: of the story.
+        told: the first turn is the one that the question needs, the last one changes the second.
+        question: asked by who told the first turn.
+        answer: the accepted one.
+        wrong: the reply of a model that ignores what was found.
+        foreign: what another person said that has no place in the context.
+    """
+
+    name: str
+    told: tuple[Said, ...]
+    question: str
+    answer: str
+    wrong: str
+    foreign: str
+
+
+PETS = Story(
+    "pets",
+    (
+        Said(
+            "mara",
+            "mara-1",
+            "My tortoise Brisket only eats radicchio.",
+            "Tortoise Brisket only eats radicchio.",
+            "Tortoise Brisket",
+        ),
+        Said(
+            "mara",
+            "mara-1",
+            "My sister Agata works as a farrier in Bergen.",
+            "Sister Agata works as a farrier in Bergen.",
+        ),
+        Said("theo", "theo-1", "My parrot Ludo lives on papaya.", "Parrot Ludo lives on papaya."),
+        Said(
+            "mara",
+            "mara-2",
+            "Agata moved her forge to Trondheim last week.",
+            "Sister Agata works as a farrier in Trondheim.",
+            changes=True,
+        ),
+    ),
+    "What does my tortoise Brisket eat?",
+    "radicchio",
+    "lettuce",
+    "papaya",
+)
+
+MUSIC = Story(
+    "music",
+    (
+        Said(
+            "ines",
+            "ines-a",
+            "On Thursdays I rehearse with the harbour orchestra; I sit third chair bassoon there.",
+            "Third chair bassoon in the harbour orchestra, rehearsals on Thursdays.",
+            "harbour orchestra, rehearsals on Thursdays.",
+        ),
+        Said(
+            "ines",
+            "ines-a",
+            "Otto from downstairs mends accordions for a living.",
+            "Neighbour Otto mends accordions.",
+        ),
+        Said("raul", "raul-a", "I joined a pipe band and carry the bagpipes.", "Carries the bagpipes in a pipe band."),
+        Said(
+            "ines",
+            "ines-b",
+            "Otto has given up accordions, he builds violins now.",
+            "Neighbour Otto builds violins.",
+            changes=True,
+        ),
+    ),
+    "Which instrument do I play in the harbour orchestra?",
+    "bassoon",
+    "the cello",
+    "bagpipes",
+)
+
+STORIES = (PETS, MUSIC)
