@@ -8,12 +8,17 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
-from tracing.llm.dspy_lm import dspy_lm
+from tracing.llm.dspy_lm import AccessEngine, lm_of
+from tracing.llm.models import ChatModel
 from tracing.llm.settings import Limits
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 
 dspy = pytest.importorskip("dspy")
+
+
+def dspy_lm(model: ChatModel, *, max_tokens: int = 100) -> Any:
+    return lm_of(AccessEngine(model, max_tokens))
 
 
 @pytest.fixture(autouse=True)

@@ -8,31 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracing.errors import ConfigError
-from tracing.llm.models import DEFAULT_MAX_TOKENS, ChatModel, ChatReply
+from tracing.llm.models import ChatModel, ChatReply
 
 if TYPE_CHECKING:
     import dspy
     from dspy.lm15 import Request, Response
 
 
-def dspy_lm(model: ChatModel, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> dspy.LM:
-    """A language model for `dspy.configure(lm=…)`, with DSPy's own cache and retries switched off.
-
-    With a temperature above 0, the k-th equal request is the k-th sample: a program that asks again gets another
-    reply, and one that runs again gets the same replies from the cache.
-
-    Args:
-        model: of a `ModelAccess`, such as `access.proposer`.
-        max_tokens: maximum length of a reply if the request gives none.
+def lm_of(engine: AccessEngine) -> dspy.LM:
+    """A language model whose calls an engine makes, with DSPy's own cache and retries switched off.
 
     Raises:
         ConfigError: dspy is not installed.
     """
-    return lm_of(AccessEngine(model, max_tokens))
-
-
-def lm_of(engine: AccessEngine) -> dspy.LM:
-    """A language model whose calls an engine makes."""
     require_dspy()
     import dspy
 
@@ -49,6 +37,9 @@ def require_dspy() -> None:
 
 class AccessEngine:
     """What DSPy calls an engine: one request in, one response out.
+
+    With a temperature above 0, the k-th equal request is the k-th sample: a program that asks again gets another
+    reply, and one that runs again gets the same replies from the cache.
 
     DSPy wraps its errors: a spent budget is the `__cause__` of a `dspy.utils.exceptions.LMError`.
 
