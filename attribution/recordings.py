@@ -10,12 +10,14 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import get_args
 
 from attribution.text.content import text_of
 from attribution.text.tokens import normalise
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.identities import chat_in
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 from tracing.systems.protocol import OperationSpec, Stage
 
@@ -59,11 +61,12 @@ def recording_of(graph: ExecutionGraph, name: str) -> Recording:
     return Recording(graph, conversation_of(graph, name), operations_of(graph))
 
 
-def conversation_of(graph: ExecutionGraph, name: str) -> Conversation:
+def conversation_of(graph: ExecutionGraph, name: str, days: Mapping[str, str] = MappingProxyType({})) -> Conversation:
     """The dialogue in a graph's messages: speaker, text and time of each, in the order recorded.
 
     A message is `Speaker: text`, with a line `Timestamp: …` or an attribute for the time; if several share a name, the
-    first counts.
+    first counts. Outside of recorded sessions, an attribute for the chat makes a session. `days` has by their ids the
+    times of messages that name none.
     """
     spoken: dict[str, dict[str, Turn]] = defaultdict(dict)
     times: dict[str, str] = {}
@@ -74,9 +77,10 @@ def conversation_of(graph: ExecutionGraph, name: str) -> Conversation:
         names.add(message.name)
         speaker, text, time = _message(message)
         session = graph.sessions.get(message.session or "")
-        key = session.name if session is not None else ""
+        key = session.name if session is not None else chat_in(message.attributes)
+        time = time or days.get(message.id, "")
         if times.setdefault(key, time) != time and time:
-            key = f"{key} {time}"
+            key = f"{key} {time}".strip()
             times[key] = time
         spoken[key][message.name] = Turn(id=message.name, speaker=speaker, text=text)
     sessions = tuple(

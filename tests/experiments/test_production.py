@@ -15,6 +15,9 @@ from production_traces import DAY, MONDAY, Clock, asks, request, stores
 
 from experiments.attributing.attributions import Attributions, CaseLine
 from experiments.command import main
+from experiments.data.dataset_reader import Reading
+from experiments.data.datasets import conversations_of
+from experiments.data.generating.chats import read_chats
 from tracing import attributes, load_trace, trace
 from tracing.recording.redaction import Redaction
 
@@ -240,3 +243,40 @@ def test_the_attributes_of_a_request_are_in_the_trace_that_begins_inside(tmp_pat
         stores("Hello.", None)
     assert not outer.graph.variables
     assert {variable.attributes["user"] for variable in inner.graph.variables.values()} == {"mara"}
+
+
+def test_traces_of_a_user_are_one_conversation_whose_questions_are_asked_where_they_were(folder: Path) -> None:
+    request(folder, "mara", MONDAY + 8 * DAY, message="Ines works at the bakery now.")
+    request(folder, "mara", MONDAY + 9 * DAY, question="Where does Ines work now?", reply="the bakery")
+    (folder / "broken.jsonl").write_text('{"type": "header", "form\n')
+    rows = [
+        {"trace": answers_with(folder, LIVES), "right": False, "answers": ["the harbour office"]},
+        {"trace": answers_with(folder, "Where does Ines work now?"), "right": True},
+    ]
+    written(folder / "feedback.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    reading = Reading()
+    (mara,) = conversations_of("traces", folder, reading)
+    assert mara.id == "mara"
+    assert [(session.time, [turn.text for turn in session.turns]) for session in mara.sessions] == [
+        ("2023-11-14", [LIVED]),
+        ("2023-11-22", ["Ines works at the bakery now."]),
+    ]
+    first, last = sorted(mara.questions, key=lambda question: question.question != LIVES)
+    assert (first.answers, mara.sessions_before(first)) == (("the harbour office",), 1)
+    assert (last.answers, mara.sessions_before(last)) == (("the bakery",), 2)
+    assert reading.omissions["theo"] == {"traces without feedback": 2}
+    assert any("damaged traces" in reason for reason in reading.omissions["broken"])
+
+
+def test_questions_are_generated_from_the_history_of_a_user_with_the_complaints_about_it(folder: Path) -> None:
+    log = complained("log.jsonl", {"question": LIVES, "user": "mara", "answers": ["the harbour office"]})
+    chats = read_chats(folder, Reading(), log=Path(log))
+    assert [conversation.id for conversation in chats.conversations] == ["mara", "theo"]
+    assert [(one.question, one.reply, one.answers) for one in chats.complaints["mara"]] == [
+        (LIVES, "unknown", ("the harbour office",))
+    ]
+
+
+def answers_with(folder: Path, question: str) -> str:
+    """The name of the trace that answers a question."""
+    return next(path.name for path in folder.iterdir() if question in path.read_text())

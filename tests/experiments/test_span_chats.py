@@ -220,7 +220,7 @@ def test_the_same_answer_of_two_users_is_told_apart_by_the_calls_id(tmp_path: Pa
         conversations_of("traces", tmp_path)
     written(tmp_path / "feedback.csv", f"trace,question,right\nt,{1:016x},yes\nt,{2:016x},no\n")
     (found,) = conversations_of("traces", tmp_path)
-    assert (found.id, len(found.questions)) == ("t/ana", 1)
+    assert (found.id, len(found.questions)) == ("ana", 1)
 
 
 def test_a_trace_of_mlflow_is_a_dialogue_of_its_user(tmp_path: Path) -> None:

@@ -11,14 +11,20 @@ from experiments.data.data_check import dataset_name_of
 from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import CARDS, conversations_of
 from experiments.data.generating.complaints import Complaint
-from experiments.data.own.feedback import Feedback, FeedbackRow, complaints_in, has_feedback, matching_answer, traces_in
-from experiments.data.own.traces import TRACES, TracedChat, answers_of, chats_of
-from tracing.errors import DataError, TraceError
+from experiments.data.own.feedback import (
+    Feedback,
+    FeedbackRow,
+    RecordedAnswer,
+    complaints_in,
+    has_feedback,
+    matching_answer,
+    traces_in,
+)
+from experiments.data.own.traces import TRACES, TracedChat, answers_of, histories_in, trace_name
+from tracing.errors import DataError
 from tracing.files.file_kinds import MLFLOW, OTLP, SMARTCOMMENT, TRACE, kind_of
-from tracing.interchange import read_graph
 from tracing.systems.conversations import Conversation
 
-_REMEDY = "correct or remove the trace"
 _TRACE_KINDS = (TRACE, OTLP, MLFLOW, SMARTCOMMENT)
 
 
@@ -76,24 +82,25 @@ def _read_traces(
 ) -> Chats:
     conversations: list[Conversation] = []
     complaints: dict[str, list[Complaint]] = {}
-    for trace in traces:
-        name = (trace.relative_to(path) if path.is_dir() else Path(trace.name)).with_suffix("").as_posix()
-        try:
-            graph, problem = read_graph(trace)
-        except TraceError as error:
-            reading.unreadable(error, _REMEDY)
-            continue
-        if problem is not None:
-            reading.left_out(name, f"rests of damaged traces ({problem})")
-        chats, aside = chats_of(graph, name)
-        reading.left_out(name, "calls of the system itself, such as extraction", aside)
-        spoken = [chat for chat in chats if any(True for _ in chat.conversation.turns())]
-        reading.left_out(name, "dialogues of traces without a message", len(chats) - len(spoken))
+
+    def damaged(trace: Path, problem: str) -> None:
+        reading.left_out(trace_name(trace, path), f"damaged traces ({problem})")
+
+    histories = [*histories_in(traces, path, reading, damaged)]
+    for history in histories:
+        reading.left_out(history.name, "calls of the system itself, such as extraction", history.aside)
+        spoken = [chat for chat in history.chats if any(True for _ in chat.conversation.turns())]
+        reading.left_out(history.name, "dialogues of traces without a message", len(history.chats) - len(spoken))
         conversations += [chat.conversation for chat in spoken]
-        for where, row in rows.get(trace, ()):
-            home, complaint = _complaint(spoken, row)
+    chats = [chat for history in histories for chat in history.chats]
+    for trace, trace_rows in rows.items():
+        answers = [answer for history in histories for answer in history.answers.get(trace, ())]
+        for where, row in trace_rows:
+            home, complaint = _complaint(chats, answers, row)
             if complaint is None:
                 reading.problem(f"{where}: {home}")
+            elif all(conversation.id != home for conversation in conversations):
+                reading.left_out(home, "complaints about dialogues without a message")
             else:
                 complaints.setdefault(home, []).append(complaint)
     if not conversations:
@@ -101,12 +108,13 @@ def _read_traces(
     return Chats(conversations, complaints)
 
 
-def _complaint(chats: Sequence[TracedChat], row: FeedbackRow) -> tuple[str, Complaint | None]:
-    """The conversation that a complaint is about, with it; or what is wrong with the row."""
-    answers = [answer for chat in chats for answer in chat.answers]
+def _complaint(
+    chats: Sequence[TracedChat], answers: Sequence[RecordedAnswer], row: FeedbackRow
+) -> tuple[str, Complaint | None]:
+    """The conversation that a complaint about one of the answers is about, with it; or what is wrong with the row."""
     answer = matching_answer(row.question, row.reply, answers)
     if isinstance(answer, str):
         return answer, None
-    chat = next(chat for chat in chats if answer in chat.answers)
+    chat = next(chat for chat in chats if any(own is answer for own in chat.answers))
     asking = tuple(sorted(chat.question_turns.get(answer.id, ())))
     return chat.conversation.id, Complaint(answer.question, answer.reply, asking, row.answers)

@@ -20,6 +20,7 @@ from experiments.data.own.moments import OptionalMoment
 from experiments.data.own.tables import OptionalText, TextList, rows_in, rows_of
 from tracing.errors import DataError
 from tracing.files.file_kinds import likeness
+from tracing.graph.execution_graph import ExecutionGraph
 
 FEEDBACK = "feedback"
 _MOST_LISTED = 5
@@ -65,6 +66,10 @@ class RecordedAnswer:
     prediction: str = ""
     user: str = ""
     time: float = 0.0
+
+    def is_in(self, graph: ExecutionGraph) -> bool:
+        """Whether a trace records it: the reply's variable or the call."""
+        return self.prediction in graph.variables or self.id in graph.operations
 
 
 class Feedback:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
@@ -62,8 +62,8 @@ class Histories:
     to it. Where there are several, nothing tells whose these are.
     """
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._paths = [*paths]
+    def __init__(self, paths: Iterable[Path], *, all_of_interest: bool = False) -> None:
+        self._paths, self._all_of_interest = [*paths], all_of_interest
         self._damaged: dict[Path, str] = {}
         self._lenders: dict[str, _Part] = {}
         self._kept: tuple[int, dict[tuple[Path, str], ExecutionGraph]] = (0, {})
@@ -92,7 +92,18 @@ class Histories:
             lender = self._lenders[vid]
             graphs.insert(0, (lender.path.stem, _graph_of(lender, read_graph(lender.path)[0]).backward_slice(vid)))
         same = {vid: entry for part in parts for vid, entry in part.same.items()}
-        return _one_history(_with_references(graph, same), graphs)
+        return one_history(_with_references(graph, same), graphs)
+
+    def all(self) -> Iterator[tuple[str, dict[Path, ExecutionGraph]]]:
+        """Every history: its user, if several need to be told apart, and what each trace has of it, the oldest first.
+
+        Where not all traces are of interest, those without a link may be missing.
+        """
+        groups = {id(group): group for group in self._histories.values()}
+        for group in sorted(groups.values(), key=lambda group: group[0].began):
+            several = len(group) > 1 or len(self._parts[group[0].path]) > 1
+            user = next((part.user for part in group if part.user), "") if several else ""
+            yield user, {part.path: self._graph(part) for part in group}
 
     def _earlier(self, parts: Iterable[_Part]) -> list[_Part]:
         """What the histories of some parts have in other traces that began before these parts ended."""
@@ -116,7 +127,7 @@ class Histories:
 
     @cached_property
     def _parts(self) -> dict[Path, list[_Part]]:
-        if not any(map(_may_be_linked, self._paths)):
+        if not self._all_of_interest and not any(map(_may_be_linked, self._paths)):
             return {}  # of many traces without links, none is read twice
         written: dict[Path, list[tuple[_Part, dict[_Entry, str], dict[str, _Entry]]]] = {}
         for path in self._paths:
@@ -177,7 +188,7 @@ def references_in(graph: ExecutionGraph) -> list[Variable]:
     return [variable for variable in graph.variables.values() if variable.is_reference]
 
 
-def _one_history(own: ExecutionGraph, before: Sequence[tuple[str, ExecutionGraph]]) -> ExecutionGraph:
+def one_history(own: ExecutionGraph, before: Sequence[tuple[str, ExecutionGraph]]) -> ExecutionGraph:
     """One graph of named traces and of the last one, in this order.
 
     Messages are known by their names, so those of other traces that share one have their trace's name before it.
