@@ -29,8 +29,9 @@ from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
 from tracing.llm.serving.embedded import memory_needed, runtime_library
 from tracing.llm.serving.weights import CATALOGUE, locate
+from tracing.package_data import packaged_text
 from tracing.recording.redaction import excerpt
-from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.protocol import MemorySystem, RerunsOperations
 from tracing.systems.recording_check import (
@@ -61,21 +62,7 @@ LEAST_FREE_GB = 2.0
 """Disk space of a run: weights, environments of memory systems, traces and the MLflow store."""
 _GB = 1e9
 _SUITE = "run the conformance suite on it (docs/extending.md)"
-_TINY = Conversation(
-    id="doctor",
-    speakers=("Ann", "Bo"),
-    sessions=(
-        DialogueSession(
-            id="D1",
-            time="2026-05-04",
-            turns=(
-                Turn(id="D1:1", speaker="Ann", text="My dog is called Rex."),
-                Turn(id="D1:2", speaker="Bo", text="Mine is called Fido."),
-            ),
-        ),
-    ),
-    questions=(Question(id="q1", question="What is Ann's dog called?", answers=("Rex",), evidence=("D1:1",)),),
-)
+_TINY = Conversation.model_validate_json(packaged_text("experiments", "templates/doctor_conversation.json"))
 """What `check_build` builds a memory of."""
 
 

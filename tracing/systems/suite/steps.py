@@ -14,39 +14,15 @@ from tracing.conformance import Conformance
 from tracing.errors import CallFailedError, ContractError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
+from tracing.package_data import packaged_text
 from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import settled
-from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+from tracing.systems.conversations import Conversation, Question
 from tracing.systems.prompts import Candidate, check_candidate
 from tracing.systems.protocol import Memory, MemorySystem
 from tracing.systems.suite.scripted_endpoint import Request, ScriptedEndpoint, last_text
 
-SMALL_TALK = Conversation(
-    id="contract",
-    speakers=("Aurel", "Birte"),
-    sessions=(
-        DialogueSession(
-            id="D1",
-            time="2024-03-04 10:00",
-            turns=(
-                Turn(id="D1:1", speaker="Aurel", text="My lighthouse keeper's cottage is painted green."),
-                Turn(id="D1:2", speaker="Birte", text="How fine. My sister Ragna breeds huskies in Tromso."),
-            ),
-        ),
-        DialogueSession(
-            id="D2",
-            time="2024-05-06 18:30",
-            turns=(
-                Turn(id="D2:1", speaker="Aurel", text="My lighthouse keeper's cottage is painted yellow now."),
-                Turn(id="D2:2", speaker="Birte", text="Yellow! I have taken up the bassoon, by the way."),
-            ),
-        ),
-    ),
-    questions=(
-        Question(id="q1", question="What colour is Aurel's cottage painted?", answers=("yellow",)),
-        Question(id="q2", question="Which instrument has Birte taken up?", answers=("bassoon",)),
-    ),
-)
+SMALL_TALK = Conversation.model_validate_json(packaged_text("tracing.systems.suite", "small_talk.json"))
 """Two short sessions: a new fact, a changed one, and a question about each speaker."""
 
 FACT = "Birte has taken up the bassoon."
