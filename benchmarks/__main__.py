@@ -22,6 +22,7 @@ BENCHMARKS: Mapping[str, str] = {
     "exploring": "exploring:exploring",
     "gate": "gate:gate",
     "gold-answers": "gold_answers:gold_answers",
+    "halumem": "halumem:halumem",
     "languages": "languages:languages",
     "loop": "loop:loop",
     "matcher": "matcher:matcher",
