@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
-from optimizer.proposers.examples import Example, examples_of
+from optimizer.proposers.examples import Example
 from tracing.errors import MemtuneError, RunError, in_one_line
 from tracing.plugins import PluginRegistry
 from tracing.recording.redaction import excerpt
@@ -19,26 +19,6 @@ if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
     from tracing.systems.prompts import Candidate, PromptSpec
     from tracing.systems.protocol import Stage
-
-__all__ = [
-    "HAND",
-    "PROPOSERS",
-    "Authored",
-    "Demonstration",
-    "Example",
-    "Means",
-    "Proposer",
-    "ProposerFactory",
-    "Rewrite",
-    "RewriteRequest",
-    "admit",
-    "conversations_of",
-    "examples_of",
-    "is_new",
-    "new_rewrites",
-    "offers_of",
-    "open_proposers",
-]
 
 HAND = "hand"
 """The source of rewrites that people wrote."""

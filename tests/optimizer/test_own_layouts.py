@@ -16,8 +16,8 @@ from attribution.survival.survival_method import attribute
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.proposers.bank import BankProposer
 from optimizer.proposers.demonstrations import DemonstrationProposer
-from optimizer.proposers.examples import symptoms_of
-from optimizer.proposers.rewrites import RewriteRequest, admit, examples_of
+from optimizer.proposers.examples import examples_of, symptoms_of
+from optimizer.proposers.rewrites import RewriteRequest, admit
 from optimizer.proposers.structure import StructureProposer
 from tracing import operation, session, variable
 from tracing.llm.access import ModelAccess

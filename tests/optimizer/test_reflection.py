@@ -8,8 +8,9 @@ from memory_recordings import CONVERSATIONS, SHORT, Watched, attributions_of, sc
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.systems.fact_memory import PROMPTS
+from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import ReflectionProposer
-from optimizer.proposers.rewrites import RewriteRequest, examples_of
+from optimizer.proposers.rewrites import RewriteRequest
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

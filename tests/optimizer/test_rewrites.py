@@ -15,8 +15,8 @@ from experiments.systems.mem0.prompts import PROMPTS as MEM0
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.proposers.bank import INSTRUCTIONS, BankProposer
 from optimizer.proposers.demonstrations import MOST_TOKENS, DemonstrationProposer, demonstrations_of
-from optimizer.proposers.examples import symptoms_of
-from optimizer.proposers.rewrites import Proposer, Rewrite, RewriteRequest, admit, examples_of
+from optimizer.proposers.examples import examples_of, symptoms_of
+from optimizer.proposers.rewrites import Proposer, Rewrite, RewriteRequest, admit
 from optimizer.proposers.structure import FORMAT_LINES, OPERATORS, StructureProposer, format_lines
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import read_conversations
