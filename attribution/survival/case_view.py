@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
-from attribution.constants import MOST_OF_A_TURN, SAME_MATTER, STATED
+from attribution.constants import MOST_OF_A_TURN, PARTLY_STATED, SAME_MATTER, STATED
 from attribution.explanations import ExplainedStep, quote, quoted
 from attribution.survival.assertion import Assertion
 from attribution.survival.flow import Answering, ContentFlow
@@ -226,6 +226,17 @@ class CaseView:
         """Whether the reply gives this content."""
         (grade,) = self.matcher.grades(Claim(self.case.question, need), [Passage(self.case.reply, wording="reply")])
         return grade.carries
+
+    def left_out(self, need: Need) -> Need:
+        """What a reply leaves out of a need that its turns state, of which it gives a good part; else the need."""
+        reply_words = content_of(self.case.reply)
+        said = frozenset().union(*(self._said_in(turn) for turn in need.turns))
+        form = max(need.forms, key=lambda form: self.vocabulary.coverage(form, reply_words), default=frozenset())
+        rest = (form - reply_words) & said
+        partial = need.basis in ("stated", "elsewhere") and not need.times and not need.count
+        if not partial or not rest or self.vocabulary.coverage(form, reply_words) < PARTLY_STATED:
+            return need
+        return replace(need, forms=(rest,), unique=False)
 
     def _touching(
         self,

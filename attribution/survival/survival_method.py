@@ -300,7 +300,7 @@ class Survival:
         """Where what the answer needs and the reply lacks has survived."""
         # What the reply gives has survived.
         missing = [need for need in needs if not view.reply_says(need)] or needs
-        return [view.trail(need) for need in missing]
+        return [view.trail(view.left_out(need)) for need in missing]
 
 
 def _answer_alone(view: CaseView) -> Blame | None:

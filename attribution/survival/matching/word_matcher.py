@@ -16,6 +16,8 @@ from attribution.text.phrases import denies, without_courtesies
 from attribution.text.utterances import passages_of, repeated
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from attribution.survival.matching.matcher import Claim, Passage, Person
     from attribution.survival.needs import Need
     from attribution.text.utterances import Repeated
@@ -63,7 +65,7 @@ class Grader:
         """Whether a text names whom the question is about and holds all of the content, which it does not deny."""
         words = content_of(text)
         if need.times:
-            return _gives_time(need, text) and self.names_whom(words)
+            return _gives_time(need, text, need.day) and self.names_whom(words)
         whole = need.basis in ("stated", "elsewhere") and any(form <= words for form in need.forms if form)
         return whole and self.names_whom(words) and not self._denied(need, text)
 
@@ -107,7 +109,7 @@ class Grader:
             share_left = repetition.share if need.basis in ("unstated", "implied") else 0.0
             coverage = max(share_left, *(self._vocabulary.coverage(form, words) for form in need.forms))
             if need.times:
-                coverage = float(_gives_time(need, repetition.line))
+                coverage = float(_gives_time(need, repetition.line, need.day))
         right = not repetition.misascribed
         carries = right and coverage >= need.threshold
         return Grade(coverage, "right" if right else "other", self.about(words), right, carries, True, words)
@@ -117,7 +119,8 @@ class Grader:
         answer_words = whose_words = content_of(text)
         about = self.about(answer_words)
         if need.times:
-            coverage = float(_gives_time(need, text))
+            # What was made from other turns has other days.
+            coverage = float(_gives_time(need, text, need.day if traced or possible or verbatim else None))
         else:
             # The numbers of a time stamp answer only "when".
             answer_words = content_of(without_stamp(text)[1])
@@ -153,10 +156,13 @@ class Grader:
         return asserted and denies(text) and denies(clause_with(need.forms, text, self._vocabulary))
 
 
-def _gives_time(need: Need, text: str) -> bool:
-    """Whether a text gives a needed time, in words or, for what was said on the day it happened, by its time stamp."""
+def _gives_time(need: Need, text: str, spoken_on: date | None) -> bool:
+    """Whether a text gives a needed time, in words or, for what was said on the day it happened, by its time stamp.
+
+    Relative times refer to its time stamp, else to the day that it was `spoken_on`.
+    """
     stamped_day, rest = without_stamp(text)
-    day = stamped_day or need.day
+    day = stamped_day or spoken_on
     if any(as_precise_as(span, need_span) for span in spans_of(rest, day) for need_span in need.times):
         return True
     return (
