@@ -45,13 +45,14 @@ class ScriptedAuthor:
         if body.get("messages") == CHECK:
             return "ok"
         prompt = prompt_of(body)
-        shown = [(match["speaker"], json.loads(match["text"])) for match in _LINE.finditer(prompt)]
+        messages = prompt.rpartition("\nMessages:\n")[2]
+        shown = [(match["speaker"], json.loads(match["text"])) for match in _LINE.finditer(messages)]
         if "Reply with JSON" in prompt:
             return json.dumps(self._draft(prompt, shown[-1]))
         return self._answer(prompt.rpartition("Question: ")[2].removesuffix("\nAnswer:"), frozenset(shown))
 
     def _draft(self, prompt: str, cited: tuple[str, str]) -> Mapping[str, str]:
-        kind = next((kind for kind, mark in _MARKS.items() if mark in prompt), "fact")
+        kind = next((kind for kind, mark in _MARKS.items() if mark in prompt.rpartition("\nTask: ")[2]), "fact")
         for question in self._by_turn[cited]:
             value = question.near_miss.value if question.unanswerable and question.near_miss else question.answers[0]
             if kind == _kind_of(question):

@@ -1,19 +1,13 @@
-"""The page's server: what it shows of the traces, and what annotators say. On 127.0.0.1, for bearers of a token.
-
-The token is kept in the home, so that an open page finds a server that was started again.
-"""
+"""The page's server: what it shows of the traces, and what annotators say."""
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
-from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from attribution.cases import OUTSIDE_THE_SYSTEM
 from experiments.annotating.annotator_agreement import agreement_of
@@ -37,22 +31,10 @@ from experiments.annotating.page_content import (
     shown_label,
     timeline,
 )
+from experiments.annotating.page_server import address_of, documents, listening
 from experiments.annotating.workspace import NotReadYetError, Workspace
-from tracing.errors import ConfigError, MemtuneError
-from tracing.llm.serving.loopback import Document, LoopbackServer, RefusalError, Request
 
-USUAL_PORT = 5100
 _FILES = ("annotate.js", "case.js", "parts.js", "views.js", "annotate.css")
-_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
-KEY_FILE = "annotate-key"
-_BYTES = 24
 
 
 class AnnotationServer:
@@ -94,10 +76,8 @@ class AnnotationServer:
             "GET /v1/agreement": lambda body: self._agreement(),
             "POST /v1/export": self._export,
         }
-        self._http = _listening({path: _route(handler) for path, handler in routes.items()}, port, key)
-        origin = self._http.base_url.removesuffix("/v1")
-        named = {"annotator": annotator} if annotator else {}
-        self.address = f"{origin}/#{urlencode({'key': self._http.key, **named})}"
+        self._http = listening(routes, documents("annotate.html", _FILES), port, key, later=(NotReadYetError,))
+        self.address = address_of(self._http, annotator)
 
     def start(self) -> None:
         """Serve in a background thread, while the traces are read in another."""
@@ -208,38 +188,6 @@ class AnnotationServer:
         }
 
 
-def documents() -> dict[str, Document]:
-    """The page's parts, by path."""
-    folder = resources.files("experiments") / "templates" / "annotate"
-    parts = {f"/{name}": Document((folder / name).read_bytes(), _TYPES[Path(name).suffix], _HEADERS) for name in _FILES}
-    page = Document((folder / "annotate.html").read_bytes(), "text/html; charset=utf-8", _HEADERS)
-    return {"/": page, **parts}
-
-
-def _listening(routes: Any, port: int | None, key: str | None) -> LoopbackServer:
-    def listen(port: int) -> LoopbackServer:
-        return LoopbackServer("annotation server", routes, port=port, key=key, documents=documents())
-
-    if port is not None:
-        return listen(port)
-    try:
-        return listen(USUAL_PORT)
-    except ConfigError:
-        return listen(0)
-
-
-def _route(handler: Callable[[Any], Mapping[str, Any]]) -> Callable[[Request], Mapping[str, Any]]:
-    def route(request: Request) -> Mapping[str, Any]:
-        try:
-            return handler(request.body if request.body is not None else {})
-        except NotReadYetError as error:
-            raise RefusalError(503, safe(str(error))) from None
-        except MemtuneError as error:  # told beside the field or button that it is about
-            raise RefusalError(422, safe(str(error))) from None
-
-    return route
-
-
 def _case_id(body: Any) -> CaseId:
     return CaseId(str(body["graph"]), str(body["case"]))
 
@@ -251,30 +199,3 @@ def _case_key(label: Label) -> str:
 def _request_id(body: Any) -> str:
     """The page's own number of a request, by which one that is sent twice counts once."""
     return str(body.get("request") or secrets.token_urlsafe(12))[:80]
-
-
-def server_key(home: Path) -> str:
-    """The token in the home, which only its owner may read; made on the first call.
-
-    Raises:
-        ConfigError: it cannot be read or written.
-    """
-    path = home / KEY_FILE
-    try:
-        new = path.with_name(f".{KEY_FILE}.{os.getpid()}")
-        if not path.exists():
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(secrets.token_urlsafe(_BYTES))
-            try:
-                os.link(new, path)  # whoever is first wins
-            except FileExistsError:
-                pass
-            finally:
-                new.unlink()
-        key = path.read_text().strip()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be used ({error.strerror}); give --home a writable folder") from None
-    if len(key) < _BYTES:
-        raise ConfigError(f"{path}: holds no token; remove it")
-    return key

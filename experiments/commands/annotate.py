@@ -62,11 +62,12 @@ def annotate(
     may work at once. A label is on the disk when the page says so. The model of --helper-model is asked only where
     somebody runs a method that needs one.
     """
-    from experiments.annotating.annotation_server import AnnotationServer, server_key
+    from experiments.annotating.annotation_server import AnnotationServer
     from experiments.annotating.annotator_agreement import agreement_of
     from experiments.annotating.attribution_methods import Methods
     from experiments.annotating.label_export import export
     from experiments.annotating.labels import LabelStore
+    from experiments.annotating.page_server import server_key
     from experiments.annotating.workspace import Workspace
     from experiments.attributing.case_sources import sources_of
     from experiments.running.parts import home_folder, model_access
@@ -109,12 +110,13 @@ def annotate(
         server.start()
         try:
             say(f"{server.address}  (labels in {labels}; Ctrl-C ends it)")
-            _wait(server.address, no_open)
+            wait_at(server.address, no_open)
         except KeyboardInterrupt:
             say("", err=True)
 
 
-def _wait(address: str, no_open: bool) -> None:
+def wait_at(address: str, no_open: bool) -> None:
+    """Open an address in a browser, unless nobody sees it, and wait for Ctrl-C."""
     import sys
     import threading
     import webbrowser

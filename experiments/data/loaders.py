@@ -65,7 +65,16 @@ def load_dataset(config: DataSettings, *, progress: Progress | None = None) -> D
                 f"{_where(config)}: no question is left in the {name} split; "
                 "raise --limit-sessions or --limit-questions"
             )
-    return Dataset(result, tuple(omission_lines(dropped)))
+    return Dataset(result, (*omission_lines(dropped), *_generated(result)))
+
+
+def _generated(splits: Splits) -> list[str]:
+    """How much of the data no person wrote."""
+    questions = [question for group in splits.named().values() for c in group for question in c.questions]
+    generated = [question for question in questions if question.source == "generated"]
+    confirmed = sum(not question.unconfirmed for question in generated)
+    share = f"{len(generated):,} of {len(questions):,} questions ({len(generated) / len(questions):.0%})"
+    return [f"{share} were generated, {confirmed:,} of them confirmed by people"] if generated else []
 
 
 _UNCONFIRMED = "generated questions of the test that nobody has confirmed"

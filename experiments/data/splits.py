@@ -58,3 +58,12 @@ def assign_splits(conversations: Sequence[Conversation], *, where: str) -> Split
     return Splits(
         train=between(test + validation, count), validation=between(test, test + validation), test=between(0, test)
     )
+
+
+def test_ids(conversations: Sequence[Conversation]) -> frozenset[str]:
+    """The ids of the conversations that are for the test, or sealed; none where they cannot be split."""
+    try:
+        tested = [conversation.id for conversation in assign_splits(conversations, where="data").test]
+    except DataError:
+        tested = []
+    return frozenset((*tested, *(c.id for c in conversations if c.split in ("test", "sealed"))))

@@ -39,10 +39,11 @@ _UNCHANGED = "No rewrite passed the gate: the champion is the baseline prompts, 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SplitSize:
-    """Which conversations a split holds, and with how many questions."""
+    """Which conversations a split holds, with how many questions; `generated` of these no person wrote."""
 
     conversations: tuple[str, ...]
     questions: int
+    generated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,6 +227,11 @@ def summarize(facts: RunFacts, result: LoopResult) -> Summary:
 def sizes(splits: Splits) -> dict[SplitName, SplitSize]:
     """How large each split is."""
     return {
-        name: SplitSize(conversations=tuple(c.id for c in group), questions=sum(len(c.questions) for c in group))
+        name: SplitSize(
+            conversations=tuple(conversation.id for conversation in group),
+            questions=len(questions),
+            generated=sum(question.source == "generated" for question in questions),
+        )
         for name, group in splits.named().items()
+        for questions in [[question for conversation in group for question in conversation.questions]]
     }

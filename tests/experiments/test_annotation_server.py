@@ -14,9 +14,10 @@ import pytest
 from annotated_traces import write_trace
 from scripted_server import ScriptedServer, prompt_of
 
-from experiments.annotating.annotation_server import AnnotationServer, server_key
+from experiments.annotating.annotation_server import AnnotationServer
 from experiments.annotating.attribution_methods import Methods
 from experiments.annotating.labels import LabelStore
+from experiments.annotating.page_server import server_key
 from experiments.annotating.workspace import Workspace
 from experiments.attributing.source import Source
 from tracing.errors import ConfigError

@@ -220,7 +220,9 @@ def test_no_generated_question_is_in_the_test_until_somebody_confirmed_it(
     assert "nobody has confirmed" not in capsys.readouterr().out
     write_conversations(Path("some.jsonl"), [*confirmed[:6], *read_conversations(Path("questions.jsonl"))[6:]])
     assert run("run", "--data", "some.jsonl", *dry) == 0
-    assert "generated questions of the test that nobody has confirmed left out" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "generated questions of the test that nobody has confirmed left out" in said
+    assert "questions (100%) were generated, " in said
     sealed = [
         conversation.model_copy(update={"split": "sealed"})
         for conversation in read_conversations(Path("questions.jsonl"))

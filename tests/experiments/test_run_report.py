@@ -45,6 +45,29 @@ def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
     return render_report(given)
 
 
+def test_the_report_says_how_much_of_the_data_was_generated() -> None:
+    written = page_of(loop_result())
+    assert "2 conversations, 20 questions</dd>" in written
+    assert "were generated" not in written
+    splits = {name: replace(split, generated=5) for name, split in facts().splits.items()}
+    result = loop_result()
+    page = render_report(
+        ReportInput(
+            summary=summarize(replace(facts(), splits=splits), result),
+            baseline=BASELINE,
+            champion=dict(result.champion_candidate),
+            error_types={},
+            power=result.power,
+            tokens_per_question=result.tokens_per_question,
+            operations={},
+            settings={},
+            rewrites=[],
+        )
+    )
+    assert page.count("20 questions, of which 25% were generated") == 3
+    assert page.count("were generated and confirmed by people") == 1
+
+
 def test_the_report_shows_scores_blame_prompts_and_cost() -> None:
     page = Page(page_of(loop_result()))
     assert not page.open

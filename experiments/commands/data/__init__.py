@@ -8,13 +8,14 @@ from experiments.commands.data.data_audit import audit
 from experiments.commands.data.generation import generate
 from experiments.commands.data.inspection import show, validate
 from experiments.commands.data.public_homes import fetch, list_
+from experiments.commands.data.reviewing import review
 from experiments.commands.examples import examples
 from experiments.commands.whole_summaries import WholeSummaries
 
 
 @click.group(
     cls=WholeSummaries,
-    commands=[list_, show, validate, fetch, generate, audit],
+    commands=[list_, show, validate, fetch, generate, review, audit],
     epilog=examples("data"),
 )
 def data() -> None:

@@ -72,12 +72,11 @@ def draft_request(dialogue: Dialogue, citation: Citation) -> str:
     shown = (*citation.turns, *([before.id] if before is not None else []))
     speakers = " and ".join(dialogue.conversation.speakers)
     return str(_PROMPTS["draft"]).format(
-        task=kind["task"].format(speaker=last.speaker, speakers=speakers),
-        subject=last.speaker,
-        copied=kind["copied"],
         example=kind["example"],
+        example_task=kind["task"].format(speaker="Ana", speakers="Ana and Bo"),
         example_reply=kind["reply"],
         messages=dialogue.lines(shown, dated=False),
+        task=kind["task"].format(speaker=last.speaker, speakers=speakers),
     )
 
 

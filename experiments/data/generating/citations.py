@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
+from attribution.text.clauses import telling
 from attribution.text.content import content_of, time_words
 from attribution.text.dates import spans_of
 from attribution.text.languages.reading_language import in_its_language
+from attribution.text.names import names_in, short_for
 from attribution.text.phrases import says_retracted, without_courtesies
+from attribution.text.stems import is_number
 from experiments.data.generating.dialogue import Dialogue
 from tracing.systems.conversations import DialogueSession, Turn
 
@@ -20,8 +24,8 @@ PER_SESSION = 4
 """Turns of a session of which facts are asked, by default; of the other kinds there are fewer."""
 
 _TELLING_WORDS, _FEWEST_WORDS = 6, 4
-_SAME_MATTER = 0.25
-"""The least share of a turn's words, by weight, with which an earlier one may be about the same matter."""
+_RARE, _FEW_TURNS = 0.03, 3
+"""A word that so great a part of the turns has, or so few of them, may tell what two are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +55,55 @@ class Citations:
         times = [Citation("time", (turn.id,)) for turn in timed[:few]]
         who = [Citation("who", (turn.id,)) for turn in telling[: max(1, few // 2)]]
         back = [turn for turn in session.turns if says_retracted(turn.text)]
-        taken_back = [Citation("taken_back", pair) for turn in back[:few] if (pair := self._with_earlier(turn, 0.0))]
+        taken_back = [
+            Citation("taken_back", pair) for turn in back[:few] if (pair := self._with_earlier(turn, apart=False))
+        ]
         return [*facts, *times, *who, *self._pairs(telling), *taken_back]
 
     def _pairs(self, telling: list[Turn]) -> Iterator[Citation]:
         """Of a session the turn that is most about the matter of an earlier session: a change of it, or more of it."""
-        pairs = [pair for turn in telling if (pair := self._with_earlier(turn, _SAME_MATTER))]
+        pairs = [pair for turn in telling if (pair := self._with_earlier(turn, apart=True))]
         best = sorted(pairs, key=self._likeness, reverse=True)[:1]
         yield from (Citation("change", pair) for pair in best)
         yield from (Citation("several_turns", pair) for pair in best)
 
-    def _with_earlier(self, turn: Turn, least: float) -> tuple[str, str] | None:
+    def _with_earlier(self, turn: Turn, *, apart: bool) -> tuple[str, str] | None:
         """A turn with the one before it that the same speaker said on most of its matter, in an earlier session.
 
-        What is taken back may have been said in the same one.
+        What is taken back may have been said in the same one, unless they are to be `apart`.
         """
         dialogue, pairs = self._dialogue, list[tuple[str, str]]()
         for earlier in dialogue.turns.values():
-            if earlier.id == turn.id or (least and dialogue.session[earlier.id] == dialogue.session[turn.id]):
+            if earlier.id == turn.id or (apart and dialogue.session[earlier.id] == dialogue.session[turn.id]):
                 break
             if earlier.speaker == turn.speaker and _tells(earlier):
                 pairs.append((earlier.id, turn.id))
-        best = max(pairs, key=self._likeness, default=None)
-        return best if best is not None and self._likeness(best) > least else None
+        likeness = partial(self._likeness, fewest=2 if apart else 1)
+        best = max(pairs, key=likeness, default=None)
+        return best if best is not None and likeness(best) > 0 else None
 
-    def _likeness(self, pair: tuple[str, str]) -> float:
-        earlier, later = (content_of(self._dialogue.turns[turn].text) - self._dialogue.talk.names for turn in pair)
-        return self._dialogue.vocabulary.coverage(later, earlier)
+    def _likeness(self, pair: tuple[str, str], *, fewest: int = 2) -> float:
+        """How much two turns are about the same matter: by the words of both that few turns have."""
+        talk = self._dialogue.talk
+        earlier, later = (content_of(stated(self._dialogue.turns[turn])) for turn in pair)
+        most = max(_FEW_TURNS, _RARE * len(talk.turns))
+        common = [word for word in (earlier & later) - talk.names if len(talk.where(word)) <= most]
+        return sum(map(self._dialogue.vocabulary.weight, common)) if len(common) >= fewest else 0.0
 
     def _weight(self, turn: Turn) -> float:
-        words = content_of(without_courtesies(turn.text)) - self._dialogue.talk.names
-        return sum(sorted(map(self._dialogue.vocabulary.weight, words), reverse=True)[:_TELLING_WORDS])
+        """How much a turn tells that can be asked for: names and numbers most."""
+        text = stated(turn)
+        called = self._dialogue.talk.names | short_for(text, self._dialogue.conversation.speakers)
+        words, weigh = content_of(text) - called, self._dialogue.vocabulary.weight
+        particular = {word for word in words if is_number(word)} | (names_in(text) & words)
+        return sum(sorted(map(weigh, words), reverse=True)[:_TELLING_WORDS]) + 2 * sum(map(weigh, particular))
+
+
+def stated(turn: Turn) -> str:
+    """What a turn states: no question, no courtesy, no caption of a picture."""
+    text = telling(turn.text, lambda clause: 1.0)
+    return "" if text == turn.text and text.rstrip().endswith(("?", "？")) else without_courtesies(text)
 
 
 def _tells(turn: Turn) -> bool:
-    """Whether a turn may tell something: it is not only a question or a courtesy."""
-    return not turn.text.rstrip().endswith(("?", "？")) and len(content_of(turn.text)) >= _FEWEST_WORDS
+    return len(content_of(stated(turn))) >= _FEWEST_WORDS

@@ -21,6 +21,7 @@ from attribution.text.question_kinds import asks_a_name, is_count, is_yes_or_no
 from attribution.text.stems import is_number
 from attribution.text.tokens import contains, word_count
 from experiments.data.generating.author import Author
+from experiments.data.generating.citations import stated
 from experiments.data.generating.dialogue import Dialogue
 from tracing.package_data import packaged_tables
 from tracing.systems.conversations import NearMiss, Question
@@ -86,8 +87,7 @@ def _answer_is_cited(trial: Trial) -> bool:
         parts = [part for part in list_patterns(language())["between"].split(trial.value) if content_of(part)]
         says = [{turn.id for turn in cited if content_of(part) <= content_of(turn.text)} for part in parts]
         return all(says) and len(set().union(*says)) == len(cited) if says else False
-    stating = cited[0] if trial.draft.unanswerable else cited[-1]
-    return contains(stating.text, trial.value)
+    return contains(stated(cited[0] if trial.draft.unanswerable else cited[-1]), trial.value)
 
 
 def _answer_is_short(trial: Trial) -> bool:
