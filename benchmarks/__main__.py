@@ -21,6 +21,7 @@ BENCHMARKS: Mapping[str, str] = {
     "evidence": "evidence:evidence",
     "exploring": "exploring:exploring",
     "gate": "gate:gate",
+    "generate": "generate:generate",
     "gold-answers": "gold_answers:gold_answers",
     "halumem": "halumem:halumem",
     "languages": "languages:languages",

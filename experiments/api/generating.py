@@ -12,7 +12,6 @@ from experiments.api.starting import Model, settings_from
 from experiments.data.dataset_reader import Reading
 from experiments.data.generating.chats import Chats, open_chats
 from experiments.data.generating.generating import Generated, plan_of
-from experiments.running.generation import generate_data
 from experiments.running.parts import home_folder
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ def generated_data(
         MemtuneError: a setting is invalid, the conversations cannot be read, or the author cannot be asked.
     """
     from experiments.display.tables import run_view
+    from experiments.running.generation import generate_data
 
     folder = home_folder(home)
     author = settings_from(folder, config=config, models={"task": model}, settings=settings)

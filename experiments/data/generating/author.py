@@ -7,8 +7,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from attribution.text.dates import spans_of
-from experiments.data.generating.citations import Citation
-from experiments.data.generating.dialogue import Dialogue
 from experiments.data.published.locomo import NOT_TOLD
 from optimizer.evaluation.memories import digest
 from tracing.llm.reply_json import object_in
@@ -18,6 +16,8 @@ from tracing.recording.trace_context import trace
 from tracing.systems.conversations import NearMiss, Question
 
 if TYPE_CHECKING:
+    from experiments.data.generating.citations import Citation
+    from experiments.data.generating.dialogue import Dialogue
     from tracing.llm.models import ChatModel
 
 _PROMPTS = packaged_tables("experiments", "data/generating/prompts.toml")

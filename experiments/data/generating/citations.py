@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from attribution.text.clauses import telling
 from attribution.text.content import content_of, time_words
@@ -14,8 +14,10 @@ from attribution.text.languages.reading_language import in_its_language
 from attribution.text.names import names_in, short_for
 from attribution.text.phrases import says_retracted, without_courtesies
 from attribution.text.stems import is_number
-from experiments.data.generating.dialogue import Dialogue
 from tracing.systems.conversations import DialogueSession, Turn
+
+if TYPE_CHECKING:
+    from experiments.data.generating.dialogue import Dialogue
 
 Kind = Literal["fact", "change", "taken_back", "time", "several_turns", "who", "never_said"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

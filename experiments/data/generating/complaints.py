@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from attribution.text.content import content_of
 from attribution.text.languages.language_data import LANGUAGES
 from attribution.text.languages.reading_language import reading
 from attribution.text.phrases import says_unknown
 from attribution.text.tokens import contains, word_count
-from experiments.data.generating.author import Author
-from experiments.data.generating.dialogue import Dialogue
 from experiments.data.generating.filters import Trial, points_outside
 from tracing.package_data import packaged_tables
 from tracing.systems.conversations import Question
+
+if TYPE_CHECKING:
+    from experiments.data.generating.author import Author
+    from experiments.data.generating.dialogue import Dialogue
 
 KIND = "complaint"
 _LONGEST_ANSWER = 12

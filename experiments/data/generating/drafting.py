@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from attribution.text.content import content_of
-from experiments.data.generating.author import Author
-from experiments.data.generating.citations import Citation, Citations, Kind
-from experiments.data.generating.dialogue import Dialogue
 from experiments.data.generating.filters import Trial, objection, with_near_miss
 from experiments.data.generating.never_said import TOLD, about_the_other, is_told
 from tracing.systems.conversations import DialogueSession, Question
+
+if TYPE_CHECKING:
+    from experiments.data.generating.author import Author
+    from experiments.data.generating.citations import Citation, Citations, Kind
+    from experiments.data.generating.dialogue import Dialogue
 
 NOTHING, TWIN = "the author had nothing to ask", "another question asks the same"
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from attribution.gold_answers.claim import claim_of
 from attribution.judging.words import judge
@@ -20,11 +21,13 @@ from attribution.text.phrases import list_patterns, says_retracted, says_unknown
 from attribution.text.question_kinds import asks_a_name, is_count, is_yes_or_no
 from attribution.text.stems import is_number
 from attribution.text.tokens import contains, word_count
-from experiments.data.generating.author import Author
 from experiments.data.generating.citations import stated
-from experiments.data.generating.dialogue import Dialogue
 from tracing.package_data import packaged_tables
 from tracing.systems.conversations import NearMiss, Question
+
+if TYPE_CHECKING:
+    from experiments.data.generating.author import Author
+    from experiments.data.generating.dialogue import Dialogue
 
 _WORDS = packaged_tables("experiments", "data/generating/prompts.toml")
 _LONGEST_ANSWER = 6
