@@ -112,6 +112,8 @@ class Survival:
         self._untold: str | None = None
         self._flow = ContentFlow(graph, operations)
         self._talk = _Talk(conversation, matcher)
+        self._last_past: tuple[Sequence[str], _Talk] | None = None
+        """Questions of one moment come one after the other, and had the same turns before them."""
 
     @property
     def language(self) -> Language:
@@ -152,9 +154,15 @@ class Survival:
         then = copy(self)
         then._flow = ContentFlow(past.graph, past.operations)
         if past.conversation is not self._talk.conversation:
-            then._talk = _Talk(past.conversation, self._talk.own_matcher)
+            then._talk = self._talk_of(past.conversation)
             then._untold = then._told_by(self._history.later_than(past), case, case_then)
         return then, case_then
+
+    def _talk_of(self, past: Conversation) -> _Talk:
+        turns, last = [turn.id for turn in past.turns()], self._last_past
+        if last is None or last[0] != turns:
+            last = self._last_past = turns, _Talk(past, self._talk.own_matcher)
+        return last[1]
 
     @in_its_language
     def _told_by(self, later: Sequence[Turn], case: Case, case_then: Case) -> str | None:

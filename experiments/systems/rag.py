@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
@@ -20,7 +20,7 @@ from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question
 from tracing.systems.entries import Entry
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
@@ -77,21 +77,31 @@ class Rag(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Chunk and embed the conversation."""
+        *_, memory = self.build_stepwise([conversation.sessions], candidate, access)
+        return memory
+
+    def build_stepwise(
+        self, stretches: Sequence[Sequence[DialogueSession]], candidate: Candidate, access: ModelAccess
+    ) -> Iterator[Memory]:
+        """The memory after each stretch of sessions."""
         entries: list[Entry] = []
-        for dialogue in conversation.sessions:
-            with session(dialogue.id, time=dialogue.time):
-                messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
-                for group in self._chunks(messages):
-                    lines = [dialogue.time, *(message.text for message in group)]
-                    read = variables_of(group)
-                    with operation("chunk", inputs={"messages": read}) as op:
-                        lines = intervening().extracted(Step("chunk", op.id), read, lines)
-                        text = "\n".join(lines).strip()
-                        (vector,) = self._embedded([text], access)
-                        name = f"c{len(entries) + 1}"
-                        chunk = op.output("chunks", text, name=name, kind="memory_entry")
-                        entries.append(Entry(name, text, tuple(vector), chunk.id))
-        return memory_of(entries)
+        for sessions in stretches:
+            for dialogue in sessions:
+                with session(dialogue.id, time=dialogue.time):
+                    messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
+                    for group in self._chunks(messages):
+                        entries.append(self._entry(dialogue.time, group, f"c{len(entries) + 1}", access))
+            yield memory_of(entries)
+
+    def _entry(self, time: str, group: Sequence[Text], name: str, access: ModelAccess) -> Entry:
+        """A chunk of messages, recorded and embedded."""
+        read = variables_of(group)
+        with operation("chunk", inputs={"messages": read}) as op:
+            lines = intervening().extracted(Step("chunk", op.id), read, [time, *(message.text for message in group)])
+            text = "\n".join(lines).strip()
+            (vector,) = self._embedded([text], access)
+            chunk = op.output("chunks", text, name=name, kind="memory_entry")
+            return Entry(name, text, tuple(vector), chunk.id)
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from the best chunks."""
