@@ -42,7 +42,7 @@ def trace_memory(events: int, store: str | None, file: Path | None) -> None:
     from experiments.data.agent_traces import read_projects
     from experiments.display.literal_console import LiteralConsole, styled
     from tracing.errors import ConfigError
-    from tracing.trace_memory.e5_embedding import E5Embedding
+    from tracing.trace_memory.semantic import E5Embedding
 
     if store is not None and "://" not in store:
         raise ConfigError(f"--store {store}: is not an address; give postgresql://…, or leave it out for a SQLite file")

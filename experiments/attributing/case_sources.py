@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attribution.attributor import survival_in
 from attribution.judging.words import by_words
 from experiments.attributing.attributions import is_attributions
 from experiments.attributing.run_traces import run_traces
@@ -20,9 +21,11 @@ from experiments.runs.cases_file import read_verdicts
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from optimizer.evaluation.file_names import file_name
-from tracing.errors import DataError, MemtuneError
+from tracing.errors import DataError, MemtuneError, TraceError
 
 if TYPE_CHECKING:
+    from attribution.cases import Attribution, Case
+    from tracing.graph.execution_graph import ExecutionGraph
     from tracing.systems.conversations import Conversation
 
 
@@ -108,9 +111,17 @@ def sources_of(
     return [*damaged, *(replace(source, complaint=complaint) for source in matches)]
 
 
-def trace_source(path: Path) -> Source:
-    """A trace file, with what the run knows in whose folder it is."""
-    return Source(path, _judging_around(path.resolve(), {}))
+def judged_in(graph: ExecutionGraph, path: Path) -> list[tuple[Case, Attribution | None]]:
+    """The judged questions of a trace, each wrong one attributed by `survival`; none if nothing judged it.
+
+    Questions and gold answers are those of the run in whose folder the trace is, of its annotations, or of its judge.
+    """
+    try:
+        content = Source(path, _judging_around(path.resolve(), {})).read_in(graph, None)
+    except TraceError:
+        return []
+    method = survival_in(content.recording)
+    return [(case, None if case.passed else method.attribute(case)) for case in content.judged().values()]
 
 
 def run_sources(folder: RunFolder, prompts: str) -> list[Source]:

@@ -11,7 +11,7 @@ import pytest
 from page_titles import NO_BROWSER, title_of, told_by
 from traced_runs import HOSTILE, traced_run
 
-from experiments.attributing.judged_trace import judged_in
+from experiments.attributing.case_sources import judged_in
 from experiments.command import main
 from experiments.views.trace_map import render_map
 from experiments.views.trace_page import questions_of, render_page

@@ -3,11 +3,10 @@
 memory                          the API: record, recall, search, check and repair
 events event_filters            what is stored, and what is asked for
 stores                          a store of one tenant, which enforces that no other is seen: SQLite or Postgres
-event_writer semantic upkeep    writes in the background, search by meaning, consistency
+event_writer semantic upkeep    writes in the background, search by meaning (also without a server), consistency
 tools                           a function whose calls are recorded
 graph_events                    events of our traces and of OpenTelemetry spans
 openai_messages                 events of OpenAI messages
-e5_embedding                    vectors without a server
 
 It needs neither model access nor a memory system. `experiments.systems.trace_memory` makes a memory system of it.
 """

@@ -112,7 +112,7 @@ def show(
             raise click.BadParameter(_no_such(file, "operation", oid))
         graph = graph.surroundings(oid)
     if html is not None:
-        from experiments.attributing.judged_trace import judged_in
+        from experiments.attributing.case_sources import judged_in
         from experiments.views.trace_page import render_page
 
         write_output(html, render_page(graph, file.name, judged_in(graph, file)), "--html")
