@@ -174,7 +174,7 @@ class Workspace:
             state: State = "right" if case.passed else "wrong"
             answers = tuple(answer for answer in case.question.answers if answer.strip())
             cid, question = CaseId(trace.id, key), case.question
-            entries[cid] = ListedCase(cid, question.question, case.reply, question.kind, answers, state)
+            entries[cid] = ListedCase(cid, question.asked, case.reply, question.kind, answers, state)
         for query, prediction in answers_in(graph):
             if prediction.id not in used.cases:
                 cid, texts = CaseId(trace.id, prediction.id), (text_of(query.value), text_of(prediction.value))

@@ -169,7 +169,7 @@ def _judgement_record(case: Case, attribution: Attribution | None, evidence: lis
     decisive, alternatives = (attribution.decisive, attribution.alternatives) if attribution is not None else ((), ())
     return {
         "id": question.id,
-        "asked": question.question,
+        "asked": question.asked,
         "kind": question.kind,
         "gold": [answer for answer in question.answers if answer],
         "passed": case.passed,

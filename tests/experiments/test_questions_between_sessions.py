@@ -18,12 +18,17 @@ from attribution.cases import Attribution, Case
 from attribution.gold_answers.answer_audit import Audit
 from attribution.replay.replay_method import Replay
 from attribution.survival.survival_method import Survival
+from experiments.running.estimate import estimate
+from experiments.runs.config_file import load_config
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.long_context import LongContext
 from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
+from experiments.views.trace_page import questions_of
 from optimizer.cluster.steps import StepExecutor, perform, result_of
 from optimizer.evaluation.evaluator import Evaluator, Outcome
+from optimizer.evaluation.ladder import audit
+from optimizer.evaluation.scores import Splits
 from optimizer.objectives.local_evaluation import recorded_inputs
 from optimizer.objectives.objectives import objectives_of
 from tracing.llm.access import ModelAccess
@@ -198,6 +203,42 @@ def test_a_system_that_builds_otherwise_where_more_follows_is_told_so(
     evaluator = Evaluator(system, open_access(), "short_contains", tmp_path)
     (outcome,) = evaluator.evaluate(baseline_candidate(system.prompts), [FERRY])
     assert "give it build_stepwise" in str(outcome.tainted)
+
+
+def test_the_ladder_stores_and_shows_what_held_when_the_question_was_asked(
+    scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
+) -> None:
+    scripted_server.script = Clerk(deaf_to="leaves")
+    texts = {turn.id: turn.text for turn in FERRY.turns()}
+    facts = [{"id": "f1", "turn": "D1:1"}, {"id": "f2", "turn": "D2:1", "action": "update", "of": "f1"}]
+    questions = [question.model_dump() for question in FERRY.questions]
+    rows = FERRY.model_dump() | {
+        "facts": [{**fact, "text": texts[fact["turn"]]} for fact in facts],
+        "questions": [{**questions[0], "fact": "f2"}, {**questions[1], "fact": "f1"}],
+    }
+    evaluator = Evaluator(FactMemory(near=NEAR), open_access(), "short_contains", tmp_path)
+    rungs = audit(evaluator, [Conversation.model_validate(rows)])
+    assert [rung.score for rung in rungs] == [0.0, 1.0, 1.0, 1.0]
+
+
+def test_the_forecast_of_a_long_context_counts_what_each_question_reads() -> None:
+    late = FERRY.model_copy(
+        update={"questions": tuple(q.model_copy(update={"after_session": None}) for q in FERRY.questions)}
+    )
+    config = load_config(None, overrides={"system": "long-context", "optimizer": "local-search"})
+    between, at_the_end = (
+        estimate(config, LongContext(), Splits((talk,), (talk,), (talk,))).prompt_tokens for talk in (FERRY, late)
+    )
+    assert between < at_the_end
+
+
+def test_a_page_says_after_which_session_a_question_was_asked(
+    scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
+) -> None:
+    scripted_server.script = Clerk()
+    outcome = evaluated(FactMemory(near=NEAR), open_access(), tmp_path)
+    shown = {row["id"]: row["asked"] for row in questions_of(outcome.graph, [(case, None) for case in outcome.cases])}
+    assert shown["then"] == "When does the ferry to Kvaloya leave? (after session 1)"
 
 
 @pytest.mark.parametrize(("after", "suspected"), [(1, True), (None, False)])

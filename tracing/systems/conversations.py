@@ -116,6 +116,11 @@ class Question(_Row):
         """Whether it was generated and nobody has confirmed it: no test may rest on it."""
         return self.source == "generated" and not self.confirmed_by
 
+    @property
+    def asked(self) -> str:
+        """The question, with the session after which it is asked if that is named, to be shown to people."""
+        return self.question if self.after_session is None else f"{self.question} (after session {self.after_session})"
+
     @model_validator(mode="before")
     @classmethod
     def _read_kind(cls, data: Any) -> Any:

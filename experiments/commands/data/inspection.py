@@ -125,7 +125,7 @@ def _print_conversation(console: LiteralConsole, conversation: Conversation, *, 
     if conversation.questions:
         first = conversation.questions[0]
         answers = shortened(" | ".join(first.answers), _LONGEST_ANSWER)
-        console.print(f"{conversation.id}: {first.question} → {answers}")
+        console.print(f"{conversation.id}: {first.asked} → {answers}")
 
 
 @click.command(epilog=examples("data validate"))
