@@ -42,6 +42,12 @@ SMALL_WORDS = 0.35
 Halfway: 0.49 to 0.58 in short English, German, Spanish and French conversations, at most 0.27 in ten other languages.
 """
 
+SMALL_WORDS_BESIDE_ENDINGS = 0.1
+"""The same of Turkish, Finnish and Hungarian, which have endings in place of many small words. A choice."""
+
+FOREIGN_LETTERS = 0.004
+"""Greatest part of the letters of a text in Russian or Arabic that these languages lack. A choice."""
+
 SHORTEST_VERB = 4
 """Letters of a verb that a noun in -ing may be made from; one more for -ion. A choice: `mission` is not from `miss`."""
 

@@ -14,7 +14,7 @@ from attribution.gold_answers.unsaid import unsaid
 from attribution.text.dates import days_of
 from attribution.text.languages.reading_language import in_its_language, language_of, reading
 from attribution.text.phrases import is_unknown
-from attribution.text.tokens import CJK_CHARACTER
+from attribution.text.segments import CJK_CHARACTER
 from tracing.systems.conversations import Conversation, Question
 
 _SPEAKERS = 2

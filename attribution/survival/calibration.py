@@ -17,7 +17,7 @@ from attribution.constants import LEAST_CONFIDENT, MOST_CONFIDENT, UNREAD
 from attribution.survival.assertion import Standing
 from attribution.survival.case_view import CaseView, Trail
 from attribution.text.content import content_of, text_of
-from attribution.text.languages.language_data import Language
+from attribution.text.languages.language_data import Tongue
 from attribution.text.phrases import says_unknown
 from tracing.package_data import packaged_tables
 
@@ -57,7 +57,7 @@ class Grounds:
     unknown: bool
     disputed: bool
     standing: Standing | None
-    language: Language
+    language: Tongue
     read: bool
 
 

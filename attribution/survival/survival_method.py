@@ -38,12 +38,13 @@ from attribution.survival.flow import ContentFlow, unusable_reply_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.needs import Need, needs_of, outdated_value, stating
+from attribution.survival.unread import NOT_READ, UNREAD, is_guess
 from attribution.survival.verdicts.complaints import at_its_word, on_assertion
 from attribution.survival.verdicts.lost import verdict_on
 from attribution.survival.verdicts.mistakes import misannotated, misjudged, unsupported
 from attribution.survival.verdicts.withdrawals import answered_unanswerable
 from attribution.text.content import Vocabulary, content_of
-from attribution.text.languages.language_data import Language
+from attribution.text.languages.language_data import Tongue
 from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import is_unknowable, says_unknown
 from attribution.text.question_kinds import is_count, is_inferred
@@ -52,12 +53,6 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import redact
 from tracing.systems.conversations import Conversation, Question, Turn
 from tracing.systems.protocol import OperationSpec
-
-NOT_READ = (
-    " (the conversation is in none of English, German, Spanish and French, for which reading was measured, so this is"
-    " hardly sure: endings and small words may hide what was said)"
-)
-"""Ends the reason of a verdict on a conversation in a language whose reading was not measured."""
 
 _EARLIEST_FIRST = tuple(kind for kind in get_args(ErrorType) if kind not in OUTSIDE_THE_SYSTEM)
 
@@ -116,7 +111,7 @@ class Survival:
         """Questions of one moment come one after the other, and had the same turns before them."""
 
     @property
-    def language(self) -> Language:
+    def language(self) -> Tongue:
         """The conversation's language, in which texts are read."""
         return self._talk.vocabulary.language
 
@@ -186,6 +181,8 @@ class Survival:
         verdicts = self._verdicts(view, case)
         if isinstance(verdicts, str):
             return Attribution(case, abstained=verdicts)
+        if any(is_guess(grounds, case) for _, grounds in verdicts):
+            return Attribution(case, abstained=UNREAD)
         blames = tuple(_calibrated(blame, grounds) for blame, grounds in verdicts)
         return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
 

@@ -12,17 +12,21 @@ from attribution.constants import ENOUGH_WORDS, WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.date_rules import spelt_out
 from attribution.text.digits import without_figures
-from attribution.text.languages.language_data import Language, compiled_of_language, function_words
+from attribution.text.languages.language_data import LANGUAGES, Tongue, compiled_of_language
 from attribution.text.languages.reading_language import (
     cached_in_language,
     is_read,
     language,
     language_of,
     reading,
+    small_words,
+    tongue,
 )
 from attribution.text.numbers import cjk_in_digits, cjk_number
+from attribution.text.segments import CJK_CHARACTER
 from attribution.text.stems import is_number, stem
-from attribution.text.tokens import CJK_CHARACTER, cased_words
+from attribution.text.tokens import cased_words
+from attribution.text.word_forms import plain_letters
 
 _EARLIER = re.compile(r"\b(?:previous|prior|preceding|past)\b", re.IGNORECASE)
 _DAY_BEFORE = re.compile(r"\b(?:the )?(?:last day|day before)\b", re.IGNORECASE)
@@ -33,7 +37,7 @@ _DATE_WORDS = """
 _RELATIVE_WORDS = "last next since recent few day morning night"
 
 _CJK = compiled_of_language("common", "cjk")
-_DATED = "年月日号時时点"
+_DATED = "年月日号時时点週周"
 
 
 def text_of(value: Any) -> str:
@@ -55,15 +59,16 @@ def words_of(text: str) -> tuple[str, ...]:
         text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
     text = without_function_words(text) if CJK_CHARACTER.search(text) else text
     content: list[str] = []
+    small = small_words(tongue())
     run = ""
     for word in (*cased_words(text), ""):
         if CJK_CHARACTER.fullmatch(word):
-            run += word
+            run += plain_letters(word, tongue())
             continue
         content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
         run = ""
         # May is a month.
-        if word == "May" or (word and word.casefold() not in function_words(language())):
+        if word == "May" or (word and word.casefold() not in small):
             content.append("may" if word == "May" else stem(word))
     return tuple(content)
 
@@ -91,7 +96,7 @@ class Vocabulary:
 
     def __init__(self, texts: Iterable[str]) -> None:
         texts = list(texts)
-        self.language: Language = language_of(texts)
+        self.language: Tongue = language_of(texts)
         """The language of the texts."""
         self._is_read = is_read(texts)
         self._few = texts if sum(len(text.split()) for text in texts) < ENOUGH_WORDS else []
@@ -116,8 +121,11 @@ class Vocabulary:
     def reads(self, question: str, answers: Sequence[str]) -> bool:
         """Whether these texts and a question are in a language for which reading was measured.
 
-        Others are read as well as may be. Of few texts question and first answer tell as well.
+        Others are read as well as may be. Of few texts question and first answer tell as well. Dates are not read in
+        languages of which only words are, Chinese and Japanese apart.
         """
+        if self.language not in (*LANGUAGES, "zh", "ja") and any(map(is_date, answers[:1])):
+            return False
         if self._few:
             return is_read([question, *answers[:1], *self._few])
         return self._is_read and is_read([question])
@@ -136,11 +144,15 @@ class Vocabulary:
         if len(common) == len(needed):
             return 1.0
         share = sum(map(self.weight, common)) / sum(map(self.weight, needed))
-        lacks_number = any(is_number(word) and word != "1" for word in needed - common)
+        lacks_number = any(
+            (is_number(word) and word != "1") or (self.language not in LANGUAGES and word in _MONTHS)
+            for word in needed - common
+        )
         return min(share, WITHOUT_A_NUMBER) if lacks_number else share
 
 
 _DATE_STEMS = frozenset(stem(word.lower()) for word in (*MONTHS, *WEEKDAYS, *_DATE_WORDS.split()))
+_MONTHS = frozenset(map(str.lower, MONTHS))
 _CUE_STEMS = _DATE_STEMS | frozenset(map(stem, _RELATIVE_WORDS.split()))
 
 

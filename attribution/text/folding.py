@@ -15,36 +15,28 @@ from functools import lru_cache
 from attribution.text.languages.language_data import (
     LANGUAGES,
     Language,
+    Tongue,
     dictionary_form,
     function_words,
     is_known,
-    words_of_language,
 )
-from attribution.text.languages.reading_language import cached_in_language, language
+from attribution.text.languages.reading_language import (
+    cached_in_language,
+    language,
+    tongue,
+    tongue_of_word,
+    written_in,
+)
+from attribution.text.word_forms import UMLAUTS, lower_case, same_word, without_accents
 
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""A letter of a script that puts no space between words: Thai, Lao, Burmese, Khmer."""
-
-_MARKS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200c-\u200f]")
-_LETTERS = str.maketrans({letter: pair[0] for pair in words_of_language("common", "letters") for letter in pair[1:]})
 _SEPARATORS = str.maketrans("٬٫", ",.")
-_DOTTED_I = "i\u0307"
-_ARABIC = re.compile("[\u0620-\u06ff]")
-_ARABIC_ARTICLE = re.compile("^(?:[وف]?[بك]?ال|[وف]?لل)(?=..)")
-_HEBREW = re.compile("[\u05d0-\u05ea]")
-_HEBREW_PREFIX = re.compile("[ושכ]?[הבלמ]|[וש]")
-_HANGUL = re.compile("[\uac00-\ud7a3]")
-_KOREAN_ENDING = re.compile(
-    f"(?:{'|'.join(sorted(words_of_language('common', 'korean_endings'), key=len, reverse=True))})요?$"
-)
-# Turkish cuts the endings of names off: Ankara'da, Ayşe'nin.
-_TURKISH_CASE = re.compile(
+TURKISH_CASE = re.compile(
     r"(\w{2,})['’]([dt][ae](?:n|ki)?|y?[aeıiuü]|n?[ıiuü]n|y?l[ae]|[lsdt][ıiuü]r?|nd[ae]n?)(?!\w)", re.I
 )
+"""A name with its ending, which Turkish cuts off: Ankara'da, Ayşe'nin."""
 _DETERMINER = re.compile("(mein|dein|sein|ihr|unser|kein|dies|jed)(?:e[nmrs]?)?")
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
-_CYRILLIC, _UKRAINIAN, _GREEK = re.compile("[\u0430-\u044f]"), re.compile("[іїєґ]"), re.compile("[\u03b1-\u03c9]")
-_SHORTEST, _SAME_START = 2, 3
+_UKRAINIAN, _GREEK = re.compile("[іїєґ]"), re.compile("[\u03b1-\u03c9]")
+_SAME_START = 3
 _WORD = re.compile(r"[^\W\d_]+")
 _ADJECTIVE = re.compile("e[nrms]?$")
 
@@ -56,15 +48,10 @@ def western_digits(text: str) -> str:
     return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text).translate(_SEPARATORS)
 
 
-def plain_letters(text: str) -> str:
-    """A casefolded text with one letter for each that is written in several ways, and without marks over letters."""
-    return text if text.isascii() else _MARKS.sub("", text.replace(_DOTTED_I, "i").translate(_LETTERS))
-
-
 def without_turkish_case(text: str) -> dict[str, str]:
     """The words of a text with a Turkish ending behind an apostrophe → the same words without it; both normalised."""
-    cased = _TURKISH_CASE.findall(text) if "'" in text or "’" in text else []
-    return {plain_letters(f"{name}{case}".casefold()): plain_letters(name.casefold()) for name, case in cased}
+    cased = TURKISH_CASE.findall(text) if "'" in text or "’" in text else []
+    return {lower_case(f"{name}{case}", tongue()): lower_case(name, tongue()) for name, case in cased}
 
 
 def as_in(reply_words: Sequence[str], accepted: Sequence[str], bare: Mapping[str, str]) -> tuple[str, ...]:
@@ -83,11 +70,15 @@ def as_in(reply_words: Sequence[str], accepted: Sequence[str], bare: Mapping[str
     )
 
 
-def shared_language(text: str, other: str) -> Language | None:
+def shared_language(text: str, other: str) -> Tongue | None:
     """German, Spanish or French, if small words and a word that English lacks show that two texts are in it.
 
-    None where that is not sure, and for English.
+    Another language where the letters of the other text show it. None where that is not sure, and for English.
     """
+    written = written_in([other])
+    if written is not None:
+        # Only what is beside Chinese signs tells whether they are Japanese.
+        return written_in([text, other]) or written if written == "zh" else written
     small = _small_words(text) + _small_words(other)
     best = max(LANGUAGES, key=lambda language: small[language])
     if best == "en" or any(small[rival] >= small[best] for rival in LANGUAGES if rival != best):
@@ -105,34 +96,28 @@ def _small_words(text: str) -> Counter[Language]:
 
 def _is_same(word: str, other: str) -> bool:
     # Most pairs of words are not worth a look.
-    foreign = not (word.isascii() and other.isascii())
+    foreign = tongue() not in LANGUAGES or not (word.isascii() and other.isascii())
     return (foreign or word[:_SAME_START] == other[:_SAME_START]) and _is_form(word, other)
 
 
 @cached_in_language(16384)
 def _is_form(word: str, other: str) -> bool:
     """Whether two different words are forms of one."""
-    if _HANGUL.search(word) and _HANGUL.search(other):
-        return not _korean(word).isdisjoint(_korean(other))
-    if _ARABIC.search(word) and _ARABIC.search(other):
-        return _ARABIC_ARTICLE.sub("", word) == _ARABIC_ARTICLE.sub("", other)
-    if _HEBREW.search(word) and _HEBREW.search(other):
-        short, long = sorted((word, other), key=len)
-        prefix = long.removesuffix(short)
-        return len(short) >= _SHORTEST and prefix != long and _HEBREW_PREFIX.fullmatch(prefix) is not None
-    for script, code in ((_UKRAINIAN, "uk"), (_CYRILLIC, "ru"), (_GREEK, "el")):
+    for script, code in ((_UKRAINIAN, "uk"), (_GREEK, "el")):
         if script.search(word) and script.search(other):
             return _lemma(word, code) == _lemma(other, code)
+    tongues = {tongue_of_word(form) or tongue() for form in (word, other) if not form.isdigit()}
+    own = tongues.pop() if len(tongues) == 1 else "en"
+    if own not in LANGUAGES:
+        return same_word(word, other, own)
+    if own != "en" and _lemma(word, own) == _lemma(other, own):
+        return True
+    if own in ("fr", "es") and without_accents(word) == without_accents(other):
+        return True
     determiners = _DETERMINER.fullmatch(word), _DETERMINER.fullmatch(other)
     if determiners[0] and determiners[1]:
         return determiners[0][1] == determiners[1][1]
-    return word.translate(_UMLAUTS) == other.translate(_UMLAUTS) or _are_german_adjectives(word, other)
-
-
-def _korean(word: str) -> set[str]:
-    """A word, and it without its particle; of one syllable nothing is taken."""
-    bare = _KOREAN_ENDING.sub("", word)
-    return {word, bare} if len(bare) >= _SHORTEST else {word}
+    return word.translate(UMLAUTS) == other.translate(UMLAUTS) or _are_german_adjectives(word, other)
 
 
 def _lemma(word: str, language: str) -> str:

@@ -33,6 +33,7 @@ _CJK_NUMBER = re.compile(
     rf"(?<![\d.,{_CJK_SIGNS}])(?=\d*[{_CJK_SIGNS}])(?=[{''.join(_CJK_DIGITS)}]?[百千万萬億亿十\d])[\d十{''.join(_CJK_DIGITS)}]"
     rf"[\d{_CJK_SIGNS}]+(?<![百千万萬億亿][一二三四五六七八九])(?![\d几幾数多余餘{_CJK_SIGNS}])"
 )
+_CJK_YEAR = re.compile("[一二][〇零一二三四五六七八九]{3}(?=年)")
 
 _IN_WORDS = rf"(?:{_TENS})(?:[- ](?:{'|'.join(_SMALL[:9])}))?|{'|'.join(reversed(_SMALL))}"
 QUANTITY = rf"(?:\d{{1,3}}|an?|{_IN_WORDS}|(?:a )?couple(?: of)?|(?:a )?few|several)"
@@ -63,8 +64,11 @@ def without_ordinals(text: str, language: Language) -> str:
 
 
 def cjk_in_digits(text: str) -> str:
-    """A text with Chinese and Japanese numbers that have a unit in digits: 三千, 两万, 二十三, 1億5千万."""
-    return _CJK_NUMBER.sub(lambda match: str(_cjk_large(match[0])), text) if not text.isascii() else text
+    """A text with Chinese and Japanese numbers that have a unit in digits: 三千, 两万, 二十三, 1億5千万, 二〇二四年."""
+    if text.isascii():
+        return text
+    text = _CJK_YEAR.sub(lambda match: str(cjk_number(match[0])), text)
+    return _CJK_NUMBER.sub(lambda match: str(_cjk_large(match[0])), text)
 
 
 def _cjk_large(numeral: str) -> int:

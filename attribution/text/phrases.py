@@ -9,11 +9,13 @@ from attribution.text.content import content_of
 from attribution.text.languages.language_data import (
     LANGUAGES,
     Language,
+    Tongue,
     all_function_words,
     compiled_of_language,
     patterns_of_language,
+    tongue_data,
 )
-from attribution.text.languages.reading_language import cached_in_language, language
+from attribution.text.languages.reading_language import cached_in_language, language, tongue
 from attribution.text.tokens import normalise, words
 from tracing.systems.conversations import Question
 
@@ -33,7 +35,15 @@ def denies(clause: str) -> bool:
     """Whether a clause says that something is not so; "can't wait" and similar phrases do not."""
     patterns = compiled_of_language(language(), "denials")
     remaining = _CJK["affirmed"].sub(" ", patterns["affirmed"].sub(" ", clause))
-    return patterns["denied"].search(remaining) is not None or _CJK["denied"].search(remaining) is not None
+    denials = (patterns["denied"], _CJK["denied"], _denied(tongue()))
+    return any(pattern is not None and pattern.search(remaining) for pattern in denials)
+
+
+@cache
+def _denied(tongue: Tongue) -> re.Pattern[str] | None:
+    """What denies in a language of which only words are read."""
+    denied = tongue_data(tongue).get("denied")
+    return re.compile(denied, re.IGNORECASE) if denied is not None else None
 
 
 @cached_in_language()

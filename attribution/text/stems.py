@@ -10,9 +10,16 @@ from __future__ import annotations
 import re
 
 from attribution.constants import SHORTEST_VERB
-from attribution.text.languages.language_data import Language, dictionary_form, is_known, words_of_language
-from attribution.text.languages.reading_language import cached_in_language, language
+from attribution.text.languages.language_data import (
+    LANGUAGES,
+    Language,
+    dictionary_form,
+    is_known,
+    words_of_language,
+)
+from attribution.text.languages.reading_language import cached_in_language, language, tongue, tongue_of_word
 from attribution.text.languages.times import english_name
+from attribution.text.word_forms import UMLAUTS, base, lower_case, without_accents
 
 _ALSO = {
     form: lemma
@@ -21,7 +28,6 @@ _ALSO = {
 }
 _SCRIPTS: dict[str, re.Pattern[str]] = {
     "uk": re.compile("[іїєґ]"),
-    "ru": re.compile("[\u0430-\u044f\u0451]"),
     "el": re.compile("[\u03ac-\u03ce]"),
     "hy": re.compile("[\u0561-\u0587]"),
 }
@@ -41,6 +47,9 @@ def stem(word: str) -> str:
     script = next((code for code, letter in _SCRIPTS.items() if letter.search(lower)), None)
     if script is not None:
         return dictionary_form(word, script).lower()
+    own = tongue_of_word(lower) or tongue()
+    if own not in LANGUAGES:
+        return base(lower_case(word, own), own)
     if read == "en":
         return _english(lower)
     english = english_name(lower, read)
@@ -55,7 +64,15 @@ def stem(word: str) -> str:
     elif read == "es":
         form = _of_participle(form.lower(), ("ado", "ada", "ados", "adas"), ("ar",), read)
         form = _of_participle(form, ("ido", "ida", "idos", "idas"), ("er", "ir"), read)
-    return form.lower()
+    # The dictionary has the usual spelling alone, and few names.
+    return _spelt_otherwise(form.lower(), word, read)
+
+
+def _spelt_otherwise(form: str, word: str, language: Language) -> str:
+    """A word as all of its spellings: with ss and ae in German, and names without accents in French and Spanish."""
+    if language == "de":
+        return form.casefold().translate(UMLAUTS)
+    return without_accents(form) if word[:1].isupper() else form
 
 
 def is_number(word: str) -> bool:

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 
-from attribution.text import digits, folding
-from attribution.text.languages.language_data import LANGUAGES, words_of_language
-from attribution.text.languages.reading_language import cached_in_language, language, reading
+from attribution.text import digits, folding, segments
+from attribution.text.languages.language_data import LANGUAGES, Tongue, tongue_data, tongues_with, words_of_language
+from attribution.text.languages.reading_language import cached_in_language, language, reading, tongue
 from attribution.text.numbers import in_digits, without_ordinals
+from attribution.text.segments import CJK_CHARACTER
+from attribution.text.word_forms import lower_case
 
-CJK_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-
-_ARTICLES = {language: frozenset(words_of_language(language, "articles")) for language in LANGUAGES}
+_ARTICLES: dict[Tongue, frozenset[str]] = {
+    **{name: frozenset(tongue_data(name)["articles"].split()) for name in tongues_with("articles")},
+    **{name: frozenset(words_of_language(name, "articles")) for name in LANGUAGES},
+}
 _DASHES = re.compile(r"[-\u2010-\u2015/_]")
 # In the scripts of India and South East Asia vowels are marks, which `\w` leaves out.
 _VOWELS = "".join(filter(lambda sign: unicodedata.category(sign) in ("Mn", "Mc"), map(chr, range(0x900, 0x1800))))
 _PUNCTUATION = re.compile(rf"(?!(?<=\d)\.(?=\d)|\u2212\d)[^\w\s{_VOWELS}]")
-_UNSPACED_RUN = re.compile(rf"(?:{folding.UNSPACED.pattern})+")
+# Korean puts no space between a number in digits and what it counts.
+_COUNTED = re.compile(r"(?<=\d)(?=[가-힣])|(?<=[만억천])(?=원)")
+# A time of day: 17h30, 17 h 30, 17.30 Uhr.
+_CLOCK = re.compile(r"(?<![\d.,:])(\d{1,2})(?: ?h ?|\.(?=\d\d ?Uhr))(\d\d)(?!\d)")
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 # French cuts off the end of small words: l'école, qu'elle, aujourd'hui is one word.
 _ELISION = re.compile(r"(?<![^\W\d_]{3})\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
@@ -34,9 +39,9 @@ _ELISION = re.compile(r"(?<![^\W\d_]{3})\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)['�
 def normalise(text: str) -> tuple[str, ...]:
     """The tokens of `text` that are compared. A text of nothing but articles keeps them."""
     read = language()
-    text = folding.plain_letters(digits.with_ranges(digits.with_units(in_digits(_plain(text), read)), read).casefold())
-    words = _split(folding.UNSPACED.sub(lambda letter: f" {letter[0]}", text))
-    return tuple([word for word in words if word not in _ARTICLES[read]] or words)
+    text = lower_case(digits.with_ranges(digits.with_units(in_digits(_plain(text), read)), read), tongue())
+    words, articles = _split(text), _ARTICLES.get(tongue(), _ARTICLES[read])
+    return tuple([word for word in words if word not in articles] or words)
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -66,7 +71,7 @@ def contains(text: str, value: str) -> bool:
 def compared(text: str, value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The tokens of a text and of a value, alike where they are surely the same: forms of a word, and of a currency."""
     text, value = money_alike(text, value)
-    read = language()
+    read = tongue()
     with reading((folding.shared_language(text, value) if read == "en" else None) or read):
         text_tokens, value_tokens = normalise(text), normalise(value)
         return folding.as_in(
@@ -85,12 +90,15 @@ def money_alike(text: str, value: str) -> tuple[str, str]:
 
 def word_count(text: str) -> int:
     """Length of a text in words; two Chinese or Japanese characters count as one word, and four letters of Thai."""
-    characters, letters = len(CJK_CHARACTER.findall(text)), len(folding.UNSPACED.findall(text))
-    spaced = _UNSPACED_RUN.sub(" ", CJK_CHARACTER.sub(" ", text)).split()
+    characters, letters = len(CJK_CHARACTER.findall(text)), len(segments.UNSPACED.findall(text))
+    spaced = segments.UNSPACED_RUN.sub(" ", CJK_CHARACTER.sub(" ", text)).split()
     return len(spaced) + (characters + 1) // 2 + (letters + 3) // 4
 
 
 def _plain(text: str) -> str:
+    if tongue() == "tr":
+        text = folding.TURKISH_CASE.sub(r"\1", text)
+    text = _CLOCK.sub(r"\1:\2", text)
     # NFKC would make 11/2 of 1½.
     return folding.western_digits(unicodedata.normalize("NFKC", digits.with_shares(text)))
 
@@ -98,10 +106,17 @@ def _plain(text: str) -> str:
 def _split(text: str) -> list[str]:
     if language() == "fr":
         text = _ELISION.sub(r"\1 ", text)
-    text = _PUNCTUATION.sub("", _DASHES.sub(" ", text))
+    if text.isascii():
+        return _PUNCTUATION.sub("", _DASHES.sub(" ", text)).split()
+    text = _PUNCTUATION.sub("", _DASHES.sub(" ", _COUNTED.sub(" ", segments.spaced(text))))
     return CJK_CHARACTER.sub(lambda character: f" {character[0]} ", text).split()
 
 
-def _occurs(needle: Sequence[str], haystack: Sequence[str]) -> bool:
+def _occurs(needle: tuple[str, ...], haystack: tuple[str, ...]) -> bool:
     size = len(needle)
-    return size > 0 and any(haystack[at : at + size] == needle for at in range(len(haystack) - size + 1))
+    if size and segments.UNSPACED.match(needle[0]):
+        return segments.has_run(needle, haystack)
+    places = [at for at in range(len(haystack) - size + 1) if haystack[at : at + size] == needle] if size else []
+    if places and CJK_CHARACTER.match(needle[0]):
+        return not segments.word_beginnings(haystack).isdisjoint(places)
+    return bool(places)

@@ -11,6 +11,7 @@ from attribution.judging.words import judge_reply
 from attribution.survival.matching.matcher import Claim, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.needs import Need
+from attribution.text.languages.reading_language import language_of
 from benchmarks.languages.reply_pairs import LANGUAGES, ReplyPair, reply_pairs
 from benchmarks.matching.replies import Part
 from experiments.bench.attribution import Progress
@@ -45,7 +46,11 @@ def measure_languages(part: Part, progress: Progress) -> Mapping[str, Mapping[st
     figures: dict[str, dict[str, Shares]] = {}
     for done, language in enumerate(LANGUAGES, start=1):
         pairs = reply_pairs(part, language)
-        verdicts: dict[str, Verdict] = {"judge": _is_judged_right, "matcher": _matching(pairs), "guard": _is_refused}
+        verdicts: dict[str, Verdict] = {
+            "judge": _is_judged_right,
+            "matcher": _matching(pairs),
+            "guard": _refusing(pairs),
+        }
         figures[language] = {name: _shares(verdict, pairs) for name, verdict in verdicts.items()}
         progress("languages", done, len(LANGUAGES))
     return figures
@@ -83,5 +88,11 @@ def _matching(pairs: list[ReplyPair]) -> Verdict:
     return carries
 
 
-def _is_refused(pair: ReplyPair, reply: str) -> bool:
-    return bool(TrainValuesStayOut((pair.answer,), frozenset(), frozenset())(_PROMPT.format(reply=reply)))
+def _refusing(pairs: list[ReplyPair]) -> Verdict:
+    """The guard of answers from conversations in the language of the replies."""
+    tongue = language_of(text for pair in pairs for text in (pair.right, pair.wrong))
+
+    def refuses(pair: ReplyPair, reply: str) -> bool:
+        return bool(TrainValuesStayOut({pair.answer: tongue}, frozenset(), frozenset())(_PROMPT.format(reply=reply)))
+
+    return refuses

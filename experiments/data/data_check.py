@@ -11,7 +11,7 @@ from typing import cast
 from attribution.constants import LANGUAGE_SAMPLE
 from attribution.judging.metrics import LLM_JUDGE
 from attribution.judging.words import METRICS
-from attribution.text.languages.reading_language import is_read
+from attribution.text.languages.reading_language import MEASURED, is_read
 from experiments.data.dataset_reader import Progress, Reading, Reports
 from experiments.data.datasets import CARDS, DATASETS, DatasetLoader, checked
 from experiments.data.loaders import no_questions
@@ -123,7 +123,7 @@ def _for_the_metric(conversations: list[Conversation]) -> list[str]:
     ids = ", ".join(unread[:_MOST_IDS]) + ", …" * (len(unread) > _MOST_IDS)
     return [
         f"{len(unread)} of {len(conversations)} conversations ({ids}) are in no language that the default metric "
-        f"{METRICS[0]} is made for: it compares words, knows English, German, Spanish and French, and may call a right "
+        f"{METRICS[0]} was measured on: it compares words, knows {MEASURED}, and may call a right "
         f"reply in another form wrong. Let a model judge: `metric: {LLM_JUDGE}` in the configuration, "
         "with `models.judge.model` for another model than the task's (docs/guide.md)"
     ]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from attribution.text.content import time_words
+from attribution.text.languages.language_data import Tongue
+from attribution.text.languages.reading_language import language_of, reading
 from attribution.text.names import has_capital, is_word, written_as_name
 from attribution.text.phrases import is_unknowable
 from attribution.text.question_kinds import asks_a_name
@@ -92,19 +94,23 @@ class TrainValuesStayOut:
     """A rule: no value of the train conversations stands in a text, except in its demonstrations.
 
     Attributes:
-        values: as they are annotated.
+        values: as they are annotated, each with the language of its conversation.
         word_names: those of them that are people's names and common words, too, which count where they are written as
             names.
         speakers: names of those who speak, which count where they have a capital.
     """
 
-    values: tuple[str, ...]
+    values: Mapping[str, Tongue]
     word_names: frozenset[str]
     speakers: frozenset[str]
 
     def __call__(self, text: str) -> list[str]:
         own_text = _outside_demonstrations(text)
-        tells = [value for value in self.values if _contains_value(own_text, value, self.word_names, self.speakers)]
+        tells = [
+            value
+            for value, tongue in self.values.items()
+            if _contains_value(own_text, value, tongue, self.word_names, self.speakers)
+        ]
         return [f"{value!r} is a value of the train conversations" for value in tells]
 
 
@@ -140,10 +146,13 @@ class CredentialsStayOut:
         return ["a credential stands in the text"] if without(redact(own_lines), *self.keys) != own_lines else []
 
 
-def _contains_value(text: str, value: str, word_names: frozenset[str], speakers: frozenset[str]) -> bool:
+def _contains_value(
+    text: str, value: str, tongue: Tongue, word_names: frozenset[str], speakers: frozenset[str]
+) -> bool:
     if value in word_names:
         return written_as_name(text, value)
-    return contains(text, value) and (value not in speakers or has_capital(text, value))
+    with reading(tongue):
+        return contains(text, value) and (value not in speakers or has_capital(text, value))
 
 
 def _outside_demonstrations(text: str) -> str:
@@ -167,8 +176,8 @@ def train_pieces(train: Sequence[Conversation], baseline: str) -> frozenset[tupl
     return frozenset(pieces - set(zip(*(baseline_words[start:] for start in range(QUOTED_WORDS)), strict=False)))
 
 
-def train_values(train: Sequence[Conversation], baseline: str) -> tuple[str, ...]:
-    """Speakers' names, accepted answers and former values that would give a conversation away.
+def train_values(train: Sequence[Conversation], baseline: str) -> dict[str, Tongue]:
+    """Speakers' names, accepted answers and former values that would give a conversation away, with its language.
 
     A value of common words or times alone is left out, such as "two weeks" or "Saturday", and so are the speakers of
     many conversations, roles such as "user", answers that nothing is known, and what the baseline's texts say.
@@ -179,15 +188,21 @@ def train_values(train: Sequence[Conversation], baseline: str) -> tuple[str, ...
         own = set(words(value)) - set(words(" ".join(time_words(value))))
         return any(_has_meaning(word) and rare(word) for word in own)
 
-    values: dict[str, None] = {}
+    values: dict[str, Tongue] = {}
     for conversation in train:
+        tongue = language_of(turn.text for turn in conversation.turns())
         for question in conversation.questions:
             near = [question.near_miss.value] if question.near_miss is not None else []
             accepted = () if is_unknowable(question) else question.answers
-            values |= dict.fromkeys(value for value in (*accepted, *near) if telling(value))
-        values |= dict.fromkeys(name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
-    names, speakers = word_names(train), speakers_of(train)
-    return tuple(value for value in values if not _contains_value(baseline, value, names, speakers))
+            values |= dict.fromkeys((value for value in (*accepted, *near) if telling(value)), tongue)
+        names = (name for name in conversation.speakers if any(map(rare, {*words(name)} - ROLES)))
+        values |= dict.fromkeys(names, tongue)
+    common, speakers = word_names(train), speakers_of(train)
+    return {
+        value: tongue
+        for value, tongue in values.items()
+        if not _contains_value(baseline, value, tongue, common, speakers)
+    }
 
 
 def speakers_of(train: Sequence[Conversation]) -> frozenset[str]:

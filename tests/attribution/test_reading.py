@@ -93,9 +93,7 @@ def test_each_thread_reads_in_its_own_language() -> None:
     assert language() == "en"
 
 
-@pytest.mark.parametrize(
-    "texts", [[], ["123 :-)"], ["Toyota Corolla, Tokyo"], ["我住在北京。"], ["Ja!", "Is that all?"]]
-)
+@pytest.mark.parametrize("texts", [[], ["123 :-)"], ["Toyota Corolla, Tokyo"], ["နေပြည်တော်"], ["Ja!", "Is that all?"]])
 def test_a_language_that_is_unclear_is_english(texts: list[str]) -> None:
     assert language_of(texts) == "en"
 

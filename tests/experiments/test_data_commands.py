@@ -83,6 +83,7 @@ def test_validate_prints_every_problem_and_ends_with_1(tmp_path: Path, capsys: p
 
 
 CITIES_IN = {
+    "hi": ("मैं कानपुर में रहती हूँ।", "मैं कहाँ रहती हूँ?", "कानपुर"),
     "ko": ("저는 서울에 살아요.", "어디에 살아요?", "서울"),
     "ru": ("Я живу в Казани.", "Где я живу?", "Казань"),
     "en": ("I live in Oslo.", "Where do I live?", "Oslo"),
@@ -91,7 +92,7 @@ CITIES_IN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "made_for"), [("ko", False), ("ru", False), ("it", False), ("en", True)])
+@pytest.mark.parametrize(("one", "made_for"), [("hi", False), ("it", False), ("ko", True), ("ru", True), ("en", True)])
 def test_validate_says_for_which_languages_the_default_metric_is_not_made(
     one: str, made_for: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,7 @@ from attribution.survival.matching.matcher import Claim, Grade, Passage
 from attribution.survival.matching.reviewed_matcher import ReviewedMatcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.text.content import content_of, is_date
-from attribution.text.languages.reading_language import is_read
+from attribution.text.languages.reading_language import is_read_in_full
 from attribution.text.phrases import says_unknown
 from attribution.text.stems import is_number
 
@@ -47,7 +47,7 @@ class Meaning:
 
     def __init__(self, conversation: Conversation, model: EmbeddingModel) -> None:
         self._conversation, self._model = conversation, model
-        self._is_read = is_read(turn.text for turn in conversation.turns())
+        self._is_read = is_read_in_full(turn.text for turn in conversation.turns())
         self._vectors: dict[tuple[str, bool], Vector] = {}
         self._scales: dict[str, Sequence[tuple[float, float]]] = {}
 
@@ -63,7 +63,7 @@ class Meaning:
         """Whether a reply is so near to an answer in meaning that it says the same; None if it says nothing."""
         if says_unknown(reply) or not reply.strip():
             return None
-        if not self._is_read or not all(is_read([text]) for text in (*question.answers, reply)):
+        if not self._is_read or not all(is_read_in_full([text]) for text in (*question.answers, reply)):
             # How near two replies are was measured in the languages that are read alone.
             return None
         question_text = question.question

@@ -16,8 +16,11 @@ from tracing.package_data import packaged_tables
 
 Language = Literal["en", "de", "es", "fr"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr")
-Source = Language | Literal["common", "near_languages"]
-"""A language, what is common to all, or what is known of those that are not read."""
+Tongue = Language | Literal["ru", "tr", "fi", "hu", "ar", "he", "ko", "th", "km", "lo", "zh", "ja"]
+"""A language that is read, or one of which the words are."""
+
+Source = Language | Literal["common", "near_languages", "tongues"]
+"""A language, what is common to all, what is known of those read by words, or of those that are not read."""
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
 
@@ -56,10 +59,24 @@ def filled(pattern: str, parts: Mapping[str, str]) -> str:
     return _NAME.sub(lambda name: parts[name[1]], pattern)
 
 
+def tongue_data(tongue: Tongue) -> Mapping[str, Any]:
+    """What is known of a language of which the words are read; nothing of those that have a file of their own."""
+    data: Mapping[str, Any] = language_data("tongues").get(tongue, {})
+    return data
+
+
 @cache
-def function_words(language: Language) -> frozenset[str]:
+def tongues_with(key: str) -> tuple[Tongue, ...]:
+    """The languages read by words of which something is known."""
+    return tuple(tongue for tongue, data in language_data("tongues").items() if key in data)  # type: ignore[misc]
+
+
+@cache
+def function_words(language: Tongue) -> frozenset[str]:
     """The words of a language that carry no content, casefolded; by them the language is known."""
-    return frozenset(word.casefold() for word in words_of_language(language, "function_words"))
+    own = str(tongue_data(language).get("function_words", "")).split()
+    words = words_of_language(language, "function_words") if language in LANGUAGES else own
+    return frozenset(word.casefold() for word in words)
 
 
 @cache
@@ -75,7 +92,7 @@ def near_function_words() -> tuple[frozenset[str], ...]:
 
 
 @lru_cache(maxsize=32768)
-def is_known(word: str, language: Language) -> bool:
+def is_known(word: str, language: Tongue) -> bool:
     """Whether a word is in a language's dictionary, as it is spelt."""
     return simplemma.is_known(word, lang=language)
 

@@ -11,24 +11,52 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
+from importlib.util import find_spec
 from itertools import islice
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from attribution import constants
-from attribution.text.languages.language_data import LANGUAGES, Language, function_words, is_known, near_function_words
+from attribution.text.languages.language_data import (
+    LANGUAGES,
+    Language,
+    Tongue,
+    function_words,
+    is_known,
+    near_function_words,
+    tongue_data,
+    tongues_with,
+    words_of_language,
+)
+
+MEASURED = (
+    "English, German, French, Spanish, Chinese, Japanese, Korean, Russian, Arabic, Hebrew, Turkish, Finnish, "
+    "Hungarian, Thai, Khmer and Lao"
+)
+"""The languages for which reading was measured, for messages."""
 
 _WORD = re.compile(r"[^\W\d_]+")
-_READING: ContextVar[Language] = ContextVar("reading", default="en")
+_READING: ContextVar[Tongue] = ContextVar("reading", default="en")
+_SCRIPTS = {tongue: re.compile(tongue_data(tongue)["script"]) for tongue in tongues_with("script")}
+_TELLING = {tongue: re.compile(tongue_data(tongue)["telling"]) for tongue in tongues_with("telling")}
+_FOREIGN = {tongue: re.compile(tongue_data(tongue)["foreign"]) for tongue in tongues_with("foreign")}
+_LATIN_TONGUES: tuple[Tongue, ...] = tuple(tongue for tongue in _TELLING if tongue not in _SCRIPTS)
+_NEEDED = {"segmented": "icu4py", "stemmer": "snowballstemmer"}
 
 
 def language() -> Language:
-    """The language in which texts are read at present; English unless `reading` says otherwise."""
+    """The language whose patterns texts are read with at present: English unless `reading` says otherwise."""
+    current = _READING.get()
+    return next((read for read in LANGUAGES if read == current), "en")
+
+
+def tongue() -> Tongue:
+    """The language in which texts are read at present, of which maybe only the words are known."""
     return _READING.get()
 
 
 @contextmanager
-def reading(language: Language) -> Iterator[None]:
+def reading(language: Tongue) -> Iterator[None]:
     """Read texts in a language for as long as the context is open, in this thread or task."""
     token = _READING.set(language)
     try:
@@ -37,15 +65,57 @@ def reading(language: Language) -> Iterator[None]:
         _READING.reset(token)
 
 
-def language_of(texts: Iterable[str]) -> Language:
-    """The language of a conversation's texts, by the function words in the first of them; English if that is unclear.
+@cache
+def small_words(tongue: Tongue) -> frozenset[str]:
+    """The function words that count while texts are read in a language: its own, and those of its patterns."""
+    return function_words(tongue) | (frozenset() if tongue in LANGUAGES else function_words("en"))
+
+
+def language_of(texts: Iterable[str]) -> Tongue:
+    """The language of a conversation's texts, by their letters and function words; English if that is unclear.
 
     A text in another language must have clearly more words of that language than of any other.
     """
-    counts = Counter(word for text in islice(texts, constants.LANGUAGE_SAMPLE) for word in _words(text))
-    hits = {language: sum(counts[word] for word in function_words(language)) for language in LANGUAGES}
+    sample = list(islice(texts, constants.LANGUAGE_SAMPLE))
+    written = written_in(sample)
+    if written is not None:
+        return written
+    counts = Counter(word for text in sample for word in _words(text))
+    hits: dict[Tongue, int] = {}
+    for candidate in (*LANGUAGES, *_LATIN_TONGUES):
+        telling = sum(counts[word] for word in counts if _tells(word, candidate))
+        hits[candidate] = telling + sum(counts[word] for word in function_words(candidate))
+    for candidate in LANGUAGES:
+        hits[candidate] += sum(text.count(sign) for text in sample for sign in words_of_language(candidate, "signs"))
     (first, most), (_, second) = sorted(hits.items(), key=lambda hit: -hit[1])[:2]
-    return first if most >= constants.LANGUAGE_WORDS and most >= constants.LANGUAGE_LEAD * second else "en"
+    least = constants.LANGUAGE_WORDS if first in LANGUAGES else 1
+    return first if most >= least and most >= constants.LANGUAGE_LEAD * second else "en"
+
+
+def written_in(texts: Sequence[str]) -> Tongue | None:
+    """The language by its letters alone, where most of the texts are in a script that hardly another language has."""
+    if all(map(str.isascii, texts)):
+        return None
+    joined = "".join(texts).casefold()
+    letters = sum(map(str.isalpha, joined))
+    counts = {candidate: len(script.findall(joined)) for candidate, script in _SCRIPTS.items()}
+    best = max(counts, key=lambda candidate: counts[candidate])
+    if 2 * counts[best] <= letters:
+        return None
+    if best == "ja":
+        return "ja" if _TELLING["ja"].search(joined) else "zh"
+    strange = len(_FOREIGN[best].findall(joined)) if best in _FOREIGN else 0
+    return None if strange > constants.FOREIGN_LETTERS * letters else best
+
+
+def tongue_of_word(word: str) -> Tongue | None:
+    """The language by the first letter of a word; None for Latin letters, Chinese ones count as Chinese."""
+    return None if word.isascii() else _tongue_of_letter(word[:1])
+
+
+@cache
+def _tongue_of_letter(letter: str) -> Tongue | None:
+    return next((candidate for candidate, script in _SCRIPTS.items() if script.match(letter)), None)
 
 
 def is_read(texts: Iterable[str]) -> bool:
@@ -57,13 +127,19 @@ def is_read(texts: Iterable[str]) -> bool:
     sample = list(islice(texts, constants.LANGUAGE_SAMPLE))
     letters = [sign for text in sample for sign in text if sign.isalpha()]
     if sum(map(_is_latin, letters)) < constants.LATIN * len(letters):
-        return False
+        written = written_in(sample)
+        return written is not None and _has_libraries(written)
     words = [word for text in sample for word in _words(text)]
     small = {language: [word for word in words if word in function_words(language)] for language in LANGUAGES}
     best = sorted(small, key=lambda language: -len(small[language]))
     most = small[best[0]]
+    tongue = language_of(sample)
+    if tongue in _LATIN_TONGUES:
+        most = [word for word in words if word in function_words(tongue) or _tells(word, tongue)]
     if any(sum(word in own for word in words) > len(most) for own in near_function_words()):
         return False
+    if tongue in _LATIN_TONGUES:
+        return len(most) >= constants.SMALL_WORDS_BESIDE_ENDINGS * len(words) and _has_libraries(tongue)
     if len(words) >= constants.ENOUGH_WORDS:
         return len(most) >= constants.SMALL_WORDS * len(words)
     if len(set(most)) >= constants.FEW_SMALL_WORDS:
@@ -71,6 +147,22 @@ def is_read(texts: Iterable[str]) -> bool:
     # A dictionary lacks names, so only words without a capital tell.
     lower = [word for text in sample for word in _WORD.findall(text) if word.islower()]
     return any(_is_known_to(language, lower) for language in best)
+
+
+def _tells(word: str, candidate: Tongue) -> bool:
+    return candidate in _LATIN_TONGUES and _TELLING[candidate].search(word) is not None
+
+
+@cache
+def _has_libraries(tongue: Tongue) -> bool:
+    """Whether the libraries are installed without which a language is not read as it was measured."""
+    return all(find_spec(library) is not None for key, library in _NEEDED.items() if key in tongue_data(tongue))
+
+
+def is_read_in_full(texts: Iterable[str]) -> bool:
+    """Whether texts are in a language of which more than words is read."""
+    sample = list(islice(texts, constants.LANGUAGE_SAMPLE))
+    return is_read(sample) and language_of(sample) in LANGUAGES
 
 
 def _is_known_to(language: Language, words: Sequence[str]) -> bool:
@@ -84,7 +176,7 @@ def _is_latin(letter: str) -> bool:
 
 class _InALanguage(Protocol):
     @property
-    def language(self) -> Language: ...
+    def language(self) -> Tongue: ...
 
 
 _S = TypeVar("_S", bound=_InALanguage)
@@ -100,7 +192,7 @@ def cached_in_language(maxsize: int = 8192) -> Callable[[Callable[_P, _R]], Call
 
         @wraps(function)
         def read(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            return cached(language(), *args, **kwargs)
+            return cached(tongue(), *args, **kwargs)
 
         return read
 
