@@ -45,7 +45,7 @@ def test_show_prints_licence_splits_notes_and_a_conversation(
         "ids: Ann_Li/Travel_",
         "S1_01:3 User: I fly to Jena in May.",
         "S1_01:4 Assistant: By night?",
-        "When do I fly? → In May, by night.",
+        "When do I fly? (after session S1_01) → In May, by night.",
     ):
         assert words in said
     assert run("data", "show", "sample") == 0
