@@ -86,6 +86,8 @@ DATA: Mapping[str, DamagedData] = {
     "production trace": DamagedData("traces", "one.jsonl", in_lines),
     "longmemeval": DamagedData("longmemeval", "longmemeval_s.json", in_json, folder=False),
     "realmem": DamagedData("realmem", "Ann_Li_dialogues_256k.json", in_json, folder=False),
+    "halumem": DamagedData("halumem", "HaluMem.jsonl", in_lines, folder=False),
+    "mobilemem": DamagedData("mobilemem", "locomo_u0.json", in_json),
     "beam chat": DamagedData("beam", "1/chat.json", in_json),
     "beam questions": DamagedData("beam", "1/probing_questions/probing_questions.json", in_json),
     "annotated graph": DamagedData("memeval", "g0.json", in_json, folder=False),
