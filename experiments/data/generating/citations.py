@@ -25,9 +25,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PER_SESSION = 4
 """Turns of a session of which facts are asked, by default; of the other kinds there are fewer."""
 
-_TELLING_WORDS, _FEWEST_WORDS = 6, 4
-_RARE, _FEW_TURNS = 0.03, 3
-"""A word that so great a part of the turns has, or so few of them, may tell what two are about."""
+_TELLING_WORDS, _FEWEST_WORDS = 6, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +84,8 @@ class Citations:
 
     def _likeness(self, pair: tuple[str, str], *, fewest: int = 2) -> float:
         """How much two turns are about the same matter: by the words of both that few turns have."""
-        talk = self._dialogue.talk
         earlier, later = (content_of(stated(self._dialogue.turns[turn])) for turn in pair)
-        most = max(_FEW_TURNS, _RARE * len(talk.turns))
-        common = [word for word in (earlier & later) - talk.names if len(talk.where(word)) <= most]
+        common = list(filter(self._dialogue.is_rare, (earlier & later) - self._dialogue.talk.names))
         return sum(map(self._dialogue.vocabulary.weight, common)) if len(common) >= fewest else 0.0
 
     def _weight(self, turn: Turn) -> float:

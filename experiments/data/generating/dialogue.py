@@ -15,6 +15,9 @@ from attribution.text.dates import days_of
 from attribution.text.languages.reading_language import reading
 from tracing.systems.conversations import Conversation, Question, Turn
 
+_RARE, _FEW_TURNS = 0.03, 3
+"""A rare word is said in no greater part of the turns, or in no more of them."""
+
 
 class Dialogue:
     """What is asked of a conversation while its questions are drafted and tested.
@@ -41,6 +44,10 @@ class Dialogue:
             self.talk = Transcript(conversation)
             self._index = EvidenceIndex(conversation)
             self.audit = Audit(conversation)
+
+    def is_rare(self, word: str) -> bool:
+        """Whether few turns say a content word, so that it tells what a turn is about, or answers a question."""
+        return len(self.talk.where(word)) <= max(_FEW_TURNS, _RARE * len(self.turns))
 
     def before(self, turn: str) -> Turn | None:
         """The turn before another in its session."""

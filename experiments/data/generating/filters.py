@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from attribution.gold_answers.claim import claim_of
 from attribution.judging.words import judge
-from attribution.text.content import content_of, time_words
+from attribution.text.content import content_of
 from attribution.text.dates import same_time, spans_of
 from attribution.text.languages.reading_language import language, reading
 from attribution.text.names import is_name, names_in
-from attribution.text.phrases import list_patterns, says_retracted, says_unknown
+from attribution.text.phrases import clauses_of, list_patterns, says_retracted, says_unknown
 from attribution.text.question_kinds import asks_a_name, is_count, is_yes_or_no
 from attribution.text.stems import is_number
 from attribution.text.tokens import contains, word_count
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
 
 _WORDS = packaged_tables("experiments", "data/generating/prompts.toml")
 _LONGEST_ANSWER = 6
-_FEWEST_TOPIC_WORDS = 2
+_TOPIC_WORDS = 2
 _PART = 0.5
 """The least share of an answer, by weight, that a shorter reply may give."""
+_SOME_DAY = date(2024, 2, 15)
+"""What names a day only by when it is said, names one on this."""
+
 _NEAREST, _OTHERS = 3, 5
 """Among how many likeliest turns the cited ones must be; how many others the author reads beside them."""
 
@@ -68,6 +72,8 @@ class Trial:
             day = self.dialogue.days[self.draft.evidence[-1]]
             return any(same_time(span, gold[0]) for span in spans_of(reply, day))
         answers = (self.value,) if value else self.draft.answers
+        if self.draft.kind == "several_turns":
+            return all(content_of(answer) <= content_of(reply) for answer in answers)
         return judge(reply, answers).score == 1 or any(self._is_part(reply, answer) for answer in answers)
 
     def _is_part(self, reply: str, answer: str) -> bool:
@@ -102,7 +108,8 @@ def _question_asks(trial: Trial) -> bool:
     """It asks about a matter, not for yes or no, and does not hold what it asks for."""
     question, topic = trial.draft.question, claim_of(trial.draft, trial.dialogue.talk).topic
     held = trial.draft.kind != "who" and content_of(trial.value) & content_of(question)
-    return not held and len(topic) >= _FEWEST_TOPIC_WORDS and not is_yes_or_no(trial.draft) and "?" in question
+    particular = len(topic) >= _TOPIC_WORDS or any(map(trial.dialogue.is_rare, topic))
+    return not held and particular and not is_yes_or_no(trial.draft) and "?" in question
 
 
 def _names_its_subject(trial: Trial) -> bool:
@@ -110,12 +117,25 @@ def _names_its_subject(trial: Trial) -> bool:
     claim = claim_of(trial.draft, trial.dialogue.talk)
     named = trial.draft.kind == "who" or claim.person == trial.dialogue.turns[trial.draft.evidence[-1]].speaker
     named = named or bool(names_in(trial.draft.question) - trial.dialogue.talk.names)
-    return named and not points_outside(trial.draft.question) and not _matches("speaking", trial.draft.question)
+    speaks = _matches("own", trial.draft.question) or _matches("addressed", trial.draft.question)
+    return named and not speaks and not points_outside(trial.draft.question)
 
 
 def points_outside(question: str) -> bool:
-    """Whether a question, in the language that is read, has a word for something that it does not name."""
-    return _matches("dangling", question)
+    """Whether a question, in the language that is read, has a word for a thing or a day that it does not name."""
+    return _matches("dangling", question) or _is_relative(question)
+
+
+def _is_relative(text: str) -> bool:
+    """Whether a text names a time that depends on when it is said."""
+    return bool(spans_of(text, _SOME_DAY)) and not spans_of(text)
+
+
+def _is_of_the_speaker(trial: Trial) -> bool:
+    """The clause that tells the answer is not about whom it speaks to."""
+    telling = trial.dialogue.turns[trial.draft.evidence[0 if trial.draft.unanswerable else -1]]
+    clauses = [clause for clause in clauses_of(telling.text) if content_of(trial.value) & content_of(clause)]
+    return not any(_matches("addressed", clause) and not _matches("own", clause) for clause in clauses)
 
 
 def _matches(key: str, question: str) -> bool:
@@ -130,13 +150,13 @@ def _pattern(key: str, read: str) -> re.Pattern[str]:
 def _answer_fits(trial: Trial) -> bool:
     """The answer is of the sort that the question asks for: a name, a number, a time."""
     words = content_of(trial.value)
-    if trial.draft.kind == "time":
+    if trial.draft.kind in ("time", "who"):
         return True
     if is_count(trial.draft):
         return any(map(is_number, words))
     if asks_a_name(trial.draft):
         return any(map(is_name, trial.value.split()))
-    return not words <= time_words(trial.value)
+    return not _is_relative(trial.value) and any(is_number(word) or trial.dialogue.is_rare(word) for word in words)
 
 
 def _is_found(trial: Trial) -> bool:
@@ -186,7 +206,8 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("the answer is too long", _answer_is_short),
     ("the question asks for nothing particular", _question_asks),
     ("the question does not name its subject", _names_its_subject),
-    ("the answer is not of the sort that is asked for", _answer_fits),
+    ("the answer is not of the sort that is asked for, or nothing particular", _answer_fits),
+    ("the answer is told of the one who is spoken to", _is_of_the_speaker),
     ("other turns are nearer to the question", _is_found),
     ("the audit of gold answers speaks against it", _passes_the_audit),
     ("asked with the cited turns alone, the answer is another", _cited_suffice),

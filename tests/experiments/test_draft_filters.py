@@ -1,0 +1,187 @@
+"""Each way in which a draft can be unfit has its reason, and a sound draft of each kind is kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from scripted_server import ScriptedServer, prompt_of
+
+from experiments.data.generating.author import Author
+from experiments.data.generating.citations import Citation, Citations, Kind
+from experiments.data.generating.dialogue import Dialogue
+from experiments.data.generating.filters import Trial, objection, with_near_miss
+from experiments.data.generating.never_said import about_the_other, is_told
+from tracing.llm.access import ModelAccess
+from tracing.llm.settings import Limits, ModelSettings
+from tracing.systems.conversations import Conversation, Question
+
+SESSIONS = {
+    "D1": [
+        ("Mara", "My ferry to Senja leaves at seven."),
+        ("Ilya", "Your cousin Petra paints barns, you said."),
+        ("Mara", "I learnt to bake rye bread in Porto, and my tortoise is called Brisket."),
+        ("Ilya", "Nice! I went to the dentist in Tromsoe yesterday."),
+        ("Mara", "I am going to name the whippet Crouton."),
+    ],
+    "D2": [
+        ("Mara", "They moved my ferry to Senja, it leaves at nine now."),
+        ("Mara", "This month I learnt to bake custard tarts in Porto."),
+        ("Mara", "Please forget what I said about the whippet's name, it is undecided."),
+        ("Ilya", "Where would you go on a holiday? I would love a holiday."),
+    ],
+}
+DIALOGUE = Dialogue(
+    Conversation.model_validate(
+        {
+            "id": "mara",
+            "speakers": ["Mara", "Ilya"],
+            "sessions": [
+                {
+                    "id": name,
+                    "time": f"2026-03-0{place} 10:00",
+                    "turns": [{"id": f"{name}:{n}", "speaker": s, "text": t} for n, (s, t) in enumerate(turns, 1)],
+                }
+                for place, (name, turns) in enumerate(SESSIONS.items(), start=4)
+            ],
+        }
+    )
+)
+
+
+class Reader:
+    """A server whose author writes a given draft, and answers by what the messages that it is shown say."""
+
+    def __init__(self, server: ScriptedServer) -> None:
+        self._server = server
+
+    def __call__(self, kind: Kind, turns: str, question: str, answer: str, *known: tuple[str, str]) -> Any:
+        def script(body: dict[str, Any]) -> str:
+            prompt = prompt_of(body)
+            if "Reply with JSON" in prompt:
+                return json.dumps({"question": question, "answer": answer})
+            return next((reply for words, reply in known if words in prompt.partition("Question: ")[0]), "unknown")
+
+        self._server.script = script
+        model = ModelSettings(model="m", base_url=self._server.base_url, retries=0)
+        with ModelAccess.open({"task": model}, cache_dir=None, limits=Limits()) as access:
+            author = Author(access.proposer)
+            draft = author.draft(DIALOGUE, Citation(kind, tuple(turns.split())))
+            assert draft is not None
+            trial = Trial(DIALOGUE, draft, author)
+            reason = objection(trial)
+            other = about_the_other(trial) if kind == "fact" and reason is None else None
+            told = is_told(other) if other is not None else None
+            return reason or (with_near_miss(trial), other and other.draft, told)
+
+
+@pytest.fixture
+def tried(scripted_server: ScriptedServer) -> Reader:
+    return Reader(scripted_server)
+
+
+TORTOISE = "What is the name of Mara's tortoise?"
+
+
+@pytest.mark.parametrize(
+    ("turns", "question", "answer", "known", "reason"),
+    [
+        ("D1:3", TORTOISE, "Shelly", (), "the answer is not in the cited turns"),
+        ("D2:4", "Where would Ilya go on a long trip?", "on a holiday", (), "the answer is not in the cited turns"),
+        (
+            "D1:3",
+            "What did Mara tell about the past?",
+            "learnt to bake rye bread in Porto",
+            (),
+            "the answer is too",
+        ),
+        (
+            "D1:3",
+            "What is Brisket, Mara's tortoise, called?",
+            "Brisket",
+            (),
+            "the question asks for nothing particular",
+        ),
+        ("D1:3", "What is the name of the tortoise?", "Brisket", (), "the question does not name its subject"),
+        ("D1:3", "What is the name of it, Mara's tortoise?", "Brisket", (), "the question does not name its subject"),
+        ("D1:4", "Where was Ilya at the dentist yesterday?", "Tromsoe", (), "the question does not name its subject"),
+        ("D1:3", "How many loaves did Mara learn to bake?", "Brisket", (), "the answer is not of the sort"),
+        (
+            "D1:2",
+            "What does Ilya say that Petra paints?",
+            "barns",
+            (),
+            "the answer is told of the one who is spoken to",
+        ),
+        ("D1:3", "When does the ferry to Senja leave for Mara?", "Brisket", (), "other turns are nearer"),
+        ("D1:3", TORTOISE, "Brisket", (("tortoise", "Mara"),), "asked with the cited turns alone"),
+        ("D1:3", TORTOISE, "Brisket", (("", "Brisket"),), "asked without any turn"),
+        ("D1:3", TORTOISE, "Brisket", (("whippet", "Crouton"), ("Brisket", "Brisket")), "asked with other turns too"),
+    ],
+)
+def test_an_unfit_draft_is_dropped_for_its_reason(
+    tried: Reader, turns: str, question: str, answer: str, known: Any, reason: str
+) -> None:
+    assert str(tried("fact", turns, question, answer, *known)).startswith(reason)
+
+
+def test_a_sound_fact_is_kept_and_asked_of_the_other_speaker(tried: Reader) -> None:
+    fact, other, told = tried("fact", "D1:3", TORTOISE, "Brisket", ('Mara: "I learnt', "Brisket"))
+    assert fact.answers == ("Brisket",)
+    assert isinstance(other, Question)
+    assert other.question == "What is the name of Ilya's tortoise?"
+    assert (other.unanswerable, other.evidence, other.kind) == (True, (), "never_said")
+    assert told  # this reader names a tortoise whoever is asked about
+
+
+def test_a_time_is_the_day_that_it_resolves_to(tried: Reader) -> None:
+    question = "When did Ilya go to the dentist in Tromsoe?"
+    row, _, _ = tried("time", "D1:4", question, "yesterday", ("dentist", "yesterday"))
+    assert row.answers == ("3 March 2026", "March 3, 2026", "2026-03-03")
+    assert tried("time", "D1:4", question, "yesterday", ("dentist", "last year")).startswith("asked with the cited")
+    assert tried("time", "D1:4", question, "in Tromsoe").startswith("the answer is not in the cited turns")
+
+
+def test_a_change_has_the_earlier_value_as_what_a_careless_reader_says(tried: Reader) -> None:
+    question, known = "At what time does Mara's ferry to Senja leave?", (("nine now", "nine"), ("seven", "seven"))
+    row, _, _ = tried("change", "D1:1 D2:1", question, "nine", *known)
+    assert (row.supersedes, row.near_miss.turn, row.near_miss.value) == (True, "D1:1", "seven")
+    # Where the first turn tells the same, nothing changed.
+    assert tried("change", "D1:1 D2:1", question, "nine", ("Senja", "nine")).startswith("one of the cited turns")
+
+
+def test_what_was_taken_back_is_not_known(tried: Reader) -> None:
+    question = "What is the name of Mara's whippet?"
+    row, _, _ = tried("taken_back", "D1:5 D2:3", question, "Crouton", ("undecided", "unknown"), ("Crouton", "Crouton"))
+    assert (row.unanswerable, row.near_miss.value) == (True, "Crouton")
+    assert "unknown" in row.answers
+    assert tried("taken_back", "D1:5 D2:3", question, "Crouton", ("Crouton", "Crouton")).startswith("asked with")
+
+
+def test_an_answer_from_several_turns_needs_each(tried: Reader) -> None:
+    question, answer = "What has Mara learnt to bake in Porto?", "rye bread and custard tarts"
+    whole = ('Brisket."\n(2026-03-05 10:00) Mara: "This month', answer)
+    parts = (("rye bread", "rye bread"), ("custard", "custard tarts"))
+    reason = tried("several_turns", "D1:3 D2:2", question, answer, ("custard", answer), ("rye", "rye bread"))
+    assert reason == "one of the cited turns is not needed"
+    assert tried("several_turns", "D1:3 D2:2", question, answer, *parts).startswith("asked with the cited turns alone")
+
+
+def test_who_is_the_speaker_of_the_cited_turn(tried: Reader) -> None:
+    question = "Who of Mara and Ilya learnt to bake rye bread in Porto?"
+    row, _, _ = tried("who", "D1:3", question, "Mara", ("rye bread", "Mara"))
+    assert row.answers == ("Mara",)
+    assert tried("who", "D1:3", question, "Ilya") == "the answer is not in the cited turns"
+
+
+def test_turns_are_cited_for_what_they_tell() -> None:
+    cited = {
+        (citation.kind, citation.turns)
+        for session in DIALOGUE.conversation.sessions
+        for citation in Citations(DIALOGUE).of(session)
+    }
+    assert ("time", ("D1:4",)) in cited
+    assert ("change", ("D1:1", "D2:1")) in cited or ("change", ("D1:3", "D2:2")) in cited
+    assert ("taken_back", ("D1:5", "D2:3")) in cited
+    assert not any("D1:2" in turns for kind, turns in cited if kind == "change")
