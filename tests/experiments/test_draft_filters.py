@@ -161,7 +161,6 @@ def test_what_was_taken_back_is_not_known(tried: Reader) -> None:
 
 def test_an_answer_from_several_turns_needs_each(tried: Reader) -> None:
     question, answer = "What has Mara learnt to bake in Porto?", "rye bread and custard tarts"
-    whole = ('Brisket."\n(2026-03-05 10:00) Mara: "This month', answer)
     parts = (("rye bread", "rye bread"), ("custard", "custard tarts"))
     reason = tried("several_turns", "D1:3 D2:2", question, answer, ("custard", answer), ("rye", "rye bread"))
     assert reason == "one of the cited turns is not needed"
