@@ -111,11 +111,12 @@ class ExtractionObjective:
     def _to_be_ignored(self, execution: RecordedInput, statement: str) -> bool:
         """Whether a statement says what is not to be stored, more than any fact that is."""
         turns, vocabulary = set(_turns(execution)), self._golds.vocabulary(execution.conversation)
+        facts = [fact for fact in execution.conversation.facts if fact.turn in turns]
+        if not any(fact.action == "ignore" for fact in facts):
+            return False
         content = vocabulary.content_of(statement)
         likeness = [
-            (vocabulary.coverage(vocabulary.content_of(fact.text), content), fact.action == "ignore")
-            for fact in execution.conversation.facts
-            if fact.turn in turns
+            (vocabulary.coverage(vocabulary.content_of(fact.text), content), fact.action == "ignore") for fact in facts
         ]
         best, is_ignored = max(likeness, key=lambda pair: (pair[0], not pair[1]), default=(0.0, False))
         return is_ignored and best >= SAME_FACT
