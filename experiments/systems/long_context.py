@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from experiments.systems.building_blocks.choices import Settings, check_least
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session, variable
-from tracing.systems.conversations import Conversation, Question
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.interventions import Step, intervening
 from tracing.systems.layouts import Parts
 from tracing.systems.prompts import Candidate, tokens_of
@@ -106,20 +106,31 @@ class LongContext(SharedAnswer):
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Append every message with the time of its session, and trim after each session."""
+        *_, memory = self.build_stepwise([conversation.sessions], candidate, access)
+        return memory
+
+    def build_stepwise(
+        self, stretches: Sequence[Sequence[DialogueSession]], candidate: Candidate, access: ModelAccess
+    ) -> Iterator[Memory]:
+        """The memory after each stretch of sessions."""
         window = Window(self.window_tokens)
-        for dialogue in conversation.sessions:
-            with session(dialogue.id, time=dialogue.time):
-                for turn in dialogue.turns:
-                    read = [noted(turn.spoken, name=turn.id, kind="message").variable]
-                    with operation("append", inputs={"message": read}) as op:
-                        lines = intervening().extracted(Step("append", op.id), read, [dialogue.time, turn.spoken])
-                        text = "\n".join(lines).strip()
-                        if text:
-                            name = window.next_name
-                            entry = op.output("entry", text, name=name, kind="memory_entry")
-                            window.append(Message(name, text, entry.id))
-                window.trim()
-        return window.memory()
+        for sessions in stretches:
+            for dialogue in sessions:
+                with session(dialogue.id, time=dialogue.time):
+                    for turn in dialogue.turns:
+                        self._read(dialogue.time, turn, window)
+                    window.trim()
+            yield window.memory()
+
+    def _read(self, time: str, turn: Turn, window: Window) -> None:
+        read = [noted(turn.spoken, name=turn.id, kind="message").variable]
+        with operation("append", inputs={"message": read}) as op:
+            lines = intervening().extracted(Step("append", op.id), read, [time, turn.spoken])
+            text = "\n".join(lines).strip()
+            if text:
+                name = window.next_name
+                entry = op.output("entry", text, name=name, kind="memory_entry")
+                window.append(Message(name, text, entry.id))
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from the whole window, in the order in which it was said."""
