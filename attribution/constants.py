@@ -75,6 +75,9 @@ MOST_OF_AN_UTTERANCE = 0.6
 BEGINNING_CHARACTERS = 12
 """Characters of a turn by which its place in a line is found, to read the speaker before it. A choice."""
 
+BY_WORDS_ALONE = 0.8
+"""What is left of a verdict's confidence where words alone link an entry to a message. A choice."""
+
 # --- What an answer needs ---------------------------------------------------------------------------------------------
 
 STATED = 0.6

@@ -18,6 +18,7 @@ from attribution.text.tokens import normalise
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.identities import chat_in
+from tracing.interchange.agent_memory import STAGE
 from tracing.systems.conversations import Conversation, DialogueSession, Turn
 from tracing.systems.protocol import OperationSpec, Stage
 
@@ -98,6 +99,11 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
 
     Those that write the memory have no prompt if its contents are cut from the messages.
     """
+    told = {operation.name: operation for operation in graph.operations.values() if STAGE in operation.attributes}
+    if told:
+        named_stages = [(operation.attributes[STAGE], name) for name, operation in told.items()]
+        staged = sorted((row for row in named_stages if row[0] in _ORDER), key=lambda row: _ORDER.index(row[0]))
+        return tuple(OperationSpec(name, stage, name if told[name].kind == "llm" else None) for stage, name in staged)
     executions: dict[str, list[Operation]] = defaultdict(list)
     frames = _frames(graph)
     for operation in graph.operations.values():

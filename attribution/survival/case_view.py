@@ -17,6 +17,7 @@ from attribution.text.content import Vocabulary, content_of, text_of
 from attribution.text.phrases import says_retracted, without_courtesies
 from attribution.text.utterances import is_most_of, repeated
 from tracing.graph.elements import Variable
+from tracing.interchange.agent_memory import BY_TEXT, LINKED
 from tracing.systems.conversations import Conversation
 
 _MOST_QUOTED = 3
@@ -99,6 +100,11 @@ class CaseView:
         """How well a variable carries a need. A context of several entries counts by its best line."""
         (grades,) = self._grades([(variable, traced)], need)
         return self._best(grades)
+
+    def linked_by_text(self) -> bool:
+        """Whether of what carries a need, or was given to the answer, the words alone tell what it was made from."""
+        carriers = (variable for trail in self._trails.values() for variable in trail.last)
+        return any(variable.attributes.get(LINKED) == BY_TEXT for variable in (*carriers, *self.answering.context))
 
     def nearness(self, text: str, need: Need) -> float:
         """How much of the question's subject and of a need's words a text has, to choose what to look at."""

@@ -24,7 +24,16 @@ from functools import cached_property
 from typing import get_args
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, Attribution, Blame, Case, ErrorType
-from attribution.constants import ASSUMED_EVIDENCE, COMPLAINT_EVIDENCE, FAILED, FORMAT, MOST_BLAMES, NEXT_BEST, STATED
+from attribution.constants import (
+    ASSUMED_EVIDENCE,
+    BY_WORDS_ALONE,
+    COMPLAINT_EVIDENCE,
+    FAILED,
+    FORMAT,
+    MOST_BLAMES,
+    NEXT_BEST,
+    STATED,
+)
 from attribution.evidence_index import EvidenceIndex, Ranking
 from attribution.explanations import Explained, ExplainedStep, quote
 from attribution.gold_answers.answer_audit import Audit
@@ -184,6 +193,8 @@ class Survival:
         if any(is_guess(grounds, case) for _, grounds in verdicts):
             return Attribution(case, abstained=UNREAD)
         blames = tuple(_calibrated(blame, grounds) for blame, grounds in verdicts)
+        if view.linked_by_text():
+            blames = tuple(map(_less_sure, blames))
         return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
 
     def _view(self, case: Case) -> CaseView | str:
@@ -339,6 +350,11 @@ def _decisive(verdicts: Sequence[tuple[Blame, Trail]], flow: ContentFlow) -> lis
         (blame.operation, blame.operation_id): (blame, trail) for blame, trail in reversed(losses)
     }
     return list(reversed(distinct.values()))[:MOST_BLAMES]
+
+
+def _less_sure(blame: Blame) -> Blame:
+    reason = f"{blame.reason}; which entry was made from which message is known by their words alone"
+    return replace(blame, confidence=blame.confidence * BY_WORDS_ALONE, reason=reason)
 
 
 def _calibrated(blame: Blame, grounds: Grounds) -> Blame:

@@ -18,7 +18,7 @@ from experiments.attributing.source import Source, TraceContent
 from experiments.data.own.histories import Histories
 from tracing.errors import DataError, MemtuneError, TraceError, in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange import read_graph
+from tracing.interchange import read_memory
 
 State = Literal["wrong", "right", "not judged"]
 
@@ -199,7 +199,7 @@ def _read(trace: OpenedTrace) -> GraphInUse:
         content = source.read()
     except TraceError as error:
         # Nothing tells which of its answers are wrong; people may.
-        graph, problem = read_graph(source.path)
+        graph, problem = read_memory(source.path)
         content = TraceContent(recording_of(graph, source.path.stem), (), problem or in_one_line(error))
     # Of an annotated graph, some may not be annotated.
     return GraphInUse(content.recording, content.judged(), content.problem)

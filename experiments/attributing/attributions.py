@@ -53,7 +53,7 @@ class TraceLine(_Line):
     `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content and of the traces of
     its history before it: another one makes what was said of the trace before void. `wrong` identifies the wrong
     answers as the second part of `CaseLine.key` does: the trace's other cases no longer count. It is null where that
-    is unknown, and where only one answer was looked at.
+    is unknown, and where only one answer was looked at. `leaks` are entries of one user in the context of another.
     """
 
     type: Literal["trace"] = "trace"
@@ -67,6 +67,7 @@ class TraceLine(_Line):
     operations: tuple[OperationSpec, ...] = ()
     prompts_known: bool = True
     problem: str | None = None
+    leaks: tuple[str, ...] = ()
 
 
 def _checked(blame: Blame) -> Blame:

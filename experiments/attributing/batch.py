@@ -39,6 +39,7 @@ class Tally:
 
     Of all of them, some have no verdict (`abstained`), could not be attributed (`failed`), or lack the result of a
     failed model call (`incomplete`). Traces with a problem are `malformed`; `unmatched` complaints match no answer.
+    Entries of one user were in the context of another `leaks` times.
     Of what is from before the time asked for, wrong answers that were looked at (`earlier`) and traces that were not
     even read (`over`) are left out.
     """
@@ -51,6 +52,7 @@ class Tally:
     incomplete: int = 0
     malformed: int = 0
     unmatched: int = 0
+    leaks: int = 0
     earlier: int = 0
     over: int = 0
     tokens: int = 0
@@ -71,6 +73,7 @@ class Tally:
             _counted(count, noun) for count, noun in ((self.earlier, "wrong answer"), (self.over, "trace")) if count
         )
         parts += [f"{earlier} from before left out"] * bool(earlier)
+        parts += [f"{_counted(self.leaks, 'leak')} between users"] * bool(self.leaks)
         parts += [f"{self.reused} known from before"] * bool(self.reused)
         parts += [f"{self.tokens:,} tokens"] * bool(self.tokens)
         parts += [f"stopped: {self.stopped}"] * bool(self.stopped)
@@ -165,6 +168,7 @@ class Batch:
         keys = tuple(map(_key, wrong))
         tally.malformed += content.problem is not None and not content.unmatched
         tally.unmatched += len(content.unmatched)
+        tally.leaks += len(content.leaks)
         before = self._attributions.traces.get(name)
         if left_out and not wrong and content.problem is None:
             return
@@ -248,4 +252,5 @@ def _trace_line(
         operations=operations,
         prompts_known=prompts_known,
         problem=content.problem,
+        leaks=content.leaks,
     )

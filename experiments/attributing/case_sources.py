@@ -22,6 +22,7 @@ from experiments.runs.config_file import load_config
 from experiments.runs.folder import CONFIG, TRACES, RunFolder
 from optimizer.evaluation.file_names import file_name
 from tracing.errors import DataError, MemtuneError, TraceError
+from tracing.interchange import read_memory
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
@@ -90,7 +91,7 @@ def sources_of(
         if not chosen:
             raise DataError(f"{name}: holds no traces; give trace files, a folder of them, or a run")
         sources |= {source.path.resolve(): source for source in chosen}
-    histories = Histories(beside.values())  # but for runs, whose traces hold all that they need
+    histories = Histories(beside.values(), read=read_memory)  # but for runs, whose traces hold all that they need
     sources = {key: replace(source, histories=histories, since=since) for key, source in sources.items()}
     # Of what was never read, nobody would tell that it is damaged.
     damaged = [Source(path, since=since, damage=problem) for path, problem in histories.damaged.items()]

@@ -10,7 +10,7 @@ from experiments.runs.cases_file import traces_seen
 from experiments.runs.folder import CASES, TRACES, RunFolder
 from tracing.errors import TraceError
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange import read_graph
+from tracing.interchange import read_memory
 
 _PROMPT = b'"prompt"'
 
@@ -47,14 +47,14 @@ def _made_with(path: Path, candidate: Mapping[str, str]) -> bool:
                     continue
                 holder = record.get("value_of")
                 if holder is not None and holder not in values:
-                    return _shows_only(read_graph(path)[0], candidate)
+                    return _shows_only(read_memory(path)[0], candidate)
                 value = values[record["id"]] = record.get("value") if holder is None else values[holder]
                 if record.get("name") in candidate:
                     prompt_count += 1
                     if value != candidate[record["name"]]:
                         return False
         if not prompt_count:
-            read_graph(path)
+            read_memory(path)
     except (OSError, ValueError, RecursionError, KeyError, AttributeError, TraceError):
         return True
     return prompt_count > 0

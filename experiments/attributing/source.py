@@ -22,7 +22,9 @@ from tracing.errors import TraceError
 from tracing.files.opening import read_file
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.identities import graphs_by_user
-from tracing.interchange import read_graph
+from tracing.graph.leaks import leaks_in
+from tracing.interchange import read_memory
+from tracing.interchange.agent_memory import interpreted
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
@@ -43,6 +45,7 @@ class TraceContent:
         said: by the ids of replies, when users said that they are wrong, in epoch seconds, where that is known.
         of_users: in a trace of several users, by the ids of wrong replies, the recording of that user alone.
         all_judged: whether right answers would be among the cases; otherwise they are failures alone.
+        leaks: entries of one user that another one was answered with.
         system_known: whether the system declared the operations; otherwise they are inferred from the graph.
     """
 
@@ -54,6 +57,7 @@ class TraceContent:
     of_users: Mapping[str | None, Recording] = field(default_factory=dict)
     all_judged: bool = False
     system_known: bool = False
+    leaks: tuple[str, ...] = ()
 
     def judged(self) -> dict[str, Case]:
         """Its judged questions by the ids of their replies, with those that its own judge called right."""
@@ -146,10 +150,11 @@ class Source:
         """
         if self.damage is not None:
             raise TraceError(self.damage)
-        return self.read_in(*read_graph(self.path))
+        return self.read_in(*read_memory(self.path))
 
     def read_in(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         """As `read`, of its graph, with what is wrong with its file."""
+        graph = interpreted(graph)
         content = self._alone(graph, problem)
         by_user = graphs_by_user(graph)
         if len(by_user) == 1:
@@ -171,7 +176,7 @@ class Source:
                 "give that trace too, or the folder of all"
             )
             content = replace(content, problem=content.problem or missing)
-        return content
+        return replace(content, leaks=tuple(dict.fromkeys(leak.line() for leak in leaks_in(graph))))
 
     def _recording(self, history: ExecutionGraph, content: TraceContent) -> Recording:
         name, operations = self.path.stem, content.recording.operations

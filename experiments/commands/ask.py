@@ -34,11 +34,11 @@ def ask(
     from attribution.recordings import operations_of
     from experiments.running.parts import home_folder, model_access
     from tracing.errors import ConfigError
-    from tracing.interchange import read_graph
+    from tracing.interchange import read_memory
 
     if not question.strip():
         raise ConfigError('QUESTION is empty; ask something, such as "why was the answer wrong?"')
-    graph, problem = read_graph(trace)
+    graph, problem = read_memory(trace)
     if problem is not None:
         say(f"warning: {problem}", err=True)
     with model_access(home_folder(home), **helper) as access:

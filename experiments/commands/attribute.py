@@ -164,6 +164,9 @@ def attribute(
         looked_at = [case for key in batch.wrong if (case := file.attributions.cases.get(key)) and case.is_news(before)]
     for problem in (*problems, *(trace.problem for trace in traces if trace.problem is not None)):
         say(f"warning: {problem}", err=True)
+    for trace in traces:
+        for leak in trace.leaks:
+            say(f"warning: {trace.trace}: {leak}", err=True)
     if tally.incomplete or tally.failed:
         troubles = (case.failed or case.incomplete for case in file.attributions.cases.values())
         say(f"warning: {next(filter(None, troubles))}", err=True)

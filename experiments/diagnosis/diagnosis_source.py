@@ -25,7 +25,7 @@ from experiments.runs.folder import CONFIG, VERDICTS, RunFolder
 from experiments.runs.measurement_files import LADDER, read_ladder
 from experiments.views.trace_page import question_anchor
 from tracing.errors import RunError, TraceError
-from tracing.interchange import read_graph
+from tracing.interchange import read_memory
 
 if TYPE_CHECKING:
     from experiments.runs.summary import Summary
@@ -82,9 +82,9 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
     histories: dict[Path, Histories] = {}
     for trace, cases in by_trace.items():
         path = (folder / trace).resolve()
-        beside = histories.setdefault(path.parent, Histories(traces_in(path.parent)))
+        beside = histories.setdefault(path.parent, Histories(traces_in(path.parent), read=read_memory))
         try:
-            graph = beside.whole(path, read_graph(path)[0])
+            graph = beside.whole(path, read_memory(path)[0])
         except TraceError:
             continue
         slices |= {case.id: slice_of(graph, case.line) for case in cases}

@@ -20,9 +20,10 @@ from typing import Protocol, cast
 from tracing.files.file_kinds import SMARTCOMMENT, TRACE, kind_of
 from tracing.files.loading import load_trace
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange.agent_memory import interpreted
 from tracing.interchange.documents import Imported
 
-__all__ = ["FORMATS", "Format", "Imported", "format_named", "is_trace", "read_graph"]
+__all__ = ["FORMATS", "Format", "Imported", "format_named", "is_trace", "read_graph", "read_memory"]
 
 FORMATS: Mapping[str, str] = {
     "smartcomment": "tracing.interchange.smartcomment",
@@ -77,3 +78,9 @@ def read_graph(path: Path) -> tuple[ExecutionGraph, str | None]:
         return format_named(name).read(path).graph, None
     loaded = load_trace(path)
     return loaded.graph, loaded.problem
+
+
+def read_memory(path: Path) -> tuple[ExecutionGraph, str | None]:
+    """As `read_graph`; of a trace of an agent that memtune did not record, the graph of its memory."""
+    graph, problem = read_graph(path)
+    return interpreted(graph), problem

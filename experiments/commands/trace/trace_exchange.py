@@ -35,15 +35,60 @@ _force = click.option("--force", is_flag=True, help="Replace the output file if 
     help="Format of FILE; see docs/interchange.md.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Trace file to write.")
+@click.option(
+    "--map",
+    "mapping",
+    type=click.Path(path_type=Path),
+    help="File that says what the operations of an agent do with its memory; `memtune trace map` writes a draft.",
+)
 @_force
-def import_(file: Path, source: str, out: Path, force: bool) -> None:
-    """Turn the traces of another tool in FILE into a trace."""
+def import_(file: Path, source: str, out: Path, mapping: Path | None, force: bool) -> None:
+    """Turn the traces of another tool in FILE into a trace.
+
+    With --map it is the trace of the agent's memory: messages, entries with their versions, contexts and replies.
+    """
+    from tracing.interchange.agent_memory import interpreted
+    from tracing.interchange.agent_memory.mapping import read_mapping, unused
+
     _require_free(out, force)
+    mapped = read_mapping(mapping) if mapping is not None else {}
     with _status(f"reading {file}", file):
         imported = format_named(source).read(file)
-    _warn(imported.warnings)
-    _replace(out, lambda partial: save_trace(imported.graph, partial))
-    say(f"{_summary(imported.graph)} imported to {out}")
+    graph = imported.graph
+    warnings = list(imported.warnings)
+    if mapping is not None:
+        names = unused(mapped, graph)
+        warnings += [f"{mapping}: operations.{name}: no operation of {file} is called so" for name in names]
+        graph = interpreted(graph, mapped)
+        if graph is imported.graph:
+            warnings.append(f"{mapping}: no operation of {file} stores or retrieves by it; imported as it was recorded")
+    _warn(warnings)
+    _replace(out, lambda partial: save_trace(graph, partial))
+    say(f"{_summary(graph)} imported to {out}")
+
+
+@click.command("map", epilog=examples("trace map"))
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="File to write; by default it is printed.")
+@_force
+def map_(trace: Path, out: Path | None, force: bool) -> None:
+    """Write a draft of what the operations of an agent's TRACE do with its memory, to correct and import with."""
+    from tracing.interchange import read_graph
+    from tracing.interchange.agent_memory.mapping import draft
+
+    if out is not None:
+        _require_free(out, force)
+    with _status(f"reading {trace}", trace):
+        text = draft(read_graph(trace)[0])
+    if out is None:
+        say(text.rstrip())
+        return
+
+    def write(partial: Path) -> None:
+        partial.write_text(text, encoding="utf-8")
+
+    _replace(out, write)
+    say(f"{out} written; correct it, then: memtune trace import {trace} --from otlp --map {out} --out agent.jsonl")
 
 
 @click.command(epilog=examples("trace export"))

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
@@ -23,6 +23,8 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.identities import OWN_USERS, USERS, graphs_by_user
 from tracing.interchange import read_graph
 
+Read = Callable[[Path], tuple[ExecutionGraph, str | None]]
+"""The graph of a file, and what is wrong with the file: as it was recorded, or of the memory that it shows."""
 ENTRY = "entry"
 """Attribute of a piece of context: id of the entry that it shows."""
 _KEY = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
@@ -62,8 +64,8 @@ class Histories:
     to it. Where there are several, nothing tells whose these are.
     """
 
-    def __init__(self, paths: Iterable[Path], *, all_of_interest: bool = False) -> None:
-        self._paths, self._all_of_interest = [*paths], all_of_interest
+    def __init__(self, paths: Iterable[Path], *, all_of_interest: bool = False, read: Read = read_graph) -> None:
+        self._paths, self._all_of_interest, self._read = [*paths], all_of_interest, read
         self._damaged: dict[Path, str] = {}
         self._lenders: dict[str, _Part] = {}
         self._kept: tuple[int, dict[tuple[Path, str], ExecutionGraph]] = (0, {})
@@ -90,7 +92,7 @@ class Histories:
         graphs = [(part.path.stem, self._graph(part)) for part in earlier]
         for vid in sorted({vid for part in (*parts, *earlier) for vid in part.references} & self._lenders.keys()):
             lender = self._lenders[vid]
-            graphs.insert(0, (lender.path.stem, _graph_of(lender, read_graph(lender.path)[0]).backward_slice(vid)))
+            graphs.insert(0, (lender.path.stem, _graph_of(lender, self._read(lender.path)[0]).backward_slice(vid)))
         same = {vid: entry for part in parts for vid, entry in part.same.items()}
         return one_history(_with_references(graph, same), graphs)
 
@@ -122,7 +124,7 @@ class Histories:
             self._kept = group, {}
         graphs = self._kept[1]
         if key not in graphs:
-            graphs[key] = _graph_of(part, read_graph(part.path)[0])
+            graphs[key] = _graph_of(part, self._read(part.path)[0])
         return graphs[key]
 
     @cached_property
@@ -132,7 +134,7 @@ class Histories:
         written: dict[Path, list[tuple[_Part, dict[_Entry, str], dict[str, _Entry]]]] = {}
         for path in self._paths:
             try:
-                graph, problem = read_graph(path)
+                graph, problem = self._read(path)
             except TraceError as error:
                 self._damaged[path] = in_one_line(error)
                 continue

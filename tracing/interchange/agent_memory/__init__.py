@@ -1,0 +1,75 @@
+"""Traces of agents that memtune did not record, as the graph of a memory that attribution can follow.
+
+Spans show calls to models and to tools. `interpreted` finds the turns of the users in them, and in the calls of tools
+what a memory stored, changed, deleted and gave: messages, facts, entries with their versions, context, predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange.agent_memory.mapping import Mapped
+from tracing.interchange.agent_memory.memory_graph import BY_TEXT, LINKED, STAGE, MemoryGraph
+from tracing.interchange.agent_memory.notes import unwrapped
+from tracing.interchange.agent_memory.roles import Role, role_of, roles_shown
+from tracing.interchange.agent_memory.turns import Call, turns_of, user_argument
+
+__all__ = ["BY_TEXT", "LINKED", "STAGE", "interpreted"]
+
+_RECORDED = frozenset(("memory_entry", "fact", "delete_marker"))
+"""Kinds of variables of a trace in which a memory was recorded as such."""
+
+
+def interpreted(graph: ExecutionGraph, mapping: Mapping[str, Mapped] | None = None) -> ExecutionGraph:
+    """The graph of the memory that an agent's operations show; `graph` itself where they show none.
+
+    Nor is one interpreted in which a memory was recorded as such.
+
+    Args:
+        graph: as another tool, or the recording of a framework, gives it.
+        mapping: by names of tools or operations, what these do where their names do not tell.
+
+    Example:
+        >>> interpreted(ExecutionGraph()).operations
+        {}
+    """
+    if _is_recorded(graph):
+        return graph
+    mapping = mapping or {}
+    turns = turns_of(graph, mapping)
+    for turn in turns:
+        turn.calls = [
+            replace(call, arguments=mapping[call.tool].applied(call.arguments)) if call.tool in mapping else call
+            for call in turn.calls
+        ]
+        turn.user = turn.user or next(filter(None, map(user_argument, turn.calls)), "")
+    calls = [call for turn in turns for call in turn.calls]
+    shown = roles_shown((call.tool, call.arguments, str(unwrapped(call.result))) for call in calls)
+
+    def role(call: Call) -> Role:
+        if call.tool in mapping:
+            return mapping[call.tool].role
+        if call.operation.kind == "retrieval":
+            return "retrieve"
+        return role_of(call.tool, call.arguments) or shown.get(call.tool) or "other"
+
+    roles = {role(call) for call in calls}
+    if roles <= {"other"}:
+        return graph
+    building = MemoryGraph(role)
+    for turn in turns:
+        building.add(turn, writes=bool(roles & {"store", "update"}))
+    return building.graph(graph.attributes)
+
+
+def _is_recorded(graph: ExecutionGraph) -> bool:
+    """Whether a graph has a memory, or an answer to a question, recorded as such."""
+    if any(variable.kind in _RECORDED for variable in graph.variables.values()):
+        return True
+    queries = {variable.id for variable in graph.find_variables(kind="query")}
+    replies = (
+        maker for prediction in graph.find_variables(kind="prediction") for maker in graph.producers(prediction.id)
+    )
+    return any(not queries.isdisjoint(maker.input_ids()) for maker in replies)

@@ -1,0 +1,117 @@
+"""What operations do with a memory, as a file says it where their names do not.
+
+operations:
+  jot: {role: store, text: line}
+  peek: {role: retrieve}
+  weather: {role: other}
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracing.errors import TraceError
+from tracing.files.opening import read_file
+from tracing.files.yaml_text import load_yaml
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange.agent_memory.notes import id_in, text_in
+from tracing.interchange.agent_memory.roles import ROLES, Role, role_of
+from tracing.interchange.agent_memory.turns import Call, calls_of
+from tracing.recording.redaction import redact
+
+_LONGEST_EXAMPLE = 100
+
+
+class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an operation does: its role, and the names of its arguments where these do not tell what they are.
+
+    Attributes:
+        role: `store`, `update`, `delete`, `retrieve`, or `other` for what has nothing to do with a memory.
+        text: the argument with what is kept or sought; id: that with the id of the entry; user: that with whose it is.
+    """
+
+    role: Role
+    text: str | None = None
+    id: str | None = None
+    user: str | None = None
+
+    def applied(self, arguments: Any) -> Any:
+        """The arguments of a call under the names that are known."""
+        names = {"text": self.text, "id": self.id, "user_id": self.user}
+        if not isinstance(arguments, Mapping) or not any(names.values()):
+            return arguments
+        rest = {key: value for key, value in arguments.items() if key not in names.values()}
+        return {known: arguments[own] for known, own in names.items() if own in arguments} | rest
+
+
+class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    operations: dict[str, Mapped]
+
+
+def read_mapping(path: Path) -> Mapping[str, Mapped]:
+    """What a mapping file says, by names of tools or operations.
+
+    Raises:
+        TraceError: it cannot be read, or says something else; names the file and the key.
+    """
+    try:
+        content = load_yaml(read_file(path).decode("utf-8"))
+    except Exception as error:
+        raise TraceError(f"{path}: is no YAML: {error}; `memtune trace map TRACE` writes a draft") from error
+    try:
+        return msgspec.convert(content, _Mapping).operations
+    except msgspec.ValidationError as error:
+        remedy = f"give each operation a role ({', '.join(ROLES)}), and the names of its arguments where needed"
+        raise TraceError(f"{path}: {error}; {remedy}; see docs/interchange.md#agents") from error
+
+
+def unused(mapping: Mapping[str, Mapped], graph: ExecutionGraph) -> list[str]:
+    """The names in a mapping that no tool and no operation of a graph has."""
+    names = {call.tool for call in calls_of(graph)} | {operation.name for operation in graph.operations.values()}
+    return [name for name in mapping if name not in names]
+
+
+def draft(graph: ExecutionGraph) -> str:
+    """A mapping file for a graph: every operation that may be a tool, the role that its name tells, and an example."""
+    calls: dict[str, Call] = {}
+    counts = Counter[str]()
+    for call in calls_of(graph):
+        calls.setdefault(call.tool, call)
+        counts[call.tool] += 1
+    lines = [
+        "# What each operation does with the memory: store, update, delete, retrieve, or other for nothing.",
+        "# Where the names of its arguments do not tell, give `text` (what is kept or sought), `id` and `user`.",
+        "operations:",
+    ]
+    for tool, call in sorted(calls.items()):
+        role = role_of(tool, call.arguments) or "other"
+        arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
+        lines += [
+            f"  # {counts[tool]} calls; given {_shortened(arguments)}; gave {_shortened(str(call.result))}",
+            f"  {json.dumps(tool, ensure_ascii=False)}: {{role: {role}{_names(call)}}}",
+        ]
+    return "\n".join(lines if calls else [*lines[:-1], "operations: {}"]) + "\n"
+
+
+def _names(call: Call) -> str:
+    """The arguments that are taken for the text and the id, so that a reader can correct them."""
+    if not isinstance(call.arguments, Mapping):
+        return ""
+    meanings = {"text": text_in(call.arguments), "id": id_in(call.arguments)}
+    names = {
+        noun: next((key for key, value in call.arguments.items() if str(value) == meaning), "")
+        for noun, meaning in meanings.items()
+        if meaning
+    }
+    return "".join(f", {noun}: {json.dumps(name)}" for noun, name in names.items() if name)
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(redact(text).split())
+    return line if len(line) <= _LONGEST_EXAMPLE else f"{line[: _LONGEST_EXAMPLE - 1]}…"

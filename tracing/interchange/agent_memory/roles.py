@@ -1,0 +1,99 @@
+"""What an operation does with a memory, by the name and the arguments of its tool, and by what others show of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from tracing.interchange.agent_memory.notes import plain, text_in
+from tracing.package_data import packaged_tables
+
+Role = Literal["store", "update", "delete", "retrieve", "other"]
+"""What an operation does with a memory: `other` is none of the rest."""
+ROLES: tuple[Role, ...] = get_args(Role)
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_COMMON = frozenset(("user", "context", "graph", "node", "nodes", "history", "info", "information", "detail"))
+"""Things of which other programs' operations are named too."""
+_ENOUGH = 3
+"""Words that a text has at least, to be known where another tool shows it."""
+
+
+class _Words(msgspec.Struct, frozen=True):
+    """The tables of `roles.toml`, which says what they are."""
+
+    things: frozenset[str]
+    neutral: frozenset[str]
+    actions: tuple[str, ...]
+    verbs: Mapping[Role, frozenset[str]]
+    alone: Mapping[Role, frozenset[str]]
+
+
+@cache
+def _words() -> _Words:
+    return msgspec.convert(packaged_tables("tracing.interchange.agent_memory", "roles.toml"), _Words)
+
+
+def role_of(name: str, arguments: Any = None) -> Role | None:
+    """The role of a tool by its name, or by the argument that says what to do; None if they do not tell.
+
+    Example:
+        >>> role_of("save_memory"), role_of("memory", {"command": "view"}), role_of("get_weather")
+        ('store', 'retrieve', None)
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    tables = _words()
+    if not words:
+        return None
+    if isinstance(arguments, Mapping) and tables.things.intersection(words):
+        action = next((arguments[key] for key in tables.actions if isinstance(arguments.get(key), str)), "")
+        told = _verb(word.lower() for word in _WORDS.findall(str(action)))
+        if told is not None:
+            return told
+    verb = _verb(words)
+    if verb is None:
+        return None
+    every = frozenset[str]().union(*tables.verbs.values())
+    others = set(words) - every - tables.neutral
+    about = others & tables.things or any(tables.alone.get(verb, frozenset()).intersection(words))
+    return verb if about or not others else None
+
+
+def is_of_memory(name: str) -> bool:
+    """Whether a name says both what is done and that it is done with a memory, so that it needs not be a tool's.
+
+    Example:
+        >>> is_of_memory("mem0.search"), is_of_memory("memory_agent"), is_of_memory("add")
+        (True, False, False)
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    alone = frozenset[str]().union(*_words().alone.values())
+    return role_of(name) is not None and not (_words().things - _COMMON | alone).isdisjoint(words)
+
+
+def _verb(words: Iterable[str]) -> Role | None:
+    """The role of the first word that is a verb of one."""
+    verbs = _words().verbs
+    return next((role for word in words for role, known in verbs.items() if word in known), None)
+
+
+def roles_shown(calls: Iterable[tuple[str, Any, str]]) -> dict[str, Role]:
+    """The roles of tools whose names do not tell them, from their calls in order: name, arguments, result as a text.
+
+    One whose result shows the text that an earlier call of another was given retrieves, and that other stores.
+    """
+    roles: dict[str, Role] = {}
+    given: list[tuple[str, str]] = []
+    for name, arguments, result in calls:
+        text, shown = plain(text_in(arguments)), f" {plain(result)} "
+        for writer, written in given:
+            if writer != name and f" {written} " in shown and written not in text:
+                roles.setdefault(writer, "store")
+                roles.setdefault(name, "retrieve")
+        if len(text.split()) >= _ENOUGH:
+            given.append((name, text))
+    return roles
