@@ -334,14 +334,14 @@ def test_whose_memory_a_mem0_is_told_is_recorded_unless_the_program_says_it(own_
     with instrument.mem0(memory), trace() as recorder:
         memory.add("I live in Lima.", user_id="u", run_id="r")
         memory.search("Where?", agent_id="v")
-        with attributes(user_id="mara"):
-            memory.search("Where?", user_id="u")
+        with attributes(user="mara"):
+            memory.search("Where?", user_id="u", run_id="r")
     graph = recorder.graph
     assert {one.attributes["user_id"] for one in graph.find_variables(kind="memory_entry")} == {"u"}
     assert {one.attributes["run_id"] for one in graph.find_variables(kind="message")} == {"r"}
     assert [one.attributes for one in graph.find_operations(name="retrieve")] == [
         {"agent_id": "v"},
-        {"user_id": "mara"},
+        {"user": "mara", "run_id": "r"},
     ]
 
 

@@ -18,6 +18,7 @@ from experiments.systems.mem0.decisions import Decided, Decision, decisions_of, 
 from experiments.systems.mem0.library import V2, recordable
 from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
+from tracing.graph.identities import OWN_CHATS, OWN_USERS
 from tracing.instrument.openai_calls import openai
 from tracing.instrument.patches import Instrumentation
 from tracing.llm.booking import note_malformed
@@ -30,7 +31,7 @@ from tracing.systems.texts import Text, variables_of
 
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 """Replaces a method by a wrapper."""
-_WHOSE = ("user_id", "agent_id", "run_id")
+_WHOSE = {"user_id": {*OWN_USERS}, "agent_id": {"agent_id"}, "run_id": {*OWN_CHATS}}
 
 
 def mem0(memory: Any) -> Instrumentation:
@@ -316,10 +317,12 @@ class _Observer:
 
 
 def _of_user(arguments: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Whose memory a call is about, as Mem0 is told; what the program itself says by `attributes` goes before."""
-    about = {**(arguments.get("filters") or {}), **arguments}
-    names = (name for name in _WHOSE if isinstance(about.get(name), str) and name not in current.get().inherited)
-    return attributes(**{name: about[name] for name in names})
+    """Whose memory a call is about, and of which chat, as Mem0 is told, unless the program says such a thing itself."""
+    about, said = {**(arguments.get("filters") or {}), **arguments}, current.get().inherited.keys()
+    told = {
+        name: about[name] for name, alike in _WHOSE.items() if isinstance(about.get(name), str) and not said & alike
+    }
+    return attributes(**told)
 
 
 def _arriving(crossing: _Crossing) -> Callable[[Any], Any]:
