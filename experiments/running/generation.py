@@ -14,6 +14,7 @@ from experiments.data.generating.generating import Generated, Plan, generate
 from experiments.running.estimate import CHARACTERS_A_TOKEN, EMBEDDED_READ, EMBEDDED_WRITE, REMOTE_SECONDS, Estimate
 from experiments.running.parts import open_access
 from experiments.runs.config import Models, RunConfig
+from tracing.errors import ModelError
 from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.settings import AT_ONCE
@@ -50,7 +51,11 @@ def generate_data(
     with open_access(author_config(config), home) as access:
         access.check(when_needed=True)
         on_start()
-        return generate(chats, access, out, plan, progress=progress)
+        try:
+            return generate(chats, access, out, plan, progress=progress)
+        except (KeyboardInterrupt, ModelError) as error:
+            error.add_note("the sessions that are done are kept; the same command goes on")
+            raise
 
 
 def generation_cost(config: RunConfig, chats: Chats, plan: Plan) -> Estimate:

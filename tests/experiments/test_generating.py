@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_server import ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import conversation, record
 
 import memtune
@@ -126,6 +126,23 @@ def test_a_pass_that_a_budget_stopped_goes_on_and_ends_as_one_that_was_not(
     assert author.asked == 2 * calls
     assert Path("parts.jsonl").read_text() == Path("whole.jsonl").read_text()
     assert not progress.exists()
+
+
+def test_an_author_that_fails_leaves_what_is_done(author: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    knowing, answered = author.script, list[str]()
+
+    def failing(body: dict[str, Any]) -> Reply | str:
+        answered.append("")
+        return knowing(body) if len(answered) < 60 else Reply(status=403)
+
+    author.script = failing
+    assert generate(author, "chats.jsonl", "--out", "questions.jsonl") == 2
+    assert "the sessions that are done are kept; the same command goes on" in capsys.readouterr().err
+    assert not Path("questions.jsonl").exists()
+    assert Path("questions.jsonl.progress").read_text().count("\n") > 3
+    author.script = knowing
+    assert generate(author, "chats.jsonl", "--out", "questions.jsonl") == 0
+    assert questions_in("questions.jsonl")
 
 
 def test_a_dry_run_tells_the_most_it_can_cost_and_asks_nobody(
