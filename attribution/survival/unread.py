@@ -5,7 +5,7 @@ That a text lacks the answer cannot be known where its endings are not. That a t
 
 from __future__ import annotations
 
-from attribution.cases import OUTSIDE_THE_SYSTEM, UNUSABLE_REPLY, Case
+from attribution.cases import UNUSABLE_REPLY, Case
 from attribution.survival.calibration import Grounds
 from attribution.text.languages.reading_language import MEASURED
 from attribution.text.tokens import normalise
@@ -29,9 +29,8 @@ def is_guess(grounds: Grounds, case: Case) -> bool:
     """Whether a verdict rests on words that are missing, where nothing says that they are not there in another form."""
     if grounds.read or grounds.error_type in ("JudgeError", UNUSABLE_REPLY):
         return False
-    if grounds.error_type in OUTSIDE_THE_SYSTEM or grounds.error_type != "ResponseError":
-        return True
-    return grounds.followed and any(_beginnings(case.reply) & _beginnings(answer) for answer in case.question.answers)
+    alike = any(_beginnings(case.reply) & _beginnings(answer) for answer in case.question.answers)
+    return grounds.error_type != "ResponseError" or (grounds.followed and alike)
 
 
 def _beginnings(text: str) -> set[str]:

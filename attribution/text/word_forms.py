@@ -65,14 +65,14 @@ def same_word(word: str, other: str, tongue: Tongue) -> bool:
 def base(word: str, tongue: Tongue) -> str:
     """A word in lower case without all that its language adds to it, for comparisons of many words at once."""
     if "clitics" in tongue_data(tongue):
-        return _name(word, tongue) or _without_clitics(word, tongue, _SHORTEST_WORD)
+        return _names(tongue).get(word) or _without_clitics(word, tongue, _SHORTEST_WORD)
     return bases(word, tongue)[0]
 
 
 @lru_cache(maxsize=32768)
 def bases(word: str, tongue: Tongue) -> tuple[str, ...]:
     """A word in lower case without what its language adds to it; then what it may be besides."""
-    name = _name(word, tongue)
+    name = _names(tongue).get(word)
     if name is not None:
         return (name,)
     if "clitics" in tongue_data(tongue):
@@ -84,7 +84,7 @@ def bases(word: str, tongue: Tongue) -> tuple[str, ...]:
         return (word,)
     entry = _dictionary_entry(word, tongue)
     shorter = _stemmer(tongue_data(tongue)["stemmer"])(word)
-    return _name(entry, tongue) or entry, word, *([shorter] if len(shorter) >= _SHORTEST_CORE else [])
+    return _names(tongue).get(entry, entry), word, *([shorter] if len(shorter) >= _SHORTEST_CORE else [])
 
 
 def _dictionary_entry(word: str, tongue: Tongue) -> str:
@@ -130,13 +130,8 @@ def _without_particles(word: str) -> str:
 
 
 @cache
-def _name(word: str, tongue: Tongue) -> str | None:
-    """A number in digits, or a month in English, that a word names."""
-    return _names(tongue).get(word)
-
-
-@cache
 def _names(tongue: Tongue) -> dict[str, str]:
+    """Words → the number in digits, or the month in English, that they name."""
     data = tongue_data(tongue)
     names = {
         lower_case(word, tongue): name
@@ -173,14 +168,8 @@ def _endings(tongue: Tongue) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 @cache
-def has_stemmers() -> bool:
-    """Whether the library of stemmers is there; without it names keep their endings."""
-    return find_spec("snowballstemmer") is not None
-
-
-@cache
 def _stemmer(name: str) -> Callable[[str], str]:
-    if not has_stemmers():
+    if find_spec("snowballstemmer") is None:
         return str
     import snowballstemmer
 

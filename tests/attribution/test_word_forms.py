@@ -106,7 +106,6 @@ def without_libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         segments.is_segmented,
         segments.spaced,
         segments.word_beginnings,
-        word_forms.has_stemmers,
         word_forms.bases,
         word_forms._stemmer,
         reading_language._has_libraries,
