@@ -145,12 +145,12 @@ class Batch:
     def _jobs(self, source: Source) -> Iterator[Callable[[], CaseLine | None]]:
         """The cases of a trace that are still to be attributed."""
         tally, name = self.tally, os.path.relpath(source.path, self._folder)
-        if source.is_over:
-            tally.over += 1
-            return
-        tally.traces += 1
         digest = ""
         try:
+            if source.is_over:
+                tally.over += 1
+                return
+            tally.traces += 1
             digest = source.digest
             content = source.read()
         except Exception as error:  # whatever a damaged file brings about

@@ -176,7 +176,8 @@ class Source:
                 "give that trace too, or the folder of all"
             )
             content = replace(content, problem=content.problem or missing)
-        return replace(content, leaks=tuple(dict.fromkeys(leak.line() for leak in leaks_in(graph))))
+        leaks = (leak for seen in (graph, *histories) for leak in leaks_in(seen) if leak.piece.id in graph.variables)
+        return replace(content, leaks=tuple(dict.fromkeys(leak.line() for leak in leaks)))
 
     def _recording(self, history: ExecutionGraph, content: TraceContent) -> Recording:
         name, operations = self.path.stem, content.recording.operations

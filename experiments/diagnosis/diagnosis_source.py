@@ -82,13 +82,23 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
     histories: dict[Path, Histories] = {}
     for trace, cases in by_trace.items():
         path = (folder / trace).resolve()
-        beside = histories.setdefault(path.parent, Histories(traces_in(path.parent), read=read_memory))
+        root = _outermost(path, folder.resolve())
+        if root not in histories:
+            histories[root] = Histories(traces_in(root), read=read_memory)
+        beside = histories[root]
         try:
             graph = beside.whole(path, read_memory(path)[0])
         except TraceError:
             continue
         slices |= {case.id: slice_of(graph, case.line) for case in cases}
     return slices
+
+
+def _outermost(trace: Path, folder: Path) -> Path:
+    """The folder whose traces may be of one history with a trace: below `folder`, as it may have one for each day."""
+    if folder not in trace.parent.parents or (folder / CONFIG).is_file():
+        return trace.parent
+    return folder / trace.relative_to(folder).parts[0]
 
 
 def pages_of(facts: Diagnosis, folder: Path, place: Path) -> dict[str, str]:

@@ -18,7 +18,7 @@ from experiments.command import main
 from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
 from experiments.data.generating.chats import read_chats
-from tracing import attributes, load_trace, trace
+from tracing import answered, attributes, load_trace, operation, trace, variable
 from tracing.recording.redaction import Redaction
 
 LIVES, LIVED = "Where does my sister Ines work?", "My sister Ines works at the harbour office."
@@ -160,6 +160,22 @@ def test_a_nightly_run_reads_what_came_since_and_reports_nothing_twice(
     assert {case.question for case in cases()} == {LIVES, "Where does my brother Ben work?"}
 
 
+def test_with_a_folder_a_day_the_page_shows_what_another_day_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    request(tmp_path / "traces/monday", "mara", MONDAY, message=LIVED)
+    today = request(tmp_path / "traces/friday", "mara", MONDAY + 4 * DAY, question=LIVES)
+    gone = request(tmp_path / "traces/friday", "theo", MONDAY + 4 * DAY, question="Where do I live?")
+    rows = [{"question": LIVES, "answers": ["the harbour office"]}, {"question": "Where do I live?"}]
+    assert attribute("--complaints", complained("log.jsonl", *rows)) == 0
+    assert {case.trace for case in cases()} == {f"traces/friday/{path.name}" for path in (today, gone)}
+    gone.unlink()
+    with pytest.raises(SystemExit, match="0"):
+        main(("diagnose", "complaints.jsonl", "--out", "page.html"))
+    assert LIVED in Path("page.html").read_text()
+
+
 def test_a_complaint_from_before_any_answer_is_told_and_the_others_are_attributed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,6 +193,23 @@ def test_a_complaint_from_before_any_answer_is_told_and_the_others_are_attribute
     assert "log.jsonl:3: trace: 2 answers in several traces fit; add trace, time or user" in told.err
     assert "3 complaints match no answer" in told.out
     assert [case.question for case in cases()] == [LIVES]
+
+
+def test_what_another_user_told_in_another_trace_is_told_as_a_leak_with_where_it_comes_from(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, text = "0b0e8a3c-2f41-4d7a-9a55-6f1c2d3e4f50", "Ines works at the harbour office."
+    with attributes(user="mara"), trace("traces/", clock=Clock(MONDAY + DAY)), operation("store") as op:
+        op.output("entry", text, name=key, kind="memory_entry")
+    with attributes(user="theo"), trace("traces/", clock=Clock(MONDAY + 8 * DAY)):
+        entry = variable(text, name=key, kind="memory_entry")
+        query = variable("Who works where?", name="q", kind="query")
+        with operation("retrieve", kind="retrieval", inputs={"query": query, "entries": [entry]}) as op:
+            op.output("context", text, name=key, kind="context", entry=entry.id)
+        answered("Who works where?", text)
+    assert attribute("--complaints", complained("log.jsonl", {"question": "Who works where?"})) in (0, 1)
+    told = capsys.readouterr()
+    assert f"leak: retrieve gave 'theo' the entry {key} of 'mara'" in told.err + told.out
 
 
 def test_feedback_in_the_folder_has_times_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
