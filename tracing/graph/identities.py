@@ -44,6 +44,12 @@ def user_in(attributes: Mapping[str, object]) -> str:
     return f"{tenant}/{user}" if user and tenant else user
 
 
+def user_of(element: Variable | Operation, graph: ExecutionGraph) -> str:
+    """The user that an element of a graph names, or else its session; empty if neither does."""
+    session = graph.sessions.get(element.session or "")
+    return user_in(element.attributes) or (user_in(session.attributes) if session is not None else "")
+
+
 def chat_in(attributes: Mapping[str, object]) -> str:
     """The chat that attributes name; empty if they name none."""
     return first_id(attributes, (*OWN_CHATS, *CHATS))
@@ -54,13 +60,8 @@ def graphs_by_user(graph: ExecutionGraph) -> dict[str, ExecutionGraph]:
 
     What names none belongs to those whose operations read or made it, or to all if none did.
     """
-    sessions = {session.id: user_in(session.attributes) for session in graph.sessions.values()}
-
-    def own(element: Variable | Operation) -> set[str]:
-        return {user_in(element.attributes) or sessions.get(element.session or "", "")} - {""}
-
-    variables = {vid: own(variable) for vid, variable in graph.variables.items()}
-    operations = {oid: own(operation) for oid, operation in graph.operations.items()}
+    variables = {vid: {user_of(variable, graph)} - {""} for vid, variable in graph.variables.items()}
+    operations = {oid: {user_of(operation, graph)} - {""} for oid, operation in graph.operations.items()}
     users = list(dict.fromkeys(user for named in (*variables.values(), *operations.values()) for user in named))
     if len(users) < 2:
         return {users[0] if users else "": graph}

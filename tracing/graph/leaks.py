@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.identities import user_in
+from tracing.graph.identities import user_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,8 @@ def leaks_in(graph: ExecutionGraph) -> list[Leak]:
         entry = graph.variables.get(str(piece.attributes.get("entry", "")))
         if entry is None:
             continue
-        owner, reader = _user(entry, graph), _user(piece, graph)
+        owner, reader = user_of(entry, graph), user_of(piece, graph)
         if owner and reader and owner != reader:
             makers = graph.producers(piece.id)
             leaks.append(Leak(piece, entry, owner, reader, makers[0].name if makers else ""))
     return leaks
-
-
-def _user(variable: Variable, graph: ExecutionGraph) -> str:
-    session = graph.sessions.get(variable.session or "")
-    return user_in(variable.attributes) or (user_in(session.attributes) if session is not None else "")

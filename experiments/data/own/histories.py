@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from heapq import merge
 from itertools import accumulate
 from operator import itemgetter
@@ -28,6 +28,8 @@ Read = Callable[[Path], tuple[ExecutionGraph, str | None]]
 ENTRY = "entry"
 """Attribute of a piece of context: id of the entry that it shows."""
 _KEY = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_MOST_KEPT = 1000
+"""Graphs of traces in memory, those looked at last."""
 _KEYED = re.compile(_KEY)
 _LINKED = re.compile(
     rf'"{REFERENCE}"|"name":"[^"]*{_KEY}[^"]*","kind":"memory_entry"'
@@ -35,7 +37,7 @@ _LINKED = re.compile(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Part:
     """What a trace has of one user, or all of it; its graph is read again where it is needed.
 
@@ -68,7 +70,7 @@ class Histories:
         self._paths, self._all_of_interest, self._read = [*paths], all_of_interest, read
         self._damaged: dict[Path, str] = {}
         self._lenders: dict[str, _Part] = {}
-        self._kept: tuple[int, dict[tuple[Path, str], ExecutionGraph]] = (0, {})
+        self._graph = lru_cache(_MOST_KEPT)(lambda part: _graph_of(part, read(part.path)[0]))
 
     @property
     def damaged(self) -> Mapping[Path, str]:
@@ -92,7 +94,7 @@ class Histories:
         graphs = [(part.path.stem, self._graph(part)) for part in earlier]
         for vid in sorted({vid for part in (*parts, *earlier) for vid in part.references} & self._lenders.keys()):
             lender = self._lenders[vid]
-            graphs.insert(0, (lender.path.stem, _graph_of(lender, self._read(lender.path)[0]).backward_slice(vid)))
+            graphs.insert(0, (lender.path.stem, self._graph(lender).backward_slice(vid)))
         same = {vid: entry for part in parts for vid, entry in part.same.items()}
         return one_history(_with_references(graph, same), graphs)
 
@@ -116,16 +118,6 @@ class Histories:
             if part.path != own.path and part.began <= own.ended
         }
         return sorted(earlier.values(), key=lambda part: part.began)
-
-    def _graph(self, part: _Part) -> ExecutionGraph:
-        """The graph of a part; those of the history that was looked at last are kept."""
-        group, key = id(self._histories[part.path, part.user]), (part.path, part.user)
-        if self._kept[0] != group:
-            self._kept = group, {}
-        graphs = self._kept[1]
-        if key not in graphs:
-            graphs[key] = _graph_of(part, self._read(part.path)[0])
-        return graphs[key]
 
     @cached_property
     def _parts(self) -> dict[Path, list[_Part]]:
@@ -163,7 +155,7 @@ class Histories:
         links.add_nodes_from(range(len(parts)))
         for place, part in enumerate(parts):
             for vid in part.references & holders.keys():
-                own = [other for other in holders[vid] if not _differ(part, parts[other])]
+                own = [other for other in holders[vid] if len({part.user, parts[other].user} - {""}) < 2]
                 links.add_edges_from((place, other) for other in own)
                 if not own:  # what is read of another user, as in a memory that all share, does not make one of both
                     self._lenders[vid] = parts[holders[vid][0]]
@@ -179,10 +171,6 @@ class Histories:
 
 def _graph_of(part: _Part, graph: ExecutionGraph) -> ExecutionGraph:
     return _with_references(graphs_by_user(graph).get(part.user, graph), part.same)
-
-
-def _differ(part: _Part, other: _Part) -> bool:
-    return part.user != other.user and bool(part.user and other.user)
 
 
 def references_in(graph: ExecutionGraph) -> list[Variable]:
@@ -277,13 +265,10 @@ _Entry = tuple[str, str]
 
 def _entries(graph: ExecutionGraph) -> tuple[dict[_Entry, str], dict[str, _Entry]]:
     """The entries with keys that a trace wrote, with their ids, and by their ids those that it has only read."""
-    entries = [(entry, (entry.name, json.dumps(entry.value, sort_keys=True))) for entry in _keyed(graph)]
+    keyed = (entry for entry in graph.find_variables(kind="memory_entry") if _KEYED.search(entry.name))
+    entries = [(entry, (entry.name, json.dumps(entry.value, sort_keys=True))) for entry in keyed]
     wrote = {key: entry.id for entry, key in entries if graph.producers(entry.id)}
     return wrote, {entry.id: key for entry, key in entries if not graph.producers(entry.id)}
-
-
-def _keyed(graph: ExecutionGraph) -> list[Variable]:
-    return [entry for entry in graph.find_variables(kind="memory_entry") if _KEYED.search(entry.name)]
 
 
 def _with_references(graph: ExecutionGraph, same: Mapping[str, str]) -> ExecutionGraph:

@@ -30,9 +30,9 @@ from experiments.data.own.feedback import (
 from experiments.data.own.histories import Histories, one_history
 from experiments.data.own.span_chats import Exchange, exchanges_in
 from tracing.errors import TraceError
-from tracing.graph.elements import Operation, Variable
+from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.identities import user_in
+from tracing.graph.identities import user_of
 from tracing.interchange import read_graph
 from tracing.interchange.speech import ASSISTANT, USER
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
@@ -119,7 +119,7 @@ def chats_of(graph: ExecutionGraph, name: str, *, dated: bool = False) -> tuple[
             text_of(query.value),
             text_of(prediction.value),
             prediction.id,
-            _user(graph, query, prediction),
+            user_of(prediction, graph) or user_of(query, graph),
             answer_time(graph, prediction.id) or 0.0,
         )
         for named, (query, prediction) in zip(names, recorded, strict=True)
@@ -144,13 +144,6 @@ def _days(graph: ExecutionGraph) -> dict[str, str]:
         for vid in operation.input_ids():
             days.setdefault(vid, datetime.fromtimestamp(operation.started, UTC).date().isoformat())
     return days
-
-
-def _user(graph: ExecutionGraph, query: Variable, prediction: Variable) -> str:
-    elements: tuple[Variable | Operation, ...] = (prediction, *graph.producers(prediction.id), query)
-    sessions = (graph.sessions[element.session] for element in elements if element.session in graph.sessions)
-    named = (user_in(element.attributes) for element in (*elements, *sessions))
-    return next(filter(None, named), "")
 
 
 def answer_time(graph: ExecutionGraph, prediction: str | None) -> float | None:
