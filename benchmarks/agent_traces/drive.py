@@ -1,4 +1,4 @@
-"""Have one story with one fault told to the agent of one framework: python -m benchmarks.agent_traces.drive …
+"""Have one story with one fault told to one agent: python -m benchmarks.agent_traces.drive …
 
 It runs in the environment of the framework, which has neither memtune nor what that needs.
 """
@@ -16,9 +16,9 @@ from benchmarks.agent_traces.turns import turns_of
 from benchmarks.scripted_server import ScriptedServer
 
 
-def main(framework: str, door: str, story_name: str, fault_name: str, path: str) -> None:
-    """Write the trace of a framework's agent by a door, into a new file."""
-    driver = import_module(f"benchmarks.agent_traces.drivers.{framework}_agent")
+def main(agent: str, door: str, story_name: str, fault_name: str, path: str) -> None:
+    """Write the trace of an agent by a door, into a new file."""
+    driver = import_module(f"benchmarks.agent_traces.drivers.{agent}_agent")
     story = next(story for story in STORIES if story.name == story_name)
     fault = next(fault for fault in FAULTS if fault == fault_name)
     server = ScriptedServer(script_of(story, fault, driver.CALLS))

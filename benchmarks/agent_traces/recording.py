@@ -19,33 +19,37 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "openai_agents": ("openinference",),
     "agent_framework": ("opentelemetry",),
     "adk": ("opentelemetry", "openinference"),
+    "one_tool": ("opentelemetry",),
+    "odd_names": ("opentelemetry",),
 }
-"""Framework → how its agent's traces are got: by memtune's one line, by itself, or by a package that instruments it."""
+"""Agent, most by the name of its framework → how its traces are got: recorded by memtune's one line, or exported by the
+framework itself or by a package that instruments it."""
 
 _ROOT = Path(__file__).parents[2]
 
 
-def environment_of(framework: str, folder: Path) -> Path:
-    """The Python of a framework's environment in a folder, which is made where it is missing."""
-    python = folder / framework / "bin" / "python"
+def environment_of(agent: str, folder: Path) -> Path:
+    """The Python of the environment of an agent's framework in a folder, which is made where it is missing."""
+    environments = tomllib.loads(Path(__file__).with_name("environments.toml").read_text(encoding="utf-8"))
+    framework = environments[agent].get("like", agent)
+    python: Path = folder / framework / "bin" / "python"
     if not python.exists():
         venv.create(folder / framework, with_pip=True)
-        packages = tomllib.loads(Path(__file__).with_name("environments.toml").read_text(encoding="utf-8"))
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, *packages[framework]["packages"]], check=True)  # noqa: S603
+        subprocess.run([*install, *environments[framework]["packages"]], check=True)  # noqa: S603
     return python
 
 
-def recorded(framework: str, environments: Path, folder: Path, faults: Iterable[str] = FAULTS) -> Iterator[Path]:
-    """The traces of a framework's agent in a folder, named framework-door-story-fault, as they are recorded."""
-    python = environment_of(framework, environments)
+def recorded(agent: str, environments: Path, folder: Path, faults: Iterable[str] = FAULTS) -> Iterator[Path]:
+    """The traces of an agent in a folder, named agent-door-story-fault, as they are recorded."""
+    python = environment_of(agent, environments)
     settings = {**os.environ, "PYTHONPATH": str(_ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    for door in DOORS[framework]:
+    for door in DOORS[agent]:
         for story in STORIES:
             for fault in faults:
-                path = folder / f"{framework}-{door}-{story.name}-{fault}.jsonl"
+                path = folder / f"{agent}-{door}-{story.name}-{fault}.jsonl"
                 drive = [str(python), "-m", "benchmarks.agent_traces.drive"]
-                asked = [*drive, framework, door, story.name, fault, str(path)]
+                asked = [*drive, agent, door, story.name, fault, str(path)]
                 subprocess.run(asked, check=True, env=settings, capture_output=True, cwd=_ROOT)  # noqa: S603
                 yield path
 
@@ -66,4 +70,4 @@ def archived(traces: Iterable[Path], archive: Path) -> None:
 if __name__ == "__main__":
     environments, folder, archive = map(Path, sys.argv[1:])
     folder.mkdir(parents=True, exist_ok=True)
-    archived([path for framework in DOORS for path in recorded(framework, environments, folder)], archive)
+    archived([path for agent in DOORS for path in recorded(agent, environments, folder)], archive)

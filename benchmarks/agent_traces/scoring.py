@@ -5,18 +5,21 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from attribution.attributor import survival_in
 from attribution.cases import Attribution
 from benchmarks.agent_traces.story import FAULTS, STORIES, Fault, Story
-from experiments.attributing.source import Complaint, Source
+from experiments.attributing.source import Complaint, Source, TraceContent
 from tracing.errors import TraceError
+from tracing.interchange import read_graph
+from tracing.interchange.agent_memory import interpreted
+from tracing.interchange.agent_memory.mapping import read_mapping
 
 ARCHIVE = Path(__file__).with_name("traces.tar.xz")
-"""What `make.py` recorded: a trace for each framework, door, story and fault."""
+"""What `make.py` recorded: a trace for each agent, door, story and fault."""
 
 TOOLS: Mapping[str, tuple[str, str, str]] = {
     "langgraph": ("save_memory", "update_memory", "search_memory"),
@@ -24,8 +27,10 @@ TOOLS: Mapping[str, tuple[str, str, str]] = {
     "openai_agents": ("log_fact", "amend", "lookup"),
     "agent_framework": ("add_note", "change_note", "find_notes"),
     "adk": ("write_profile", "overwrite_profile", "read_profile"),
+    "one_tool": ("memory (store)", "memory (update)", "memory (retrieve)"),
+    "odd_names": ("jot_down", "put_right", "consult"),
 }
-"""Framework → the tools that save, change and find."""
+"""Agent → the tools that save, change and find."""
 
 TYPES: Mapping[Fault, frozenset[str]] = {
     # Whether what was never saved was not extracted or not stored is a matter of words: the agent does both.
@@ -40,27 +45,29 @@ TYPES: Mapping[Fault, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class AgentTrace:
-    """A trace of one story with one fault, as one door gave it."""
+    """A trace of one story with one fault, as one door gave it; `mapping` says what tools do whose names do not."""
 
     path: Path
-    framework: str
+    agent: str
     door: str
     story: Story
     fault: Fault
+    mapping: Path | None = None
 
-    def attributed(self) -> Attribution:
-        """Whose fault the last answer is, given the right one."""
+    def read(self) -> TraceContent:
+        """Its recording, and the last answer as its one case, called wrong and given the right one."""
         source = Source(self.path, complaint=Complaint(self.story.question, "", (self.story.answer,)))
-        content = source.read()
-        (case,) = content.cases
-        return survival_in(content.of(case)).attribute(case)
+        if self.mapping is None:
+            return source.read()
+        graph, problem = read_graph(self.path)
+        return source.read_in(interpreted(graph, read_mapping(self.mapping)), problem)
 
     def is_right(self, attribution: Attribution) -> bool:
         """Whether the verdict names the operation that has the fault, and its kind of error."""
         main = attribution.main
         if main is None or main.error_type not in TYPES[self.fault]:
             return False
-        save, change, find = TOOLS[self.framework]
+        save, change, find = TOOLS[self.agent]
         if self.fault in ("cut", "left_out"):
             return main.operation == save or (self.fault == "left_out" and main.operation not in (change, find))
         return {
@@ -75,24 +82,38 @@ def agent_traces(archive: Path = ARCHIVE) -> Iterator[list[AgentTrace]]:
     """All recorded traces, while the context is open."""
     with TemporaryDirectory() as folder, tarfile.open(archive) as recorded:
         recorded.extractall(folder, filter="data")
-        yield [trace_at(path) for path in sorted(Path(folder).glob("*.jsonl"))]
+        traces = [trace_at(path) for path in sorted(Path(folder).glob("*.jsonl"))]
+        yield [*traces, *(mapped(trace) for trace in traces if trace.agent == "odd_names")]
 
 
 def trace_at(path: Path) -> AgentTrace:
-    """The trace in a file that is named framework-door-story-fault."""
-    framework, door, story_name, fault_name = path.stem.split("-")
+    """The trace in a file that is named agent-door-story-fault."""
+    agent, door, story_name, fault_name = path.stem.split("-")
     story = next(story for story in STORIES if story.name == story_name)
-    return AgentTrace(path, framework, door, story, next(fault for fault in FAULTS if fault == fault_name))
+    return AgentTrace(path, agent, door, story, next(fault for fault in FAULTS if fault == fault_name))
+
+
+def mapped(trace: AgentTrace) -> AgentTrace:
+    """A trace of the agent with odd names, with the file that says what they mean."""
+    return replace(trace, door=f"{trace.door}, mapped", mapping=Path(__file__).with_name("odd_names.yaml"))
 
 
 def told(trace: AgentTrace) -> tuple[bool, str]:
-    """Whether the fault is named right, and what was said, in a line. Where there is none, the reply is to be right."""
+    """Whether the fault is named right, and what was said, in a line.
+
+    Where there is none, the reply is to be found and right; for a leak, whose entry somebody else was given.
+    """
     try:
-        attribution = trace.attributed()
+        content = trace.read()
     except TraceError as error:
         return False, f"not attributed: {error}"
+    (case,) = content.cases
     if trace.fault == "none":
-        return attribution.case.judgement.contains > 0, f"the reply is {attribution.case.reply!r}"
+        return case.judgement.contains > 0 and not content.leaks, f"the reply is {case.reply!r}"
+    if trace.fault == "leak":
+        owner = next(turn.by for turn in trace.story.told if trace.story.foreign in turn.text)
+        return any(owner in leak for leak in content.leaks), "; ".join(content.leaks) or "no leak is told"
+    attribution = survival_in(content.of(case)).attribute(case)
     main = attribution.main
     if main is None:
         return False, f"abstained: {attribution.abstained}"

@@ -116,4 +116,30 @@ MUSIC = Story(
     "bagpipes",
 )
 
-STORIES = (PETS, MUSIC)
+KEYS = Story(
+    "keys",
+    (
+        Said(
+            "noor",
+            "noor-monday",
+            "In case you ever need it: the spare key lies under the third flowerpot by the cellar door.",
+            "Spare key lies under the third flowerpot by the cellar door.",
+            "Spare key lies by the cellar door.",
+        ),
+        Said("noor", "noor-monday", "Pavel runs the bakery on Mill Street.", "Pavel runs the bakery on Mill Street."),
+        Said("jan", "jan-monday", "My bicycle lock is a yellow one.", "Bicycle lock: yellow."),
+        Said(
+            "noor",
+            "noor-friday",
+            "Pavel sold the bakery, these days he drives a night bus.",
+            "Pavel drives a night bus.",
+            changes=True,
+        ),
+    ),
+    "Under what does my spare key lie?",
+    "third flowerpot",
+    "a doormat",
+    "yellow",
+)
+
+STORIES = (PETS, MUSIC, KEYS)

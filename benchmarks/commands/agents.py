@@ -36,8 +36,10 @@ def agents(verdicts: bool, target: Path | None) -> None:
     with agent_traces() as traces:
         for trace in traces:
             right, line = told(trace)
-            rows.setdefault(f"{trace.framework} {trace.door}", {}).setdefault(trace.fault, []).append(right)
-            lines[trace.path.stem] = f"{'right' if right else 'wrong'}: {line}"
+            rows.setdefault(f"{trace.agent} {trace.door}", {}).setdefault(trace.fault, []).append(right)
+            lines[f"{trace.path.stem}{', mapped' if trace.mapping else ''}"] = (
+                f"{'right' if right else 'wrong'}: {line}"
+            )
     table = plain_table("faults named right", gap=2)
     table.add_column("trace", no_wrap=True)
     for fault in (*FAULTS, "all"):

@@ -46,15 +46,14 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
         name, kept = notes.change(memory_id, text)
         return json.dumps({"id": name, "memory": kept})
 
-    session: Any = lambda name: nullcontext()  # noqa: E731
+    of: Any = lambda turn: nullcontext()  # noqa: E731
     with ExitStack() as opened:
         if door == "recorded":
-            from tracing import instrument, trace
-            from tracing import session as recorded_session
+            from tracing import instrument, session, trace
 
             opened.enter_context(instrument.langgraph())
             opened.enter_context(trace(path))
-            session = recorded_session
+            of = lambda turn: session(turn.session, user=turn.by)  # noqa: E731
         elif door == "openinference":
             from openinference.instrumentation.langchain import LangChainInstrumentor
 
@@ -71,7 +70,7 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
             checkpointer=InMemorySaver(),
         )
         for turn in turns:
-            with session(turn.session):
+            with of(turn):
                 agent.invoke(
                     {"messages": [HumanMessage(turn.text)]},
                     {

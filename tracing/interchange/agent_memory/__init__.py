@@ -6,11 +6,12 @@ what a memory stored, changed, deleted and gave: messages, facts, entries with t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.agent_memory.mapping import Mapped
+from tracing.interchange.agent_memory.mapping import Mapped, renamed
 from tracing.interchange.agent_memory.memory_graph import BY_TEXT, LINKED, STAGE, MemoryGraph
 from tracing.interchange.agent_memory.notes import unwrapped
 from tracing.interchange.agent_memory.roles import Role, role_of, roles_shown
@@ -41,7 +42,11 @@ def interpreted(graph: ExecutionGraph, mapping: Mapping[str, Mapped] | None = No
     turns = turns_of(graph, mapping)
     for turn in turns:
         turn.calls = [
-            replace(call, arguments=mapping[call.tool].applied(call.arguments)) if call.tool in mapping else call
+            replace(
+                call,
+                arguments=mapping[call.tool].applied(call.arguments) if call.tool in mapping else call.arguments,
+                result=renamed(call.result, mapping),
+            )
             for call in turn.calls
         ]
         turn.user = turn.user or next(filter(None, map(user_argument, turn.calls)), "")
@@ -55,12 +60,20 @@ def interpreted(graph: ExecutionGraph, mapping: Mapping[str, Mapped] | None = No
             return "retrieve"
         return role_of(call.tool, call.arguments) or shown.get(call.tool) or "other"
 
-    roles = {role(call) for call in calls}
-    if roles <= {"other"}:
+    roles = {call.operation.id: role(call) for call in calls}
+    if set(roles.values()) <= {"other"}:
         return graph
-    building = MemoryGraph(role)
+    doing: defaultdict[str, set[Role]] = defaultdict(set)
+    for call in calls:
+        doing[call.tool].add(roles[call.operation.id])
+    building = MemoryGraph(lambda call: roles[call.operation.id])
     for turn in turns:
-        building.add(turn, writes=bool(roles & {"store", "update"}))
+        # An operation does one thing: what one tool does by an argument are several.
+        turn.calls = [
+            replace(call, tool=f"{call.tool} ({roles[call.operation.id]})") if len(doing[call.tool]) > 1 else call
+            for call in turn.calls
+        ]
+        building.add(turn, writes=not {"store", "update"}.isdisjoint(roles.values()))
     return building.graph(graph.attributes)
 
 

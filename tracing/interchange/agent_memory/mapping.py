@@ -20,7 +20,7 @@ from tracing.errors import TraceError
 from tracing.files.opening import read_file
 from tracing.files.yaml_text import load_yaml
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.agent_memory.notes import id_in, text_in
+from tracing.interchange.agent_memory.notes import id_in, text_in, unwrapped
 from tracing.interchange.agent_memory.roles import ROLES, Role, role_of
 from tracing.interchange.agent_memory.turns import Call, calls_of
 from tracing.recording.redaction import redact
@@ -41,13 +41,18 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str | None = None
     user: str | None = None
 
+    def names(self) -> dict[str, str]:
+        """The names of arguments that it says → those that are known."""
+        known = {"text": self.text, "id": self.id, "user_id": self.user}
+        return {own: name for name, own in known.items() if own is not None}
+
     def applied(self, arguments: Any) -> Any:
         """The arguments of a call under the names that are known."""
-        names = {"text": self.text, "id": self.id, "user_id": self.user}
-        if not isinstance(arguments, Mapping) or not any(names.values()):
+        names = self.names()
+        if not isinstance(arguments, Mapping) or not names:
             return arguments
-        rest = {key: value for key, value in arguments.items() if key not in names.values()}
-        return {known: arguments[own] for known, own in names.items() if own in arguments} | rest
+        rest = {key: value for key, value in arguments.items() if key not in names}
+        return {known: arguments[own] for own, known in names.items() if own in arguments} | rest
 
 
 class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,6 +74,21 @@ def read_mapping(path: Path) -> Mapping[str, Mapped]:
     except msgspec.ValidationError as error:
         remedy = f"give each operation a role ({', '.join(ROLES)}), and the names of its arguments where needed"
         raise TraceError(f"{path}: {error}; {remedy}; see docs/interchange.md#agents") from error
+
+
+def renamed(result: Any, mapping: Mapping[str, Mapped]) -> Any:
+    """A result with the fields of entries under the names that are known: they are called as what writes them is."""
+    writing = [mapped.names() for mapped in mapping.values() if mapped.role in ("store", "update")]
+    names = {own: known for own_names in writing for own, known in own_names.items()}
+    return _under(names, unwrapped(result)) if names else result
+
+
+def _under(names: Mapping[str, str], value: Any) -> Any:
+    if isinstance(value, list):
+        return [_under(names, part) for part in value]
+    if isinstance(value, Mapping):
+        return {names.get(key, key): _under(names, part) for key, part in value.items()}
+    return value
 
 
 def unused(mapping: Mapping[str, Mapped], graph: ExecutionGraph) -> list[str]:

@@ -124,6 +124,7 @@ class MemoryGraph:
             facts: dict[str, Any] = {}
             entry, by_text = self._shown(note, turn, session, operation) if role == "retrieve" else (None, False)
             if entry is not None:
+                by_text = by_text or self._variables[entry].attributes.get(LINKED) == BY_TEXT
                 facts = {"entry": entry} | ({LINKED: BY_TEXT} if by_text else {})
                 inputs.append(("entry", entry))
             vid = f"{operation.id}/context {number}"

@@ -29,7 +29,8 @@ _ASIDE = re.compile(
 """Names of arguments and fields that are not what is kept."""
 _MARK = re.compile(
     r"\s*(?:[-*•·]\s+|\d{1,3}[.)]\s+)?(?:[\[(](?:id\s*[:=]\s*)?(?P<id>[^\s\])]{1,64})[\])]\s*:?|"
-    r"(?:memory\s+)?(?:id|key)\s*[:=]\s*(?P<named>[^\s,;|]{1,64})[\s,;|:-]+)?\s*(?P<text>.*)",
+    r"(?:memory\s+)?(?:id|key)\s*[:=]\s*(?P<named>[^\s,;|]{1,64})[\s,;|:-]+|(?P<leading>[a-z]{1,8}[-_]?\d{1,9}):\s)?"
+    r"\s*(?P<text>.*)",
     re.IGNORECASE,
 )
 _LAST = re.compile(r"\s*[\[(](?:memory[ _])?id\s*[:=]\s*(?P<id>[^\s\])]{1,64})[\])]\s*$", re.IGNORECASE)
@@ -137,11 +138,18 @@ def notes_in(value: Any, depth: int = 0) -> list[Note]:
     for key in _ROWS:
         if isinstance(value.get(key), list | Mapping):
             return notes_in(value[key], depth + 1)
+    if not id_in(value) and (rows := next(filter(_are_rows, value.values()), None)):
+        return notes_in(rows, depth + 1)
     inner = next(
         (part for key in ("value", "data", "document", "payload") if isinstance(part := value.get(key), Mapping)), None
     )
     text = text_in(value) if inner is None else text_in(inner)
     return [Note(id_in(value), text, str(value.get("event") or ""), _owner_in(value))] if text else []
+
+
+def _are_rows(value: Any) -> bool:
+    """Whether a value is a list of objects, as the entries of a result are."""
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
 
 
 def _owner_in(entry: Mapping[str, Any]) -> str:
@@ -213,7 +221,8 @@ def _lines(text: str) -> Iterator[Note]:
         last = _LAST.search(line)
         mark = _MARK.fullmatch(line[: last.start()] if last else line)
         if mark is not None and mark["text"].strip():
-            yield Note((last["id"] if last else mark["id"] or mark["named"]) or "", mark["text"].strip())
+            marked = last["id"] if last else mark["id"] or mark["named"] or mark["leading"]
+            yield Note(marked or "", mark["text"].strip())
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:

@@ -89,11 +89,11 @@ def roles_shown(calls: Iterable[tuple[str, Any, str]]) -> dict[str, Role]:
     roles: dict[str, Role] = {}
     given: list[tuple[str, str]] = []
     for name, arguments, result in calls:
-        text, shown = plain(text_in(arguments)), f" {plain(result)} "
+        values = arguments.values() if isinstance(arguments, Mapping) else (arguments,)
+        texts, shown = [plain(text_in(value)) for value in values], f" {plain(result)} "
         for writer, written in given:
-            if writer != name and f" {written} " in shown and written not in text:
+            if writer != name and f" {written} " in shown and not any(written in text for text in texts):
                 roles.setdefault(writer, "store")
                 roles.setdefault(name, "retrieve")
-        if len(text.split()) >= _ENOUGH:
-            given.append((name, text))
+        given += [(name, text) for text in texts if len(text.split()) >= _ENOUGH]
     return roles
