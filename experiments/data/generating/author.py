@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from attribution.text.dates import spans_of
+from experiments.data.generating.values import Values
 from experiments.data.published.locomo import NOT_TOLD
 from optimizer.evaluation.memories import digest
 from tracing.llm.reply_json import object_in
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
 
 _PROMPTS = packaged_tables("experiments", "data/generating/prompts.toml")
+_COPIED = ("fact", "change", "taken_back")
+"""Kinds of which the answer is copied from one turn."""
 DRAFT_TOKENS, ANSWER_TOKENS = 160, 40
 """The longest replies."""
 
@@ -37,8 +40,8 @@ class Author:
         Raises:
             CallFailedError, BudgetExceededError: as `ChatModel.chat`.
         """
-        request = draft_request(dialogue, citation)
-        reply = object_in(self._text("draft", request, DRAFT_TOKENS, schema=_PROMPTS["schema"])) or {}
+        request, schema = draft_request(dialogue, citation), _schema(dialogue, citation)
+        reply = object_in(self._text("draft", request, DRAFT_TOKENS, schema=schema)) or {}
         texts = [" ".join(value.split()) if isinstance(value, str) else "" for value in map(reply.get, _KEYS)]
         question, answer = texts[0], texts[1].strip(" .\"'")
         return _drafted(dialogue, citation, question, answer) if question and answer else None
@@ -63,6 +66,16 @@ _KEYS = ("question", "answer")
 def prompts_digest() -> str:
     """Tells the texts with which the author is asked apart from those of another version."""
     return digest(_PROMPTS)
+
+
+def _schema(dialogue: Dialogue, citation: Citation) -> Mapping[str, Any]:
+    """The form of a draft; the answer is one of the values of the turn from which it is to be copied."""
+    schema: Mapping[str, Any] = _PROMPTS["schema"]
+    if citation.kind not in _COPIED:
+        return schema
+    values = Values(dialogue).of(dialogue.turns[citation.turns[0 if citation.kind == "taken_back" else -1]])
+    answer = {"enum": ["", *values]} if values else schema["properties"]["answer"]
+    return {**schema, "properties": {"answer": answer, "question": schema["properties"]["question"]}}
 
 
 def draft_request(dialogue: Dialogue, citation: Citation) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from attribution.text.clauses import telling
 from attribution.text.content import content_of, time_words
 from attribution.text.dates import spans_of
+from attribution.text.languages.language_data import compiled_of_language
 from attribution.text.languages.reading_language import in_its_language
 from attribution.text.names import names_in, short_for
 from attribution.text.phrases import says_retracted, without_courtesies
@@ -25,6 +25,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PER_SESSION = 4
 """Turns of a session of which facts are asked, by default; of the other kinds there are fewer."""
 
+_PATTERNS = compiled_of_language("common", "clauses")
 _TELLING_WORDS, _FEWEST_WORDS = 6, 3
 
 
@@ -99,8 +100,9 @@ class Citations:
 
 def stated(turn: Turn) -> str:
     """What a turn states: no question, no courtesy, no caption of a picture."""
-    text = telling(turn.text, lambda clause: 1.0)
-    return "" if text == turn.text and text.rstrip().endswith(("?", "？")) else without_courtesies(text)
+    sentences = _PATTERNS["sentence"].split(_PATTERNS["caption"].sub(" ", turn.text))
+    text = " ".join(sentence for sentence in sentences if not sentence.rstrip().endswith(("?", "？")))
+    return without_courtesies(text)
 
 
 def _tells(turn: Turn) -> bool:
