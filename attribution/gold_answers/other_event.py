@@ -15,11 +15,11 @@ from attribution.gold_answers.claim import (
     is_supported,
     names,
 )
-from attribution.gold_answers.other_time import Days, times_of
+from attribution.gold_answers.other_time import Days, may_be, times_of
 from attribution.gold_answers.suspicion import Doubt, Finding
 from attribution.gold_answers.transcript import Transcript
 from attribution.text.calendar_names import MONTH
-from attribution.text.content import content_of
+from attribution.text.content import content_of, is_date
 from attribution.text.dates import spans_of
 from attribution.text.languages.language_data import compiled_of_language, words_of_language
 from attribution.text.phrases import says_unknown
@@ -88,6 +88,9 @@ def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Day
     """
     if claim.concludes or not claim.cited:
         return None
+    corrected = _other_premise_time(claim, reply, talk, days)
+    if corrected is not None:
+        return corrected
     objection = _at_another_time(claim, talk, days) or _unmentioned(claim, talk)
     if objection is None:
         return None
@@ -96,6 +99,22 @@ def false_premise(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Day
     if supported:
         reason += f"; the reply {quote(reply)} says that there is no answer"
     return Finding(doubt, True, supported, reason, claim.question.evidence)
+
+
+def _other_premise_time(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) -> Finding | None:
+    """What speaks against a question that names a day, where the reply says another, on which the cited turns agree."""
+    question = claim.question
+    asked = spans_of(_PATTERNS["looked_back_from"].sub("", question.question))
+    cited = [talk.turns[at].id for at in sorted(claim.cited)]
+    spoken = [(day.toordinal(), day.toordinal()) for turn in cited if (day := days.get(turn))]
+    told = [*times_of(cited, talk, days, claim.topic), *spoken]
+    corrected = [span for span in spans_of(reply) if not any(may_be(span, other) for other in asked)]
+    if not asked or not corrected or any(may_be(span, other) for span in asked for other in told):
+        return None
+    if is_date(question.answers[0]) or not all(any(may_be(span, other) for other in told) for span in corrected):
+        return None
+    reason = f"{', '.join(cited)} tells of another time than the question, and the reply {quote(reply)} agrees with it"
+    return Finding("premise", False, True, reason, tuple(cited))
 
 
 def _unmentioned(claim: AnnotatedClaim, talk: Transcript) -> tuple[Doubt, str] | None:
@@ -162,8 +181,16 @@ def other_speaker(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Findin
     answer_words = frozenset[str]().union(*forms) if holds else claim.topic
     clauses = [clause for turn in turns for clause in clauses_with(turn, answer_words, talk)]
     own = any(map(_OWN.search, clauses))
+    who = " and ".join(dict.fromkeys(turn.speaker for turn in turns))
+    ids = tuple(turn.id for turn in turns)
+    reason = (
+        f"{', '.join(ids)}, cited for the gold answer {quote(question.answers[0])}, is what {who} says, "
+        f"{quote(turns[0].text)}, and the question is about {person}"
+    )
     if any(addresses(clause, person) for clause in clauses) or not (holds or own):
         return None
+    if own and _says_who(claim, reply, talk, {turn.speaker for turn in turns}):
+        return Finding("speaker", True, True, f"{reason}; the reply {quote(reply)} says who it was", ids)
     own_places = [at for at, turn in enumerate(talk.turns) if turn.speaker == person]
     if holds and any(_says_too(at, forms, claim, talk) for at in own_places):
         return None
@@ -174,15 +201,16 @@ def other_speaker(claim: AnnotatedClaim, reply: str, talk: Transcript) -> Findin
     if tells and not (own and holds):
         return None
     supported = says_unknown(reply)
-    ids = tuple(turn.id for turn in turns)
-    who = " and ".join(dict.fromkeys(turn.speaker for turn in turns))
-    reason = (
-        f"{', '.join(ids)}, cited for the gold answer {quote(question.answers[0])}, is what {who} says, "
-        f"{quote(turns[0].text)}, and the question is about {person}"
-    )
     if supported:
         reason += f"; the reply {quote(reply)} says that {person} does not"
     return Finding("speaker", True, supported, reason, ids)
+
+
+def _says_who(claim: AnnotatedClaim, reply: str, talk: Transcript, speakers: set[str]) -> bool:
+    """Whether a reply says of what was asked only that it was the one speaker who says it."""
+    beside = content_of(reply) - content_of(claim.question.question) - talk.names
+    named = {name for name in talk.conversation.speakers if names(reply, name)} - {claim.person}
+    return not beside and named == speakers
 
 
 def _says_too(at: int, forms: list[frozenset[str]], claim: AnnotatedClaim, talk: Transcript) -> bool:

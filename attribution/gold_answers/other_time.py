@@ -51,7 +51,7 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
         return None
     # A turn of several that names no time tells of its day.
     undated = _days((turn for turn in cited if not times_of([turn], talk, days, claim.topic)), days)
-    if any(_may_be(right, span) for right in gold for span in (*times, *nearby, *(undated if times else ()))):
+    if any(may_be(right, span) for right in gold for span in (*times, *nearby, *(undated if times else ()))):
         return None
     if times and any(
         _gap(right, span) <= 1 and max(_length(right), _length(span)) <= _SHORT for right in gold for span in times
@@ -64,7 +64,7 @@ def other_date(claim: AnnotatedClaim, reply: str, talk: Transcript, days: Days) 
     ):
         return None
     supported = any(
-        _may_be(reply_span, span) for reply_span in spans_of(reply, days[cited[-1]]) for span in (*times, *spoken)
+        may_be(reply_span, span) for reply_span in spans_of(reply, days[cited[-1]]) for span in (*times, *spoken)
     )
     when = " or ".join(map(_days_of_span, dict.fromkeys(times or spoken)))
     says = f"{', '.join(cited)} {'gives' if len(cited) == 1 else 'give'}"
@@ -109,7 +109,7 @@ def _days(turns: Iterable[str], days: Days) -> list[Span]:
     return [(day.toordinal(), day.toordinal()) for turn in turns if (day := days[turn])]
 
 
-def _may_be(first: Span, second: Span) -> bool:
+def may_be(first: Span, second: Span) -> bool:
     """Whether two times may be the same: one contains the other, or they share a good part of the shorter one."""
     length = min(_length(first), _length(second))
     common = min(first[1], second[1]) - max(first[0], second[0]) + 1

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
+from attribution.text.calendar_names import MONTHS
 from attribution.text.content import content_of, is_date
 from attribution.text.dates import Span, as_precise_as, same_time, spans_of
 from attribution.text.digits import currencies_in
@@ -134,7 +135,8 @@ def _is_only_a_length(answer: str) -> bool:
 def _same_date(answer: str, text: str, spoken_on: date | None) -> bool | None:
     if not is_date(answer):
         return None
-    answer_spans, text_spans = spans_of(answer), spans_of(text, spoken_on)
+    answer_spans = _interval(answer) or spans_of(answer)
+    text_spans = _interval(text) or spans_of(text, spoken_on)
     if not answer_spans or not text_spans:
         return None
     if len(answer_spans) > 1:
@@ -142,6 +144,22 @@ def _same_date(answer: str, text: str, spoken_on: date | None) -> bool | None:
     if len(text_spans) == 1:
         return _same_span(answer_spans[0], text_spans[0])
     return None if any(same_time(span, answer_spans[0]) for span in text_spans) else False
+
+
+def _interval(text: str) -> tuple[Span, ...]:
+    """The one span from a first to a last day that a text names; none if it names no such two."""
+    match = _PATTERNS["interval"].search(text)
+    last_spans = spans_of(match["last"]) if match is not None else ()
+    if match is None or len(last_spans) != 1:
+        return ()
+    last, (last_begins, ends) = date.fromordinal(last_spans[0][1]), last_spans[0]
+    # What the first day leaves out is as of the last: from May 27 to June 2, 2022.
+    first = f"{match['first']} {MONTHS[last.month - 1]}" if match["first"][0].isdigit() else match["first"]
+    for form in (match["first"], f"{first} {last.year}"):
+        begins = spans_of(form)
+        if len(begins) == 1 and begins[0][0] <= last_begins:
+            return ((begins[0][0], ends),)
+    return ()
 
 
 def _same_span(answer_span: Span, text_span: Span) -> bool | None:

@@ -19,7 +19,7 @@ from experiments.bench.attribution import Progress
 from experiments.runs.config import RunConfig
 from tracing.systems.conversations import Conversation
 
-Source = Literal["labelled", "injected", "spoiled"]
+Source = Literal["labelled", "injected", "injected-hard", "spoiled"]
 
 SYSTEMS = ("rag", "long-context", "fact-memory", "evermemos")
 """Where faults are injected."""
@@ -88,7 +88,7 @@ def on_injected(config: RunConfig, count: int, seed: int, progress: Progress) ->
                 suite, config, [system], models=None, count=count, seed=seed, progress=progress
             ) as bench:
                 part, cases = f"{system}, {suite}", bench.suite.cases
-                verdicts += _judged("injected", part, _labelled(cases))
+                verdicts += _judged("injected" if suite == INJECTED else "injected-hard", part, _labelled(cases))
                 if suite == INJECTED:
                     verdicts += _judged("injected", part, _labelled(as_complaints(cases)))
     return verdicts

@@ -48,9 +48,9 @@ def calibration(
 ) -> None:
     """Measure how well the confidence of survival means what it says, on kinds of cases that it was not fitted on.
 
-    Three sources: failures that people labelled, injected faults, and spoiled gold answers. Each is left out in turn,
-    and the confidence fitted on the others. The fit on all, which the JSON has, is what survival uses. No model is
-    asked.
+    Four sources: failures that people labelled, injected faults, these under hard conditions, and spoiled gold
+    answers. Each is left out in turn, and the confidence fitted on the others. The fit on all, which the JSON has, is
+    what survival uses. No model is asked.
     """
     import json
 
@@ -79,7 +79,16 @@ def _table(result: dict[str, Any]) -> Table:
     from experiments.display.tables import plain_table
 
     table = plain_table("each source under the fit on the others", gap=2)
-    for name in ("", "n", "right", "mean confidence", "error", "as stated", "wrong ones in the least sure tenth"):
+    for name in (
+        "",
+        "n",
+        "right",
+        "mean confidence",
+        "error",
+        "as stated",
+        "order (AUC)",
+        "wrong ones in the least sure tenth",
+    ):
         table.add_column(name, justify="left" if not name else "right")
     for source, row in result["sources"].items():
         table.add_row(source, *_cells(row), style="bold")
@@ -96,4 +105,5 @@ def _complaints(shares: dict[str, Any]) -> str:
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     share = "–" if row["found"] is None else f"{row['found']:.2f} of {row['possible']:.2f}"
-    return str(row["n"]), *(f"{row[key]:.3f}" for key in ("right", "said", "ece", "stated_ece")), share
+    order = "–" if row["auc"] is None else "{:.2f} ({:.2f}–{:.2f})".format(row["auc"], *row["auc_ci"])
+    return str(row["n"]), *(f"{row[key]:.3f}" for key in ("right", "said", "ece", "stated_ece")), order, share

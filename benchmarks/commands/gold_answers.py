@@ -35,10 +35,11 @@ Examples:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed for what is spoiled, and for intervals.")
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 def gold_answers(data: Path | None, dataset: str | None, part: str, seed: int, target: Path | None) -> None:
-    """Measure AnnotationError on gold answers that were spoiled in five ways, among sound ones with wrong replies.
+    """Measure AnnotationError on gold answers that were spoiled in seven ways, among sound ones with wrong replies.
 
-    An answer that nobody says, one of another speaker, another date, another event's, and a question whose premise is
-    false. They are made by code, with a seed, from the annotation alone. No model is asked.
+    An answer that nobody says, one of another speaker, another date, another event's, and questions whose premise is
+    false: what nobody mentions, or the wrong person or time, where the reply says who or when it was. They are made by
+    code, with a seed, from the annotation alone. No model is asked.
     """
     import json
 

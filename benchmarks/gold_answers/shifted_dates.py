@@ -49,6 +49,12 @@ def shifted(answer: str, chance: random.Random) -> str | None:
     return None
 
 
+def moved_time(text: str) -> str | None:
+    """The date, month or year in a text that `shifted` moves; None where that is a duration or it names no time."""
+    forms = (_DAY_FIRST, _MONTH_FIRST, _MONTH_ONLY, _YEAR)
+    return next((match[0] for form in forms if (match := form.search(text))), None)
+
+
 def _replaced(answer: str, found: re.Match[str], by: str | None) -> str | None:
     return None if by is None else answer[: found.start()] + by + answer[found.end() :]
 

@@ -1,4 +1,4 @@
-"""Gold answers spoiled in five ways, each by code from the annotation alone.
+"""Gold answers spoiled in seven ways, each by code from the annotation alone.
 
 Nothing here asks attribution: a benchmark may not choose its cases by the method that it measures. Words are compared
 as plain runs of letters and digits.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from benchmarks.gold_answers.shifted_dates import is_time, shifted
+from benchmarks.gold_answers.shifted_dates import is_time, moved_time, shifted
 from tracing.systems.conversations import Conversation, Question
 
-Spoiling = Literal["unsaid", "speaker", "date", "event", "premise"]
+Spoiling = Literal["unsaid", "speaker", "date", "event", "premise", "who", "day"]
 
 NOT_MENTIONED = "not mentioned"
 
@@ -198,12 +198,29 @@ def _premise(question: Question, source: SpoilableTalk, chance: random.Random) -
     return Spoiled(question.model_copy(update={"question": asked}), NOT_MENTIONED)
 
 
+def _who(question: Question, source: SpoilableTalk, chance: random.Random) -> Spoiled | None:
+    """The question asked about the other speaker, where the truth is who it was."""
+    swapped = _speaker(question, source, chance) if question.near_miss is None else None
+    return replace(swapped, truth=f"It was {source.named(question.question)[0]}.") if swapped is not None else None
+
+
+def _day(question: Question, source: SpoilableTalk, chance: random.Random) -> Spoiled | None:
+    """The question asked of another time than it names, where the truth is when it was."""
+    moved = shifted(question.question, chance) if can_be_spoiled(question) else None
+    if moved is None or is_time(question.answers[0]):
+        return None
+    time = moved_time(question.question)
+    return Spoiled(question.model_copy(update={"question": moved}), f"It was {time}.") if time is not None else None
+
+
 _WAYS: Mapping[Spoiling, Callable[[Question, SpoilableTalk, random.Random], Spoiled | None]] = {
     "unsaid": _unsaid,
     "speaker": _speaker,
     "date": _date,
     "event": _event,
     "premise": _premise,
+    "who": _who,
+    "day": _day,
 }
 SPOILINGS: tuple[Spoiling, ...] = tuple(_WAYS)
 

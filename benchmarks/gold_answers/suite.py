@@ -11,7 +11,7 @@ from typing import Literal
 from attribution.cases import Case
 from attribution.judging.words import judge_reply
 from attribution.recordings import Recording
-from benchmarks.gold_answers.shifted_dates import shifted
+from benchmarks.gold_answers.shifted_dates import moved_time, shifted
 from benchmarks.gold_answers.spoiling import (
     NOT_MENTIONED,
     SPOILINGS,
@@ -123,13 +123,22 @@ def _spoiled(source: SpoilableTalk, at: int, chance: random.Random) -> Iterable[
 
 
 def _wrong(question: Question, conversation: Conversation, chance: random.Random) -> str:
-    """A wrong reply: not known, a near miss, another date, or the answer to another question."""
+    """A wrong reply: not known, a near miss, another date, who or when it was not, or another answer."""
     others = [
         other.answers[0] for other in conversation.questions if other.id != question.id and not other.unanswerable
     ]
     near = question.near_miss.value if question.near_miss else None
     moved = shifted(question.answers[0], chance)
-    options = [NOT_MENTIONED, *(one for one in (near, moved) if one), *chance.sample(others, min(2, len(others)))]
+    named = SpoilableTalk(conversation, ()).named(question.question)
+    other = next((name for name in conversation.speakers if named and name not in named), None)
+    other_time = moved_time(shifted(question.question, chance) or "")
+    corrections = [f"It was {what}." for what in (other, other_time) if what is not None]
+    options = [
+        NOT_MENTIONED,
+        *(one for one in (near, moved) if one),
+        *corrections,
+        *chance.sample(others, min(2, len(others))),
+    ]
     return chance.choice(options)
 
 

@@ -6,6 +6,7 @@ import pytest
 from scripted_memory import ScriptedMemory
 
 from attribution.cases import Blame
+from attribution.survival.calibration import DISPUTED
 from attribution.text.stems import stem
 from tracing.systems.conversations import Conversation, Question
 
@@ -51,7 +52,7 @@ def test_a_text_on_much_else_that_holds_value_and_owner_makes_the_loss_doubtful(
     said = "My grandmother gave me a silver necklace in Oslo, where I live, and sang old songs by the fire."
     fact = "Mara's grandmother gave her a silver necklace in Oslo and sang old songs by the fire."
     blame = blamed(said, fact, "In which city has Mara got her flat?", "Oslo", annotated=True)
-    assert blame.error_type == "RetrievalError" or blame.confidence <= 0.5
+    assert blame.error_type == "RetrievalError" or blame.confidence <= DISPUTED
 
 
 def test_a_value_that_is_another_persons_is_still_absent() -> None:

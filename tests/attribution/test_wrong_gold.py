@@ -184,6 +184,23 @@ def test_a_reply_that_the_conversation_supports_counts_against_the_gold_answer_t
     assert blame(*asked, "a hedgehog").confidence > blame(*asked, "a parrot").confidence
 
 
+@pytest.mark.parametrize(
+    ("question", "gold", "evidence", "reply", "accused"),
+    [
+        ("Which animal did Oskar adopt?", "a hedgehog", "D1:1", "It was Nadia.", True),
+        ("Which animal did Nadia adopt?", "a hedgehog", "D1:1", "It was Oskar.", False),
+        ("What did Nadia sell on 2 July 2023?", "plum jam", "D2:4", "It was on 18 June 2023.", True),
+        ("What did Nadia sell on 18 June 2023?", "plum jam", "D2:4", "It was on 2 July 2023.", False),
+    ],
+)
+def test_a_reply_that_corrects_the_person_or_the_time_of_a_question(
+    question: str, gold: str, evidence: str, reply: str, accused: bool
+) -> None:
+    verdict = blame(question, gold, evidence, reply)
+    assert (verdict.error_type == "AnnotationError") is accused
+    assert not accused or reply in verdict.reason
+
+
 def test_evidence_that_was_only_assumed_speaks_against_no_gold_answer() -> None:
     assert blame("What did Nadia repair?", "an accordion", "", "a clock").error_type != "AnnotationError"
 

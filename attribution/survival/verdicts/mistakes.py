@@ -18,7 +18,13 @@ from attribution.text.names import names_in
 from attribution.text.phrases import denies, frames, is_unknowable, says_unknown
 from tracing.systems.conversations import Question
 
-MISJUDGED = 0.8
+MISJUDGED, MISJUDGED_BY_A_MODEL = 0.95, 0.74
+"""How often a reply that is told as right is so, if one in ten that were judged wrong is.
+
+Words and values told 0 of 301 wrong replies so and 0.85 of 285 right ones. A model may tell 2 % of the wrong ones so,
+and tells half of the right ones.
+"""
+
 UNSUPPORTED = 0.5
 
 
@@ -28,9 +34,11 @@ def misjudged(view: CaseView) -> Blame | None:
     judge = view.matcher if isinstance(view.matcher, JudgesReplies) else None
     if case.judgement.em != 1 and not said_right(case.question, case.reply, judge):
         return None
+    sure = case.judgement.em == 1 or judge is None or said_right(case.question, case.reply, None)
     reason = f"the reply {quote(case.reply)} is the accepted answer, but was judged wrong"
     evidence = (case.prediction,) if case.prediction else ()
-    return Blame("judge", None, "JudgeError", MISJUDGED, reason, evidence)
+    confidence = MISJUDGED if sure else MISJUDGED_BY_A_MODEL
+    return Blame("judge", None, "JudgeError", confidence, reason, evidence)
 
 
 def misannotated(suspicion: Suspicion, view: CaseView) -> Blame:
