@@ -8,17 +8,22 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 import pytest
-from data_files import written
+from data_files import otlp_folder, written
 from production_traces import DAY, MONDAY, Clock, asks, request, stores
 
 from experiments.attributing.attributions import Attributions, CaseLine
 from experiments.command import main
 from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
+from experiments.data.generating.author import Author
 from experiments.data.generating.chats import read_chats
+from experiments.data.generating.complaints import rows_of_complaints
+from experiments.data.generating.dialogue import Dialogue
 from tracing import answered, attributes, load_trace, operation, trace, variable
+from tracing.llm.models import ChatModel
 from tracing.recording.redaction import Redaction
 
 LIVES, LIVED = "Where does my sister Ines work?", "My sister Ines works at the harbour office."
@@ -303,13 +308,26 @@ def test_traces_of_a_user_are_one_conversation_whose_questions_are_asked_where_t
 
 def test_questions_are_generated_from_the_history_of_a_user_with_the_complaints_about_it(folder: Path) -> None:
     log = complained("log.jsonl", {"question": LIVES, "user": "mara", "answers": ["the harbour office"]})
+    request(folder, "mara", MONDAY + 9 * DAY, message="Ines works at the bakery now.")
     chats = read_chats(folder, Reading(), log=Path(log))
     assert [conversation.id for conversation in chats.conversations] == ["mara", "theo"]
-    assert [(one.question, one.reply, one.answers) for one in chats.complaints["mara"]] == [
-        (LIVES, "unknown", ("the harbour office",))
-    ]
+    (complaint,) = chats.complaints["mara"]
+    assert (complaint.question, complaint.reply, complaint.answers) == (LIVES, "unknown", ("the harbour office",))
+    first, _ = chats.conversations[0].sessions
+    assert complaint.after == first.id
+    rows, _ = rows_of_complaints(Dialogue(chats.conversations[0]), [complaint], Author(cast(ChatModel, None)))
+    assert [(row.after_session, row.evidence) for row in rows] == [(first.id, (first.turns[0].id,))]
 
 
 def answers_with(folder: Path, question: str) -> str:
     """The name of the trace that answers a question."""
     return next(path.name for path in folder.iterdir() if question in path.read_text())
+
+
+def test_feedback_on_another_tools_spans_becomes_rows_too(tmp_path: Path) -> None:
+    chats = read_chats(otlp_folder(tmp_path), Reading())
+    name = chats.conversations[0].id
+    rows, _ = rows_of_complaints(
+        Dialogue(chats.conversations[0]), chats.complaints[name], Author(cast(ChatModel, None))
+    )
+    assert [(row.question, row.answers, row.objected) for row in rows] == [("Where do I live?", ("Oslo",), "In Rome.")]

@@ -117,4 +117,5 @@ def _complaint(
         return answer, None
     chat = next(chat for chat in chats if any(own is answer for own in chat.answers))
     asking = tuple(sorted(chat.question_turns.get(answer.id, ())))
-    return chat.conversation.id, Complaint(answer.question, answer.reply, asking, row.answers)
+    after = chat.asked_after.get(answer.id)
+    return chat.conversation.id, Complaint(answer.question, answer.reply, asking, row.answers, after)

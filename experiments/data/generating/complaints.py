@@ -31,13 +31,15 @@ _NEAREST = 5
 class Complaint:
     """A question as a user asked it, the reply objected to, and what would have been right, if the user said so.
 
-    `turns` are those that ask, reply and object where they are turns of the conversation; else there are none.
+    `turns` are those that ask, reply and object where they are turns of the conversation; else there are none, and
+    `after` is the session in which the last turn before it is, if that is known.
     """
 
     question: str
     reply: str
     turns: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    after: str | None = None
 
 
 def complaints_within(dialogue: Dialogue) -> Iterator[Complaint]:
@@ -105,6 +107,10 @@ def _before(dialogue: Dialogue, complaint: Complaint) -> Sequence[str]:
     """Of the turns before a question the likeliest to answer it, and those that who asks said last, in any words."""
     order = dialogue.in_order(dialogue.turns)
     before = order[: order.index(complaint.turns[0])] if complaint.turns else order
+    if complaint.after is not None:
+        sessions = [session.id for session in dialogue.conversation.sessions]
+        earlier = {*sessions[: sessions.index(complaint.after) + 1]}
+        before = [turn for turn in before if dialogue.session[turn] in earlier]
     asking = dialogue.turns[complaint.turns[0]].speaker if complaint.turns else None
     own = [turn for turn in before if asking in (None, dialogue.turns[turn].speaker)]
     found = [turn for turn in dialogue.found(complaint.question, len(order)) if turn in set(before)]
@@ -115,14 +121,14 @@ def _asked(
     dialogue: Dialogue, complaint: Complaint, answers: tuple[str, ...], evidence: Sequence[str], number: int
 ) -> Question:
     sessions = [session.id for session in dialogue.conversation.sessions]
-    after = None
+    after = complaint.after
     if complaint.turns:
         asked_in = sessions.index(dialogue.session[complaint.turns[0]])
         told_in = max((sessions.index(dialogue.session[turn]) for turn in evidence), default=asked_in)
         # The session that holds the wrong reply is part of the memory only where the answer is told in it too.
         after = sessions[max(told_in, asked_in - 1)]
     return Question(
-        id=f"{dialogue.conversation.id}/{KIND}/{complaint.turns[2] if complaint.turns else number}",
+        id=f"{dialogue.conversation.id}/{KIND}/{complaint.turns[2] if len(complaint.turns) > 2 else number}",
         question=complaint.question,
         answers=answers,
         kind=KIND,
