@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from benchmarks.responses_protocol import chat_request, response_of
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -157,6 +159,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._chat(body)
             elif re.fullmatch(r"(/v1|/openai/deployments/[^/]+)/embeddings", route):
                 self._embeddings(body)
+            elif route == "/v1/responses":
+                self._chat(chat_request(body), response_of)
             else:
                 self._send(404, _error(f"no route {self.path}"))
         except (BrokenPipeError, ConnectionResetError):
@@ -165,7 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
-    def _chat(self, body: dict[str, Any]) -> None:
+    def _chat(
+        self, body: dict[str, Any], form: Callable[[dict[str, Any]], dict[str, Any]] = lambda answer: answer
+    ) -> None:
+        """Answer a chat request; `form` gives the answer the form of another protocol."""
         server = self.scripted
         with server.lock:
             server.requests.append(body)
@@ -197,6 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
                 ],
                 "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
             },
+            form,
         )
 
     def _embeddings(self, body: dict[str, Any]) -> None:
@@ -217,7 +225,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.delay:
             time.sleep(reply.delay)
 
-    def _deliver(self, reply: Reply, answer: dict[str, Any]) -> None:
+    def _deliver(
+        self,
+        reply: Reply,
+        answer: dict[str, Any],
+        form: Callable[[dict[str, Any]], dict[str, Any]] = lambda answer: answer,
+    ) -> None:
         if reply.hang:
             self.close_connection = True
             return
@@ -228,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if reply.change is not None:
             answer = reply.change(answer)
-        data = json.dumps(answer).encode() if reply.status == 200 else _error(reply.text or "scripted failure")
+        data = json.dumps(form(answer)).encode() if reply.status == 200 else _error(reply.text or "scripted failure")
         data = data if reply.raw is None else reply.raw
         if reply.wire is not None:
             self.close_connection = True

@@ -101,10 +101,12 @@ class CaseView:
         (grades,) = self._grades([(variable, traced)], need)
         return self._best(grades)
 
-    def linked_by_text(self) -> bool:
-        """Whether of what carries a need, or was given to the answer, the words alone tell what it was made from."""
+    def linked_by_text(self, evidence: Iterable[str]) -> bool:
+        """Whether words alone tell what something is made of that carries a need, was given to the answer or is evidence."""
         carriers = (variable for trail in self._trails.values() for variable in trail.last)
-        return any(variable.attributes.get(LINKED) == BY_TEXT for variable in (*carriers, *self.answering.context))
+        shown = (variable for vid in evidence if (variable := self.flow.graph.variables.get(vid)) is not None)
+        variables = (*carriers, *self.answering.context, *shown)
+        return any(variable.attributes.get(LINKED) == BY_TEXT for variable in variables)
 
     def nearness(self, text: str, need: Need) -> float:
         """How much of the question's subject and of a need's words a text has, to choose what to look at."""

@@ -193,7 +193,7 @@ class Survival:
         if any(is_guess(grounds, case) for _, grounds in verdicts):
             return Attribution(case, abstained=UNREAD)
         blames = tuple(_calibrated(blame, grounds) for blame, grounds in verdicts)
-        if view.linked_by_text():
+        if view.linked_by_text(vid for blame in blames for vid in blame.evidence):
             blames = tuple(map(_less_sure, blames))
         return Attribution(case, blames, alternatives=self._alternatives(view, blames[0]))
 

@@ -11,12 +11,12 @@ import venv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.agent_traces.story import FAULTS, STORIES
+from benchmarks.agent_traces.story import FAULTS, STORIES, Story
 
 DOORS: Mapping[str, tuple[str, ...]] = {
     "langgraph": ("recorded", "openinference", "openllmetry"),
     "pydantic_ai": ("opentelemetry", "openinference"),
-    "openai_agents": ("openinference",),
+    "openai_agents": ("openinference", "openinference responses"),
     "agent_framework": ("opentelemetry",),
     "adk": ("opentelemetry", "openinference"),
     "one_tool": ("opentelemetry",),
@@ -40,13 +40,13 @@ def environment_of(agent: str, folder: Path) -> Path:
     return python
 
 
-def recorded(agent: str, environments: Path, folder: Path, faults: Iterable[str] = FAULTS) -> Iterator[Path]:
+def recorded(agent: str, environments: Path, folder: Path, stories: Iterable[Story] = STORIES) -> Iterator[Path]:
     """The traces of an agent in a folder, named agent-door-story-fault, as they are recorded."""
     python = environment_of(agent, environments)
     settings = {**os.environ, "PYTHONPATH": str(_ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     for door in DOORS[agent]:
-        for story in STORIES:
-            for fault in faults:
+        for story in stories:
+            for fault in FAULTS:
                 path = folder / f"{agent}-{door}-{story.name}-{fault}.jsonl"
                 drive = [str(python), "-m", "benchmarks.agent_traces.drive"]
                 asked = [*drive, agent, door, story.name, fault, str(path)]

@@ -6,7 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, SQLiteSession, function_tool
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    function_tool,
+)
 from openai import AsyncOpenAI
 from openinference.instrumentation import using_attributes
 from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
@@ -46,7 +54,8 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
         name, kept = notes.change(entry, statement)
         return f"({name}) {kept}"
 
-    model = OpenAIChatCompletionsModel("scripted", AsyncOpenAI(base_url=base_url, api_key="none"))
+    kind = OpenAIResponsesModel if door.endswith("responses") else OpenAIChatCompletionsModel
+    model = kind("scripted", AsyncOpenAI(base_url=base_url, api_key="none"))
     agent = Agent(
         "companion", instructions="You remember what people tell you.", model=model, tools=[log_fact, lookup, amend]
     )
