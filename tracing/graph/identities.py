@@ -9,13 +9,14 @@ from tracing.graph.execution_graph import ExecutionGraph
 
 USERS = (
     *("enduser.id", "user.id", "gen_ai.user.id", "enduser.pseudo.id", "langfuse.user.id", "mlflow.trace.user"),
-    "traceloop.association.properties.user_id",
+    *("traceloop.association.properties.user_id", "langsmith.metadata.user_id"),
 )
 """Names of the id of a user in spans."""
 
 CHATS = (
     *("gen_ai.conversation.id", "session.id", "langfuse.session.id", "mlflow.trace.session"),
     *(f"traceloop.association.properties.{name}" for name in ("session_id", "chat_id", "thread_id")),
+    *(f"langsmith.metadata.{name}" for name in ("session_id", "conversation_id", "thread_id")),
 )
 """Names of the id of a chat in spans."""
 

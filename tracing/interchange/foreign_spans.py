@@ -18,7 +18,7 @@ from tracing.graph.elements import Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import FreeIds, Troubles, first_of, text_or_none
 from tracing.interchange.spans import Span
-from tracing.interchange.speech import INSTRUCTIONS, role_of, speech_of, unspoken
+from tracing.interchange.speech import INSTRUCTIONS, TOOL_CALLS, role_of, speech_of, unspoken
 from tracing.package_data import packaged_tables
 
 
@@ -127,7 +127,7 @@ def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
             if value is None:
                 continue
             value = structured(value)
-            if content.kind == "value" and not spoken and (messages := _messages_in(value)):
+            if content.kind in ("value", "message") and not spoken and (messages := _messages_in(value)):
                 content, value = _Content(content.role, "message"), messages
             spoken = spoken or content.kind == "message"
             for role, kind, part in _parts(content, value):
@@ -139,8 +139,10 @@ def _contents(span: Span) -> Iterator[tuple[bool, str, str, Any]]:
             names = ("content", "gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content", "message")
             value = first_of(event.attributes, names)
             role = event.name.split(".")[1]
-            message = dict(event.attributes) if value is None else structured(value)
-            yield read, role, *_message_value(message, spoken_kind if role != "tool" else _NO_SPEECH)
+            whole = value is None or role == "tool" or event.attributes.get("tool_calls") is not None
+            message = dict(event.attributes) if whole else structured(value)
+            for kind, part in _message_values(message, spoken_kind if role != "tool" else _NO_SPEECH):
+                yield read, role, kind, part
 
 
 def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
@@ -151,7 +153,8 @@ def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
             role = role_of(message) if isinstance(message, Mapping) else ""
             nobody = unspoken(message) if isinstance(message, Mapping) else None
             kind = "prompt" if nobody == INSTRUCTIONS else _NO_SPEECH if nobody is not None else content.kind
-            yield role or content.role, *_message_value(message, kind)
+            for told, part in _message_values(message, kind):
+                yield role or content.role, told, part
     elif content.kind == "context" and isinstance(value, list):
         for document in value:
             yield content.role, content.kind, document
@@ -159,30 +162,37 @@ def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
         for role, argument in value.items():
             yield role, "value", argument
     elif content.kind in ("message", "prompt"):
-        yield content.role, *_message_value(value, content.kind)
+        for kind, part in _message_values(value, content.kind):
+            yield content.role, kind, part
     else:
         yield content.role, content.kind, value
 
 
 def _messages_in(value: Any) -> list[Any]:
     """The messages of a whole request or reply of a chat model; none of anything else."""
-    if not isinstance(value, dict):
-        return []
-    listed = value.get("messages")
-    choices = value.get("choices")
+    listed = value.get("messages") if isinstance(value, dict) else value
+    choices = value.get("choices") if isinstance(value, dict) else None
     if isinstance(choices, list):
         listed = [choice.get("message") for choice in choices if isinstance(choice, dict)]
+    if isinstance(listed, list) and len(listed) == 1 and isinstance(listed[0], list):  # LangChain's, a list a prompt
+        listed = listed[0]
+    if isinstance(value, dict) and "role" in value and ("content" in value or "parts" in value):
+        listed = [value]
     sound = isinstance(listed, list) and all(isinstance(message, dict) and role_of(message) for message in listed)
     return listed if sound and isinstance(listed, list) else []
 
 
-def _message_value(message: Any, kind: str) -> tuple[str, Any]:
-    """The kind and value of a message: its text if it says something, else the whole as a plain value.
+def _message_values(message: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    """The kinds and values of a message: its text, and the whole where it calls a tool or says nothing.
 
     The message as it was stays in the attributes of its operation.
     """
     speech = speech_of(message)
-    return (kind, speech.text) if speech.text and kind != _NO_SPEECH else (_NO_SPEECH, message)
+    speaks = bool(speech.text) and kind != _NO_SPEECH
+    if speaks:
+        yield kind, speech.text
+    if not speaks or TOOL_CALLS in speech.omitted:
+        yield _NO_SPEECH, message
 
 
 def _plain(message: Any) -> Any:

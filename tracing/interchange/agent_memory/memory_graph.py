@@ -12,7 +12,16 @@ from msgspec.structs import replace
 
 from tracing.graph.elements import Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.agent_memory.notes import Note, id_in, likeness, notes_in, plain, text_in, told_of
+from tracing.interchange.agent_memory.notes import (
+    Note,
+    asked_in,
+    likeness,
+    notes_in,
+    plain,
+    says_nothing,
+    text_in,
+    told_of,
+)
 from tracing.interchange.agent_memory.roles import Role
 from tracing.interchange.agent_memory.turns import Call, Turn
 
@@ -247,34 +256,36 @@ class MemoryGraph:
 
     def _change(self, call: Call, role: Role, inputs: list[Link], turn: Turn, session: str, *, linked: bool) -> None:
         """Add a call that stores, updates or deletes entries."""
-        operation, text = call.operation, text_in(call.arguments)
-        asked = id_in(call.arguments) if role != "store" else ""
-        told = told_of(call.result, text) if call.result is not None else []
+        operation = call.operation
+        asked = asked_in(call.arguments, flat=role != "store")
+        told = told_of(call.result, text_in(call.arguments)) if call.result is not None else []
         failed = call.result is None and (operation.error is not None or operation.status == "error")
-        notes = told or ([] if failed or _says_nothing(call.result) else [Note(asked, "")])
+        notes = told or ([] if failed or says_nothing(call.result) else [Note(wanted.id, "") for wanted in asked])
         outputs: list[Link] = []
         for number, note in enumerate(notes, start=1):
-            event = note.event.lower()
+            wanted = asked[number - 1] if len(asked) == len(notes) else Note(asked[0].id, text_in(call.arguments))
+            event, name = note.event.lower(), note.id or wanted.id
             if event in ("none", "noop"):
                 continue
-            lineage = self._lineage(note.id or asked, turn.user) if (note.id or asked) else None
-            if lineage is None and role != "store" and (note.id or asked):
-                lineage = self._nameless(Note(note.id or asked, ""))
-            gone = role == "delete" or event == "delete"
+            lineage = self._lineage(name, turn.user) if name else None
+            if lineage is None and role != "store" and name:
+                lineage = self._nameless(Note(name, ""))
+            text = note.text or wanted.text
+            rest = wanted.after(str(self._variables[lineage.latest].value or ""), role) if lineage is not None else None
+            gone = not rest if role == "delete" else event == "delete"
             if gone and lineage is None:
                 continue
             fresh = (
                 role == "store" and event not in ("update", "delete") and (lineage is None or lineage.user != turn.user)
             )
-            value = None if gone else note.text or text
+            value = None if gone else text if fresh or rest is None else rest
             vid = f"{operation.id}/{'deleted' if gone else 'entry'} {number}"
             facts = {LINKED: BY_TEXT} if linked else {}
             kind = "delete_marker" if gone else "memory_entry"
             if fresh or lineage is None:
-                name = note.id or asked or f"{call.tool} {len(self._lineages) + 1}"
-                self._variable(vid, name, kind, value, session, facts)
-                known = bool(note.id or asked)
-                self._lineages.append(_Lineage(name, turn.user, vid, told=bool(note.text), named=known))
+                own = name or f"{call.tool} {len(self._lineages) + 1}"
+                self._variable(vid, own, kind, value, session, facts)
+                self._lineages.append(_Lineage(own, turn.user, vid, told=bool(note.text), named=bool(name)))
             else:
                 old = self._variables[lineage.latest]
                 inputs.append(("entry", old.id))
@@ -310,8 +321,3 @@ def _number(name: str) -> int:
     """The number at the end of an id; 0 if it has none."""
     digits = name[len(name.rstrip("0123456789")) :]
     return int(digits[:9] or 0)
-
-
-def _says_nothing(result: Any) -> bool:
-    """Whether a result says, in a list without an entry, that nothing was stored."""
-    return isinstance(result, Mapping) and any(isinstance(rows, list) and not rows for rows in result.values())

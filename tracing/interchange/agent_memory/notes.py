@@ -51,12 +51,32 @@ class Note:
         id, text: of the entry.
         event: what a result says was done with it.
         user: whose it says that it is.
+        parts: the pieces of the entry that it is about, where an entry is a list of them.
     """
 
     id: str
     text: str
     event: str = ""
     user: str = ""
+    parts: tuple[str, ...] = ()
+
+    def after(self, entry: str, role: str) -> str | None:
+        """What an entry says once these pieces of it are stored or deleted; None if the whole entry is meant."""
+        if not self.parts or role not in ("store", "delete"):
+            return None
+        if role == "store":
+            return "; ".join(filter(None, (entry, *(part for part in self.parts if part not in entry))))
+        for part in self.parts:
+            entry = entry.replace(part, "")
+        left = [piece for piece in entry.split(";") if piece.replace(f"{self.id}:", "").strip()]
+        return ";".join(left).strip()
+
+
+def says_nothing(result: Any) -> bool:
+    """Whether a result says, in a list without an entry, that nothing was stored."""
+    value = unwrapped(result)
+    rows = value.values() if isinstance(value, Mapping) else [value]
+    return any(isinstance(row, list) and not row for row in rows)
 
 
 def plain(text: str) -> str:
@@ -104,7 +124,7 @@ def unwrapped(value: Any) -> Any:
             continue
         if not isinstance(value, Mapping):
             return value
-        if "tool_call_id" in value or "isError" in value or "lc" in value:
+        if "tool_call_id" in value or "isError" in value or "lc" in value or _is_of_parts(value):
             inner = next((value[key] for key in ("structuredContent", "kwargs", "content") if value.get(key)), None)
         elif _is_around(value):
             inner = next((value[key] for key in _WRAPPED if value.get(key) is not None), None)
@@ -114,6 +134,13 @@ def unwrapped(value: Any) -> Any:
             return value
         value = inner
     return value
+
+
+def _is_of_parts(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a result of MCP, which has its parts as `content`."""
+    parts = value.get("content")
+    parts = parts if isinstance(parts, list) else []
+    return bool(parts) and all(isinstance(part, Mapping) and "type" in part for part in parts)
 
 
 def _is_around(value: Mapping[str, Any]) -> bool:
@@ -195,6 +222,30 @@ def id_in(fields: Any) -> str:
 def is_id(name: str) -> bool:
     """Whether a field's name is that of an entry's id."""
     return name.lower().endswith(("_id", "_key", "Id")) and not _ASIDE.fullmatch(name)
+
+
+def asked_in(arguments: Any, *, flat: bool = True) -> list[Note]:
+    """The entries that the arguments of a call name: a list of them under any name, or one, with its id if `flat`.
+
+    Example:
+        >>> [note.id for note in asked_in({"deletions": [{"entityName": "Ilse", "observations": ["Studies law."]}]})]
+        ['Ilse']
+    """
+    fields = arguments.values() if isinstance(arguments, Mapping) else [arguments]
+    rows = next((value for value in map(structured, fields) if _is_of_rows(value)), None)
+    if rows is None:
+        return [Note(id_in(arguments) if flat else "", text_in(arguments))]
+    return [Note(id_in(row), text_in(row), parts=_pieces(row)) for row in rows]
+
+
+def _pieces(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return next((tuple(map(str, row[key])) for key in _LISTED if isinstance(row.get(key), list)), ())
+
+
+def _is_of_rows(value: Any) -> bool:
+    """Whether a value is a list of entries, and not of messages."""
+    rows = value if isinstance(value, list) else []
+    return bool(rows) and all(isinstance(row, Mapping) and "role" not in row and text_in(row) for row in rows)
 
 
 def told_of(result: Any, text: str) -> list[Note]:

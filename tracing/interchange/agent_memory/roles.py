@@ -59,8 +59,16 @@ def role_of(name: str, arguments: Any = None) -> Role | None:
         return None
     every = frozenset[str]().union(*tables.verbs.values())
     others = set(words) - every - tables.neutral
-    about = others & tables.things or any(tables.alone.get(verb, frozenset()).intersection(words))
-    return verb if about or not others else None
+    if any(tables.alone.get(verb, frozenset()).intersection(words)) or others & (tables.things - _COMMON):
+        return verb
+    # A verb alone, or with what much else is called too, is a memory's where nothing speaks against it.
+    return verb if others <= _COMMON and not _is_reckoning(arguments) else None
+
+
+def _is_reckoning(arguments: Any) -> bool:
+    """Whether arguments are numbers alone, as those of a calculator."""
+    values = arguments.values() if isinstance(arguments, Mapping) else ()
+    return bool(values) and all(isinstance(value, int | float) for value in values)
 
 
 def is_of_memory(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,19 +12,30 @@ from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.identities import chat_in, user_in
 from tracing.interchange.agent_memory.notes import arguments_of
+from tracing.interchange.agent_memory.requests import FRAMES, Requests, ToolCall
 from tracing.interchange.agent_memory.roles import is_of_memory, role_of
-from tracing.interchange.speech import ASSISTANT, SPEAKERS, USER
+from tracing.interchange.speech import USER
 
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "mcp.tool.name")
+_CALL_IDS = ("gen_ai.tool.call.id", "tool_call.id")
 _ARGUMENTS = (
     "gen_ai.tool.call.arguments",
     "input.value",
     "traceloop.entity.input",
     "mlflow.spanInputs",
+    "langfuse.observation.input",
     "tool_arguments",
+    "gen_ai.prompt",
 )
-_RESULTS = ("gen_ai.tool.call.result", "output.value", "traceloop.entity.output", "mlflow.spanOutputs", "tool_response")
-_FRAMES = ("agent", "invoke_agent", "chain", "workflow", "invoke_workflow", "task", "execute_task")
+_RESULTS = (
+    "gen_ai.tool.call.result",
+    "output.value",
+    "traceloop.entity.output",
+    "mlflow.spanOutputs",
+    "langfuse.observation.output",
+    "tool_response",
+    "gen_ai.completion",
+)
 _NEVER_TOOLS = ("llm", "embedding", "agent", "invoke_agent", "graph", "session")
 _RECORDS, _SOUGHT = "gen_ai.memory.records", ("gen_ai.memory.query.text", "memory.query.text")
 _USER_ARGUMENTS = ("user_id", "user", "userId", "user_name", "username")
@@ -95,6 +106,9 @@ class _Reading:
 
     def __init__(self, graph: ExecutionGraph, mapped: Collection[str]) -> None:
         self._graph = graph
+        self._requests = Requests(graph)
+        self._known: dict[tuple[object, ...], ToolCall] = {}
+        self._own: dict[str, ToolCall] = {}
         tools = {op.id: op for op in graph.operations.values() if _is_tool(op) or op.name in mapped}
         # Of two that run in each other, the inner one does the work, if it is of the memory.
         outer_tools = {outer.id for op in tools.values() if role_of(_tool_of(op)) for outer in self._around(op)}
@@ -104,8 +118,8 @@ class _Reading:
         outer = {ancestor.id for op in chats for ancestor in self._around(op)}
         self._chats = {op.id for op in chats if op.id not in outer and not self._in_a_tool(op)}
         framed = {ancestor.id for oid in self._chats for ancestor in self._around(graph.operations[oid])}
-        agents = [op for op in graph.operations.values() if op.kind in _FRAMES and op.id not in self._tools]
-        bare = [op for op in agents if op.id not in framed and self._said(op) and self._replied(op)]
+        agents = [op for op in graph.operations.values() if op.kind in FRAMES and op.id not in self._tools]
+        bare = [op for op in agents if op.id not in framed and self._requests.said(op) and self._requests.reply(op)]
         inside_others = {ancestor.id for op in bare for ancestor in self._around(op)}
         self._chats |= {op.id for op in bare if op.id not in inside_others}
 
@@ -122,22 +136,23 @@ class _Reading:
         """The turns of one trace."""
         turns: list[Turn] = []
         pending: list[Operation] = []
+        self._own, alone = self._told(operations)
         for operation in operations:
             if operation.id in self._chats:
-                said = self._said(operation)
+                said = self._requests.said(operation)
                 users = [text for who, text in said if who == USER]
                 if not users:
                     continue
                 texts = [text for _, text in said]
                 before = texts[: len(texts) - 1 - texts[::-1].index(users[-1])]
-                last = turns[-1] if turns else None
-                if last is None or last.text != users[-1] or len(before) > len(last.earlier):
-                    turns.append(Turn(users[-1], tuple(before)))
+                last, asked = turns[-1] if turns else None, self._text(operation, users[-1])
+                if last is None or last.text != asked or len(before) > len(last.earlier):
+                    turns.append(Turn(asked, tuple(before)))
                 turn = turns[-1]
                 turn.chats.append(operation)
-                turn.reply = self._replied(operation) or turn.reply
-                turn.prompt = self._prompt(operation) or turn.prompt
-                turn.calls += [self._call(early, None) for early in pending]
+                turn.reply = self._requests.reply(operation) or turn.reply
+                turn.prompt = self._requests.prompt(operation) or turn.prompt
+                turn.calls += [*(self._call(early, None) for early in pending), *alone[operation.id]]
                 pending = []
             elif operation.id in self._tools:
                 if turns:
@@ -178,34 +193,49 @@ class _Reading:
     def _in_a_tool(self, operation: Operation) -> bool:
         return any(outer.id in self._inside for outer in self._around(operation))
 
-    def _said(self, operation: Operation) -> list[tuple[str, str]]:
-        """Who said what in the request of a model or an agent."""
-        return [row for row in self._messages(operation, operation.inputs, USER) if row[0]]
+    def _told(self, operations: Sequence[Operation]) -> tuple[dict[str, ToolCall], dict[str, list[Call]]]:
+        """What messages tell of calls: by the operation that is the call or, where none is, by that of the model."""
+        told: list[tuple[Operation, ToolCall]] = []
+        for chat in (operation for operation in operations if operation.id in self._chats):
+            for call in self._requests.tool_calls(chat):
+                known = self._known.setdefault(call.key, call)
+                if known is call and not call.is_past:
+                    told.append((chat, call))
+                elif known.result is None:
+                    known.result = call.result
+        tools = [operation for operation in operations if operation.id in self._tools]
+        own: dict[str, ToolCall] = {}
+        for operation in tools:
+            name, number = _tool_of(operation), str(_first(operation.attributes, _CALL_IDS) or "")
+            fitting = [row for row in told if row[1].tool == name and (not number or row[1].id in ("", number))]
+            if fitting:
+                told.remove(fitting[0])
+                own[operation.id] = fitting[0][1]
+        recorded = {_tool_of(operation) for operation in tools}
+        alone: dict[str, list[Call]] = defaultdict(list)
+        for place, (chat, call) in enumerate(row for row in told if row[1].tool not in recorded):
+            when = (chat.ended or chat.started) if call.is_reply else chat.started
+            oid = f"{chat.id}/call {place}"
+            operation = Operation(oid, call.tool, "tool", session=chat.session, started=when, ended=when)
+            alone[chat.id].append(Call(operation, call.tool, arguments_of(call.arguments), call.result, chat))
+        return own, alone
 
-    def _replied(self, operation: Operation) -> str:
-        texts = [text for who, text in self._messages(operation, operation.outputs, ASSISTANT) if who != USER]
-        return texts[-1] if texts else ""
-
-    def _messages(self, operation: Operation, links: Any, who_else: str) -> Iterator[tuple[str, str]]:
-        for role, vid in links:
-            variable = self._graph.variables[vid]
-            spoken = variable.kind in ("message", "prediction") or (variable.kind == "reply" and who_else == ASSISTANT)
-            bare = operation.kind in _FRAMES and variable.kind == "value" and role in ("input", "output", "result")
-            if isinstance(variable.value, str) and variable.value.strip() and (spoken or bare):
-                named = str(variable.attributes.get("role") or role).lower()
-                who = SPEAKERS.get(named) or (ASSISTANT if variable.kind in ("reply", "prediction") else "")
-                yield who or (who_else if bare else ""), variable.value.strip()
-
-    def _prompt(self, operation: Operation) -> Variable | None:
-        variables = (self._graph.variables[vid] for vid in operation.input_ids())
-        return next((variable for variable in variables if variable.kind == "prompt"), None)
+    def _text(self, operation: Operation, text: str) -> str:
+        """What a user said, where a program put more around it: as an operation around the model's was given it."""
+        inputs = [self._graph.variables[vid].value for outer in self._around(operation) for vid in outer.input_ids()]
+        within = [value.strip() for value in inputs if isinstance(value, str) and value.strip() in text]
+        longest = max(within, key=len, default="")
+        return longest if " " in longest or not longest.isascii() else text  # one word may be a name that is in it
 
     def _call(self, operation: Operation, chat: Operation | None) -> Call:
         facts = operation.attributes
         tool = _tool_of(operation)
-        arguments = next((facts[name] for name in _ARGUMENTS if facts.get(name) is not None), None)
-        result = next((facts[name] for name in _RESULTS if facts.get(name) is not None), None)
+        arguments, result = _first(facts, _ARGUMENTS), _first(facts, _RESULTS)
         variables = self._graph.variables
+        told = self._own.get(operation.id)
+        if told is not None:
+            arguments = told.arguments if arguments is None else arguments
+            result = told.result if result is None else result
         if arguments is None:
             arguments = self._recorded_arguments(operation, tool)
         if result is None or operation.kind == "retrieval":
@@ -230,11 +260,17 @@ class _Reading:
         return asked if asked is not None else inputs
 
 
+def _first(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((facts[name] for name in names if facts.get(name) is not None), None)
+
+
 def _tool_of(operation: Operation) -> str:
     """The name of the tool that an operation calls."""
-    name = next((str(operation.attributes[name]) for name in _TOOL_NAMES if operation.attributes.get(name)), "")
+    name = str(_first(operation.attributes, _TOOL_NAMES) or "")
     if not name and is_of_memory(operation.kind):
         return operation.kind
+    if not name and operation.kind == "tool":
+        name = str(operation.attributes.get("traceloop.entity.name") or "")
     return name or operation.name.removeprefix("execute_tool ").removeprefix("tools/call ")
 
 
