@@ -102,7 +102,7 @@ class CaseView:
         return self._best(grades)
 
     def linked_by_text(self, evidence: Iterable[str]) -> bool:
-        """Whether words alone tell what is made of what: of what carries a need, the answer was given or is evidence."""
+        """Whether words alone tell what made what carries a need, what the answer was given, or what is evidence."""
         carriers = (variable for trail in self._trails.values() for variable in trail.last)
         shown = (variable for vid in evidence if (variable := self.flow.graph.variables.get(vid)) is not None)
         variables = (*carriers, *self.answering.context, *shown)
