@@ -69,12 +69,15 @@ def prompts_digest() -> str:
 
 
 def _schema(dialogue: Dialogue, citation: Citation) -> Mapping[str, Any]:
-    """The form of a draft; the answer is one of the values of the turn from which it is to be copied."""
+    """The form of a draft; the answer is one of the values of the turn from which it is to be copied.
+
+    Nothing to ask is an empty question: small models chose an empty answer wherever they might.
+    """
     schema: Mapping[str, Any] = _PROMPTS["schema"]
     if citation.kind not in _COPIED:
         return schema
     values = Values(dialogue).of(dialogue.turns[citation.turns[0 if citation.kind == "taken_back" else -1]])
-    answer = {"enum": ["", *values]} if values else schema["properties"]["answer"]
+    answer = {"enum": values} if values else schema["properties"]["answer"]
     return {**schema, "properties": {"answer": answer, "question": schema["properties"]["question"]}}
 
 
