@@ -116,6 +116,7 @@ TORTOISE = "What is the name of Mara's tortoise?"
         ),
         ("D1:3", "When does the ferry to Senja leave for Mara?", "Brisket", (), "other turns are nearer"),
         ("D1:3", TORTOISE, "Brisket", (("tortoise", "Mara"),), "asked with the cited turns alone"),
+        ("D1:3", TORTOISE, "Brisket", (("tortoise", "Brisket, Pepper and Panda"),), "asked with the cited turns alone"),
         ("D1:3", TORTOISE, "Brisket", (("", "Brisket"),), "asked without any turn"),
         ("D1:3", TORTOISE, "Brisket", (("whippet", "Crouton"), ("Brisket", "Brisket")), "asked with other turns too"),
     ],

@@ -76,6 +76,10 @@ class Trial:
             return all(content_of(answer) <= content_of(reply) for answer in answers)
         return judge(reply, answers).score == 1 or any(self._is_part(reply, answer) for answer in answers)
 
+    def covers(self, words: frozenset[str]) -> float:
+        """The share of what a reply says, by weight, that the answer says: an item of a list is no whole answer."""
+        return self.dialogue.vocabulary.coverage(words, frozenset().union(*map(content_of, self.draft.answers)))
+
     def _is_part(self, reply: str, answer: str) -> bool:
         share = self.dialogue.vocabulary.coverage(content_of(answer), content_of(reply))
         return share >= _PART and contains(answer, reply)
@@ -173,7 +177,9 @@ def _cited_suffice(trial: Trial) -> bool:
     reply = trial.reply(trial.draft.evidence)
     if trial.draft.unanswerable:
         return says_retracted(trial.dialogue.turns[trial.draft.evidence[-1]].text) and trial.is_right(reply)
-    return trial.is_right(reply)
+    more = content_of(reply) - content_of(trial.draft.question)
+    whole = trial.draft.kind == "time" or not more or trial.covers(more) >= _PART
+    return whole and trial.is_right(reply)
 
 
 def _needs_the_turns(trial: Trial) -> bool:

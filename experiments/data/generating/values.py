@@ -37,7 +37,8 @@ class Values:
     def _between_small_words(self, text: str) -> list[str]:
         runs: list[list[str]] = [[]]
         for word in text.split():
-            if word.casefold() in function_words(language()) or "'" in word or "’" in word:
+            apart = word.casefold() in function_words(language()) or "'" in word or "’" in word
+            if apart or any(not is_number(time) for time in time_words(word)):
                 runs.append([])
             else:
                 runs[-1].append(word)
