@@ -43,12 +43,19 @@ Examples:
     show_default=True,
     help="Rules are developed on the second and measured on the first.",
 )
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="LoCoMo's file: replies to its questions in free words are judged too.",
+)
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @model_options
 @home_option
 def matcher(
     matchers: tuple[str, ...],
     part: Part,
+    data: Path | None,
     target: Path | None,
     model: str | None,
     base_url: str | None,
@@ -64,7 +71,9 @@ def matcher(
     from contextlib import nullcontext
 
     from attribution.survival.matching.matcher import LLM, MEANING, WORDS, open_matcher
+    from benchmarks.gold_answers.suite import conversations_to_spoil
     from benchmarks.matching.measuring import measure_matcher
+    from benchmarks.matching.replies import free_replies
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, model_access
@@ -73,6 +82,7 @@ def matcher(
     chosen = matchers or (WORDS, MEANING, *((LLM,) if model else ()))
     if LLM in chosen and model is None:
         raise ConfigError("--matcher llm: asks a model; name it with --helper-model, and its --base-url")
+    free = free_replies(part, conversations_to_spoil(data, None)) if data is not None else []
     factories = {name: open_matcher(name) for name in chosen}
     surely = model is not None
     models = (
@@ -90,7 +100,7 @@ def matcher(
                 # The matcher by words does without models.
                 return factories[name](conversation, access)  # type: ignore[arg-type]
 
-            return measure_matcher(make, part, progress)
+            return measure_matcher(make, part, progress, free)
 
         figures = {name: measured(name) for name in factories}
     if target is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attribution.judging.words import judge
@@ -13,27 +13,28 @@ from attribution.survival.needs import Need
 from attribution.survival.verdicts.mistakes import said_right
 from attribution.text.content import content_of
 from benchmarks.matching.pairs import LANGUAGES, conversation_of, pairs_of
-from benchmarks.matching.replies import Part, replies_of
+from benchmarks.matching.replies import JudgedReply, Part, replies_of
 from experiments.bench.attribution import Progress
 from tracing.systems.conversations import Conversation, Question
 
 Make = Callable[[Conversation], Matcher]
 
 
-def measure_matcher(make: Make, part: Part, progress: Progress) -> dict[str, Any]:
+def measure_matcher(make: Make, part: Part, progress: Progress, free: Sequence[JudgedReply] = ()) -> dict[str, Any]:
     """How a matcher does on the pairs and on the replies of a part.
 
     Args:
         make: makes it for a conversation.
         part: to measure it on.
         progress: called with what is judged, how many of it, and of how many.
+        free: replies in free words, judged beside those of the part.
 
     Keys of the result:
         pairs: kind → language or "all" → n, and right, the share of right verdicts.
         balanced: mean of the shares of right verdicts on pairs that carry the claim and on pairs that do not.
-        replies: kind or "all" → n and pardoned, the share of right replies told from wrong ones, and wrong and
-            false_pardons, the same of wrong replies; and as_format, the share of right replies that words count as
-            right in a form that was not asked for.
+        replies: kind, "free" (all in free words) or "all" (all others) → n and pardoned, the share of right replies
+            told from wrong ones, and wrong and false_pardons, the same of wrong replies; and as_format, the share of
+            right replies that words count as right in a form that was not asked for.
         ms_per_pair, ms_per_reply: means, with what is cached.
     """
     pairs = pairs_of(part)
@@ -59,19 +60,18 @@ def measure_matcher(make: Make, part: Part, progress: Progress) -> dict[str, Any
         "pairs": by_kind,
         "balanced": sum(map(_share, carried.values())) / 2,
         "ms_per_pair": spent * 1000 / len(pairs),
-        **_measure_replies(matchers[LANGUAGES[0]], part, progress),
+        **_measure_replies(matchers[LANGUAGES[0]], [*replies_of(part), *free], progress),
     }
 
 
-def _measure_replies(matcher: Matcher, part: Part, progress: Progress) -> dict[str, Any]:
+def _measure_replies(matcher: Matcher, replies: Sequence[JudgedReply], progress: Progress) -> dict[str, Any]:
     rows: dict[str, dict[bool, list[tuple[bool, bool]]]] = defaultdict(lambda: {True: [], False: []})
-    replies = replies_of(part)
     started = time.perf_counter()
     for done, reply in enumerate(replies, start=1):
         question = Question(id="q", question=reply.question, answers=(reply.answer,), evidence=())
         right = said_right(question, reply.reply, matcher if isinstance(matcher, JudgesReplies) else None)
         in_form = judge(reply.reply, question.answers).contains == 1
-        for kind in (reply.kind, "all"):
+        for kind in (reply.kind, "free" if reply.kind.startswith("free") else "all"):
             rows[kind][reply.right].append((right, in_form))
         progress("replies", done, len(replies))
     spent = time.perf_counter() - started

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from importlib.resources import files
 from itertools import chain
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from attribution.survival.matching.known_verdicts import known_replies, read_replies
 from benchmarks.english_times import MONTHS, NUMBERS, WEEKDAYS
+
+if TYPE_CHECKING:
+    from tracing.systems.conversations import Conversation
 
 Part = Literal["held-out", "development"]
 
@@ -75,6 +78,22 @@ def replies_of(part: Part) -> list[JudgedReply]:
         for reply, is_right in ((right, True), (wrong, False))
     )
     return list(found)
+
+
+def free_replies(part: Part, conversations: Sequence[Conversation]) -> list[JudgedReply]:
+    """Replies to questions of LoCoMo in free words, and near wrong ones; none of questions that are not in this data.
+
+    They were written before any of them was judged. Each conversation is wholly in one part, conv-26 in none.
+    """
+    questions = {question.id: question for talk in conversations for question in talk.questions}
+    judged: list[JudgedReply] = []
+    for line in (files("benchmarks.matching") / "free_words.txt").read_text(encoding="utf-8").splitlines():
+        line_part, name, kind, right, wrong = line.split("|")
+        if line_part == part and name in questions:
+            question = questions[name]
+            for reply, is_right in ((right, True), (wrong, False)):
+                judged.append(JudgedReply(f"free: {kind}", question.question, question.answers[0], reply, is_right))
+    return judged
 
 
 def _written(part: Part) -> Iterator[tuple[str, str, str, str, str]]:

@@ -217,7 +217,7 @@ def test_a_model_that_says_the_same_of_every_text_is_not_believed(
 
 @pytest.mark.parametrize(
     ("leniency", "said"),
-    [(0.0, (True, False)), (0.02, (True, False)), (0.2, (None, False)), (1.0, (None, None))],
+    [(0.0, (True, False)), (0.01, (True, False)), (0.03, (None, False)), (0.2, (None, False)), (1.0, (None, None))],
 )
 def test_a_judge_has_a_say_as_far_as_it_is_right_where_that_is_known(
     pets: Conversation,

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.gold_answers.suite import conversations_to_spoil
 from benchmarks.matching.pairs import LANGUAGES, pairs_of
-from benchmarks.matching.replies import replies_of
+from benchmarks.matching.replies import free_replies, replies_of
+
+LOCOMO = Path(__file__).parents[2].parent / "shared" / "data" / "locomo" / "locomo7.json"
 
 pytestmark = pytest.mark.slow
 
@@ -47,3 +50,12 @@ def test_the_models_matcher_needs_a_model(tmp_path: Path, capsys: pytest.Capture
         main(["matcher", "--matcher", "llm", "--home", str(tmp_path)])
     assert caught.value.code == 2
     assert "--helper-model" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not LOCOMO.exists(), reason="LoCoMo is not here")
+def test_free_words_are_about_questions_of_the_data_and_their_parts_share_no_conversation() -> None:
+    talks = conversations_to_spoil(LOCOMO, None)
+    parts = [free_replies(part, talks) for part in ("held-out", "development")]
+    assert [len(part) for part in parts] == [100, 100]
+    assert not {reply.reply for reply in parts[0]} & {reply.reply for reply in parts[1]}
+    assert free_replies("held-out", talks[1:2]) == []

@@ -74,8 +74,8 @@ def margins_of(right: Sequence[float], wrong: Sequence[float]) -> Margins:
     than `FEWEST_TOLD` of the replies that deserve it does not count: beyond such a margin chance alone leaves no
     wrong one.
     """
-    above = sorted(wrong, reverse=True)[round(MISJUDGED * len(wrong))]
-    below = sorted(right)[round(MISJUDGED * len(right))]
+    above = sorted(wrong, reverse=True)[int(MISJUDGED * len(wrong))]
+    below = sorted(right)[int(MISJUDGED * len(right))]
     if above < below:
         above = below = (above + below) / 2
     tells_right = sum(margin > above for margin in right) >= FEWEST_TOLD * len(right)
