@@ -104,8 +104,8 @@ class CaseView:
     def linked_by_text(self, evidence: Iterable[str]) -> bool:
         """Whether words alone tell what made what carries a need, what the answer was given, or what is evidence."""
         carriers = (variable for trail in self._trails.values() for variable in trail.last)
-        shown = (variable for vid in evidence if (variable := self.flow.graph.variables.get(vid)) is not None)
-        variables = (*carriers, *self.answering.context, *shown)
+        cited = filter(None, map(self.flow.graph.variables.get, evidence))
+        variables = (*carriers, *self.answering.context, *cited)
         return any(variable.attributes.get(LINKED) == BY_TEXT for variable in variables)
 
     def nearness(self, text: str, need: Need) -> float:
