@@ -22,6 +22,7 @@ from tracing.graph.elements import REFERENCE, Operation, Variable, reference_to
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.identities import OWN_USERS, USERS, graphs_by_user
 from tracing.interchange import read_graph
+from tracing.interchange.agent_memory import interpreted, is_interpreted
 
 Read = Callable[[Path], tuple[ExecutionGraph, str | None]]
 """The graph of a file, and what is wrong with the file: as it was recorded, or of the memory that it shows."""
@@ -96,7 +97,13 @@ class Histories:
             lender = self._lenders[vid]
             graphs.insert(0, (lender.path.stem, self._graph(lender).backward_slice(vid)))
         same = {vid: entry for part in parts for vid, entry in part.same.items()}
-        return one_history(_with_references(graph, same), graphs)
+        history = one_history(_with_references(graph, same), graphs)
+        if not earlier or not any(is_interpreted(seen) for seen in (graph, *(seen for _, seen in graphs))):
+            return history
+        # What a trace changed another one stored: only all calls together tell the versions of an agent's entries.
+        before = [(other.stem, read_graph(other)[0]) for other in dict.fromkeys(part.path for part in earlier)]
+        memory = interpreted(one_history(read_graph(path)[0], before))
+        return memory if user is None else graphs_by_user(memory).get(user, memory)
 
     def all(self) -> Iterator[tuple[str, dict[Path, ExecutionGraph]]]:
         """Every history: its user, if several need to be told apart, and what each trace has of it, the oldest first.

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.agent_memory.mapping import Mapped, renamed
+from tracing.interchange.agent_memory.mapping import Mapped, renamed, roles_in
 from tracing.interchange.agent_memory.memory_graph import BY_TEXT, LINKED, STAGE, MemoryGraph
-from tracing.interchange.agent_memory.notes import unwrapped
-from tracing.interchange.agent_memory.roles import Role, role_of, roles_shown
-from tracing.interchange.agent_memory.turns import Call, turns_of, user_argument
+from tracing.interchange.agent_memory.roles import Role
+from tracing.interchange.agent_memory.turns import turns_of, user_argument
 
-__all__ = ["BY_TEXT", "LINKED", "STAGE", "interpreted"]
+__all__ = ["BY_TEXT", "LINKED", "STAGE", "interpreted", "is_interpreted"]
 
 _RECORDED = frozenset(("memory_entry", "fact", "delete_marker"))
 """Kinds of variables of a trace in which a memory was recorded as such."""
@@ -51,16 +50,7 @@ def interpreted(graph: ExecutionGraph, mapping: Mapping[str, Mapped] | None = No
         ]
         turn.user = turn.user or next(filter(None, map(user_argument, turn.calls)), "")
     calls = [call for turn in turns for call in turn.calls]
-    shown = roles_shown((call.tool, call.arguments, str(unwrapped(call.result))) for call in calls)
-
-    def role(call: Call) -> Role:
-        if call.tool in mapping:
-            return mapping[call.tool].role
-        if call.operation.kind == "retrieval":
-            return "retrieve"
-        return role_of(call.tool, call.arguments) or shown.get(call.tool) or "other"
-
-    roles = {call.operation.id: role(call) for call in calls}
+    roles = roles_in(calls, mapping)
     if set(roles.values()) <= {"other"}:
         return graph
     doing: defaultdict[str, set[Role]] = defaultdict(set)
@@ -75,6 +65,11 @@ def interpreted(graph: ExecutionGraph, mapping: Mapping[str, Mapped] | None = No
         ]
         building.add(turn, writes=not {"store", "update"}.isdisjoint(roles.values()))
     return building.graph(graph.attributes)
+
+
+def is_interpreted(graph: ExecutionGraph) -> bool:
+    """Whether a graph is one that `interpreted` made."""
+    return any(STAGE in operation.attributes for operation in graph.operations.values())
 
 
 def _is_recorded(graph: ExecutionGraph) -> bool:

@@ -9,19 +9,19 @@ operations:
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tracing.errors import TraceError
+from tracing.errors import TraceError, in_one_line
 from tracing.files.opening import read_file
 from tracing.files.yaml_text import load_yaml
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.agent_memory.notes import id_in, text_in, unwrapped
-from tracing.interchange.agent_memory.roles import ROLES, Role, role_of
+from tracing.interchange.agent_memory.roles import ROLES, Role, role_of, roles_shown
 from tracing.interchange.agent_memory.turns import Call, calls_of
 from tracing.recording.redaction import redact
 
@@ -56,7 +56,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    operations: dict[str, Mapped]
+    operations: dict[str, Any]
 
 
 def read_mapping(path: Path) -> Mapping[str, Mapped]:
@@ -68,12 +68,19 @@ def read_mapping(path: Path) -> Mapping[str, Mapped]:
     try:
         content = load_yaml(read_file(path).decode("utf-8"))
     except Exception as error:
-        raise TraceError(f"{path}: is no YAML: {error}; `memtune trace map TRACE` writes a draft") from error
+        raise TraceError(
+            f"{path}: is no YAML: {in_one_line(error)}; `memtune trace map TRACE` writes a draft"
+        ) from error
+    operations: dict[str, Mapped] = {}
+    place = "operations"
     try:
-        return msgspec.convert(content, _Mapping).operations
+        for name, facts in msgspec.convert(content, _Mapping).operations.items():
+            place = f"operations.{name}"
+            operations[name] = msgspec.convert(facts, Mapped)
     except msgspec.ValidationError as error:
         remedy = f"give each operation a role ({', '.join(ROLES)}), and the names of its arguments where needed"
-        raise TraceError(f"{path}: {error}; {remedy}; see docs/interchange.md#agents") from error
+        raise TraceError(f"{path}: {place}: {error}; {remedy}; see docs/interchange.md#agents") from error
+    return operations
 
 
 def renamed(result: Any, mapping: Mapping[str, Mapped]) -> Any:
@@ -97,26 +104,47 @@ def unused(mapping: Mapping[str, Mapped], graph: ExecutionGraph) -> list[str]:
     return [name for name in mapping if name not in names]
 
 
+def roles_in(calls: Sequence[Call], mapping: Mapping[str, Mapped]) -> dict[str, Role]:
+    """The roles of calls, by the ids of their operations: as a mapping, their kind, their name or other calls tell."""
+    shown = roles_shown((call.tool, call.arguments, str(unwrapped(call.result))) for call in calls)
+
+    def role(call: Call) -> Role:
+        if call.tool in mapping:
+            return mapping[call.tool].role
+        if call.operation.kind == "retrieval":
+            return "retrieve"
+        return role_of(call.tool, call.arguments) or shown.get(call.tool) or "other"
+
+    return {call.operation.id: role(call) for call in calls}
+
+
 def draft(graph: ExecutionGraph) -> str:
-    """A mapping file for a graph: every operation that may be a tool, the role that its name tells, and an example."""
+    """A mapping file for a graph: every operation that may be a tool, the role it is taken to have, and an example."""
     calls: dict[str, Call] = {}
-    counts = Counter[str]()
-    for call in calls_of(graph):
+    every = calls_of(graph)
+    counts = Counter(call.tool for call in every)
+    roles = roles_in(every, {})
+    doing = defaultdict[str, set[Role]](set)
+    for call in every:
         calls.setdefault(call.tool, call)
-        counts[call.tool] += 1
+        doing[call.tool].add(roles[call.operation.id])
     lines = [
         "# What each operation does with the memory: store, update, delete, retrieve, or other for nothing.",
         "# Where the names of its arguments do not tell, give `text` (what is kept or sought), `id` and `user`.",
         "operations:",
     ]
     for tool, call in sorted(calls.items()):
-        role = role_of(tool, call.arguments) or "other"
+        name = json.dumps(tool, ensure_ascii=False)
+        if len(doing[tool]) > 1:
+            lines.append(f"  # {name} does several things, as its arguments say, and needs no line here.")
+            continue
         arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
         lines += [
             f"  # {counts[tool]} calls; given {_shortened(arguments)}; gave {_shortened(str(call.result))}",
-            f"  {json.dumps(tool, ensure_ascii=False)}: {{role: {role}{_names(call)}}}",
+            f"  {name}: {{role: {roles[call.operation.id]}{_names(call)}}}",
         ]
-    return "\n".join(lines if calls else [*lines[:-1], "operations: {}"]) + "\n"
+    is_empty = all(len(several) > 1 for several in doing.values())
+    return "\n".join([line if line != "operations:" or not is_empty else "operations: {}" for line in lines]) + "\n"
 
 
 def _names(call: Call) -> str:

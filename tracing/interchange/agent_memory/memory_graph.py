@@ -101,7 +101,8 @@ class MemoryGraph:
         inputs: list[Link] = [("query", query), *(("context", vid) for vid in retrieved)]
         if turn.prompt is not None:
             self._variables.setdefault(turn.prompt.id, turn.prompt)
-            self._sessions.setdefault(turn.prompt.session or "", Session(turn.prompt.session or "", "prompts"))
+            of_prompt = turn.prompt.session or ""
+            self._sessions.setdefault(of_prompt, Session(of_prompt, of_prompt))
             inputs.append(("prompt", turn.prompt.id))
         known = self._said[turn.conversation]
         inputs += [("history", vid) for vid in dict.fromkeys(known[text] for text in turn.earlier if text in known)]
