@@ -19,6 +19,7 @@ from optimizer.evaluation.scores import Splits
 from optimizer.proposers.rewrites import Rewrite
 from tracing.errors import RunError
 from tracing.formats import read_stamped, stamped
+from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
@@ -37,7 +38,7 @@ def fingerprint(
     rewrites: Sequence[Rewrite] = (),
 ) -> dict[str, str]:
     """Everything a run's results depend on, as `key → value` (long values as their SHA-256)."""
-    data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
+    data = [[_content(conversation) for conversation in group] for group in splits.named().values()]
     return {
         **{f"config.{key}": str(value) for key, value in lasting_params(config).items()},
         **{f"system.{key}": str(value) for key, value in _own_settings(system).items()},
@@ -49,6 +50,19 @@ def fingerprint(
         CODE: code_digest(),
         **_own_code(config),
     }
+
+
+_LATER_FIELDS = ("after_session", "objected", "source", "confirmed_by")
+"""Fields of a question that came later: where they say nothing, a run from before them is the same run."""
+
+
+def _content(conversation: Conversation) -> dict[str, Any]:
+    content = conversation.model_dump(mode="json")
+    for question in content["questions"]:
+        for name in _LATER_FIELDS:
+            if question[name] in (None, [], "written"):
+                del question[name]
+    return content
 
 
 _READER: TypeAdapter[Mapping[str, str]] = TypeAdapter(dict[str, str])

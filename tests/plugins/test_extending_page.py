@@ -92,7 +92,7 @@ def test_every_command_and_protocol_of_the_page_exists() -> None:
     assert commands <= set(cli.list_commands(click.Context(cli)))
     protocols = importlib.import_module("tracing.systems.protocol")
     named = re.findall(r"^\| `\w+\(.*?\)` \| `(\w+)` \|", PAGE, re.MULTILINE)
-    assert len(named) == 6
+    assert len(named) == 7
     assert all(hasattr(protocols, name) for name in named)
     exporters = importlib.import_module("experiments.systems.exporting.exporter")
     of_exporters = re.findall(r"^\| the (?:attribute|methods?) .*? \| `(\w+)` \|", PAGE, re.MULTILINE)

@@ -28,6 +28,7 @@ from attribution.text.languages.language_data import (
     tongues_with,
     words_of_language,
 )
+from tracing.files.depth import structured
 
 MEASURED = (
     "English, German, French, Spanish, Chinese, Japanese, Korean, Russian, Arabic, Hebrew, Turkish, Finnish, "
@@ -122,9 +123,9 @@ def is_read(texts: Iterable[str]) -> bool:
     """Whether texts are in a language that is read: hardly any other script, and as many small words as it has.
 
     Of short texts a few different small words are enough, or that most words are in its dictionary. What is too short
-    for that too counts as read.
+    for that too counts as read; data, such as the events of a program, is in no language.
     """
-    sample = list(islice(texts, constants.LANGUAGE_SAMPLE))
+    sample = [text for text in islice(texts, constants.LANGUAGE_SAMPLE) if isinstance(structured(text), str)]
     letters = [sign for text in sample for sign in text if sign.isalpha()]
     if sum(map(_is_latin, letters)) < constants.LATIN * len(letters):
         written = written_in(sample)
