@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_dialects import DIALECTS, SAIL
 from agent_forms import FORMS, operations_of
 from agent_story import CHINESE, FERRY, GERMAN, KITE, OTHER_TOOLS, Fault, Tale, turns_of, with_other_tools
 
@@ -43,9 +44,9 @@ def attributed(path: Path, tale: Tale) -> tuple[Attribution, TraceContent]:
 
 def written(form: str, tale: Tale, fault: Fault, folder: Path) -> Path:
     """The trace of a tale in a form, as a file."""
-    lines = form in ("mlflow_autolog", "gateway")
-    path = folder / ("trace.jsonl" if lines else "trace.json")
-    path.write_text(FORMS[form](turns_of(tale, fault)), "utf-8")
+    text = {**FORMS, **DIALECTS}[form](turns_of(tale, fault))
+    path = folder / ("trace.jsonl" if "\n" in text else "trace.json")
+    path.write_text(text, "utf-8")
     return path
 
 
@@ -70,6 +71,14 @@ def is_named(attribution: Attribution, form: str, tale: Tale, fault: Fault) -> b
 def test_the_operation_with_the_fault_is_named(form: str, fault: Fault, tale: Tale, tmp_path: Path) -> None:
     attribution, _ = attributed(written(form, tale, fault, tmp_path), tale)
     assert is_named(attribution, form, tale, fault), attribution.main
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("fault", TYPES)
+def test_messages_and_calls_may_be_written_otherwise(dialect: str, fault: Fault, tmp_path: Path) -> None:
+    attribution, _ = attributed(written(dialect, SAIL, fault, tmp_path), SAIL)
+    form = "langgraph_mem0" if dialect == "attributes_of_ones_own" else dialect
+    assert is_named(attribution, form, SAIL, fault), attribution.main
 
 
 @pytest.mark.parametrize("form", FORMS)

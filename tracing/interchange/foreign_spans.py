@@ -171,7 +171,9 @@ def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
 def _messages_in(value: Any) -> list[Any]:
     """The messages of a whole request or reply of a chat model; none of anything else."""
     listed = value.get("messages") if isinstance(value, dict) else value
-    choices = value.get("choices") if isinstance(value, dict) else None
+    choices = value.get("choices", value.get("generations")) if isinstance(value, dict) else None
+    if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], list):
+        choices = choices[0]
     if isinstance(choices, list):
         listed = [choice.get("message") for choice in choices if isinstance(choice, dict)]
     if isinstance(listed, list) and len(listed) == 1 and isinstance(listed[0], list):  # LangChain's, a list a prompt

@@ -37,6 +37,8 @@ _RESULTS = (
     "gen_ai.completion",
 )
 _NEVER_TOOLS = ("llm", "embedding", "agent", "invoke_agent", "graph", "session")
+_OUTPUTS = ("results", "result", "memories", "response", "output")
+"""Names of what came back among attributes that begin as the name of their span does."""
 _RECORDS, _SOUGHT = "gen_ai.memory.records", ("gen_ai.memory.query.text", "memory.query.text")
 _USER_ARGUMENTS = ("user_id", "user", "userId", "user_name", "username")
 
@@ -236,6 +238,11 @@ class _Reading:
         if told is not None:
             arguments = told.arguments if arguments is None else arguments
             result = told.result if result is None else result
+        if arguments is None and result is None and not operation.inputs and not operation.outputs:
+            own = f"{operation.name.partition('.')[0]}."
+            facts_of_own = {name.removeprefix(own): fact for name, fact in facts.items() if name.startswith(own)}
+            result = _first(facts_of_own, _OUTPUTS)
+            arguments = {name: fact for name, fact in facts_of_own.items() if name not in _OUTPUTS} or None
         if arguments is None:
             arguments = self._recorded_arguments(operation, tool)
         if result is None or operation.kind == "retrieval":
