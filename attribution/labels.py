@@ -22,7 +22,7 @@ _TYPES: Mapping[str, ErrorType] = {name: name for name in get_args(ErrorType)} |
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class FaultLabel:
     """What people say of a wrong answer.
 
     Attributes:
@@ -44,7 +44,7 @@ class UnreadLabels:
     doubts: list[str]
 
 
-def labels_in(recording: Recording, where: str, unread: UnreadLabels) -> Iterator[tuple[Case, Label]]:
+def labels_in(recording: Recording, where: str, unread: UnreadLabels) -> Iterator[tuple[Case, FaultLabel]]:
     """The labelled cases of an annotated graph; `where` begins what is said of a label in `unread`."""
     graph = recording.graph
     for place, raw in enumerate(smartcomment.annotations_of(graph)):
@@ -64,7 +64,7 @@ def labels_in(recording: Recording, where: str, unread: UnreadLabels) -> Iterato
         final = raw.get("final_op_id")
         acceptable = _operations(raw.get("acceptable_op_ids"), "acceptable_op_ids", graph, tell)
         gold = _operations([final], "final_op_id", graph, tell) if final else acceptable
-        yield case, Label(error_type, gold, tuple(dict.fromkeys((*gold, *acceptable))))
+        yield case, FaultLabel(error_type, gold, tuple(dict.fromkeys((*gold, *acceptable))))
 
 
 def _operations(raw: Any, key: str, graph: ExecutionGraph, tell: Callable[[str], None]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attribution.attributor import Attributor, GuardedAttributor
 from attribution.cases import Attribution, Blame
 from attribution.confidence_intervals import clustered_interval
-from attribution.labels import Label, UnreadLabels, labels_in
+from attribution.labels import FaultLabel, UnreadLabels, labels_in
 from attribution.recordings import Recording, recording_of
 from tracing.errors import TraceError
 from tracing.interchange import smartcomment
@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    label: Label
+    label: FaultLabel
     attribution: Attribution
 
     @property

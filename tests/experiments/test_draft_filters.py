@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
-from experiments.data.generating.author import Author
+from experiments.data.generating.author import QuestionAuthor
 from experiments.data.generating.citations import Citation, Citations, Kind
 from experiments.data.generating.dialogue import Dialogue
 from experiments.data.generating.filters import Trial, objection, with_near_miss
@@ -66,7 +66,7 @@ class Reader:
         self._server.script = script
         model = ModelSettings(model="m", base_url=self._server.base_url, retries=0)
         with ModelAccess.open({"task": model}, cache_dir=None, limits=Limits()) as access:
-            author = Author(access.proposer)
+            author = QuestionAuthor(access.proposer)
             draft = author.draft(DIALOGUE, Citation(kind, tuple(turns.split())))
             assert draft is not None
             trial = Trial(DIALOGUE, draft, author)

@@ -189,6 +189,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("trace", "import", "annotated.json", "--from", "smartcomment", "--out", OUT), ["lost [/INST]", shown(OUT)]),
         (("trace", "import", ARGUMENT, "--from", "otlp", "--out", "i.jsonl"), GIVEN),
     ],
+    "trace map": [
+        (("trace", "map", "trace.jsonl"), []),
+        (("trace", "map", ARGUMENT), GIVEN),
+    ],
     "trace export": [
         (("trace", "export", "cut.jsonl", "--to", "otlp", "--out", f"{OUT}.json"), [shown(OUT), "type [/INST]"]),
         (("trace", "export", "trace.jsonl", "--to", "mlflow", "--out", "m.json"), []),
@@ -206,6 +210,15 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("data", "audit", "config.yaml"), EVERYTHING),
         (("data", "audit", "config.yaml", "--gold"), []),
     ],
+    "data generate": [
+        (("data", "generate", "data.jsonl", "--out", f"{OUT}.jsonl", "--dry-run"), []),
+        (("data", "generate", ARGUMENT, "--out", "g.jsonl"), GIVEN),
+    ],
+    "data review": [(("data", "review", ARGUMENT), GIVEN)],
+    "benchmarks agents": [(("benchmarks", "agents", ARGUMENT), GIVEN)],
+    "benchmarks generate": [(("benchmarks", "generate", "--data", ARGUMENT), GIVEN)],
+    "benchmarks halumem": [(("benchmarks", "halumem", "--run", ARGUMENT), GIVEN)],
+    "benchmarks languages": [(("benchmarks", "languages", ARGUMENT), GIVEN)],
     "benchmarks gold-answers": [
         (("benchmarks", "gold-answers", "--data", "data.jsonl"), []),
         (("benchmarks", "gold-answers", "--data", ARGUMENT), GIVEN),

@@ -18,7 +18,7 @@ from experiments.attributing.attributions import Attributions, CaseLine
 from experiments.command import main
 from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
-from experiments.data.generating.author import Author
+from experiments.data.generating.author import QuestionAuthor
 from experiments.data.generating.chats import read_chats
 from experiments.data.generating.complaints import rows_of_complaints
 from experiments.data.generating.dialogue import Dialogue
@@ -315,7 +315,7 @@ def test_questions_are_generated_from_the_history_of_a_user_with_the_complaints_
     assert (complaint.question, complaint.reply, complaint.answers) == (LIVES, "unknown", ("the harbour office",))
     first, _ = chats.conversations[0].sessions
     assert complaint.after == first.id
-    rows, _ = rows_of_complaints(Dialogue(chats.conversations[0]), [complaint], Author(cast(ChatModel, None)))
+    rows, _ = rows_of_complaints(Dialogue(chats.conversations[0]), [complaint], QuestionAuthor(cast(ChatModel, None)))
     assert [(row.after_session, row.evidence) for row in rows] == [(first.id, (first.turns[0].id,))]
 
 
@@ -328,6 +328,6 @@ def test_feedback_on_another_tools_spans_becomes_rows_too(tmp_path: Path) -> Non
     chats = read_chats(otlp_folder(tmp_path), Reading())
     name = chats.conversations[0].id
     rows, _ = rows_of_complaints(
-        Dialogue(chats.conversations[0]), chats.complaints[name], Author(cast(ChatModel, None))
+        Dialogue(chats.conversations[0]), chats.complaints[name], QuestionAuthor(cast(ChatModel, None))
     )
     assert [(row.question, row.answers, row.objected) for row in rows] == [("Where do I live?", ("Oslo",), "In Rome.")]

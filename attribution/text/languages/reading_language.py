@@ -122,8 +122,8 @@ def _tongue_of_letter(letter: str) -> Tongue | None:
 def is_read(texts: Iterable[str]) -> bool:
     """Whether texts are in a language that is read: hardly any other script, and as many small words as it has.
 
-    Of short texts a few different small words are enough, or that most words are in its dictionary. What is too short
-    for that too counts as read; data, such as the events of a program, is in no language.
+    Of short texts a few different small words are enough, and of all that most words are in its dictionary. What is too
+    short for that too counts as read; data, such as the events of a program, is in no language.
     """
     sample = [text for text in islice(texts, constants.LANGUAGE_SAMPLE) if isinstance(structured(text), str)]
     letters = [sign for text in sample for sign in text if sign.isalpha()]
@@ -142,8 +142,10 @@ def is_read(texts: Iterable[str]) -> bool:
     if tongue in _LATIN_TONGUES:
         return len(most) >= constants.SMALL_WORDS_BESIDE_ENDINGS * len(words) and _has_libraries(tongue)
     if len(words) >= constants.ENOUGH_WORDS:
-        return len(most) >= constants.SMALL_WORDS * len(words)
-    if len(set(most)) >= constants.FEW_SMALL_WORDS:
+        enough = len(most) >= constants.SMALL_WORDS * len(words)
+    else:
+        enough = len(set(most)) >= constants.FEW_SMALL_WORDS
+    if enough:
         return True
     # A dictionary lacks names, so only words without a capital tell.
     lower = [word for text in sample for word in _WORD.findall(text) if word.islower()]

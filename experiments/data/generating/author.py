@@ -28,7 +28,7 @@ DRAFT_TOKENS, ANSWER_TOKENS = 160, 40
 """The longest replies."""
 
 
-class Author:
+class QuestionAuthor:
     """Asks one model for drafts, and for answers from given turns. The same request always has the same reply."""
 
     def __init__(self, model: ChatModel) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.data.data_check import dataset_name_of
 from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import CARDS, conversations_of
-from experiments.data.generating.complaints import Complaint
+from experiments.data.generating.complaints import Objection
 from experiments.data.own.feedback import (
     Feedback,
     FeedbackRow,
@@ -33,7 +33,7 @@ class Chats:
     """Conversations, and by their ids the complaints that a log has of answers in them."""
 
     conversations: Sequence[Conversation]
-    complaints: Mapping[str, Sequence[Complaint]] = field(default_factory=dict)
+    complaints: Mapping[str, Sequence[Objection]] = field(default_factory=dict)
 
 
 def open_chats(source: str, reading: Reading, *, dataset: str | None = None, log: Path | None = None) -> Chats:
@@ -81,7 +81,7 @@ def _read_traces(
     path: Path, traces: Sequence[Path], rows: Mapping[Path, Sequence[tuple[str, FeedbackRow]]], reading: Reading
 ) -> Chats:
     conversations: list[Conversation] = []
-    complaints: dict[str, list[Complaint]] = {}
+    complaints: dict[str, list[Objection]] = {}
 
     def damaged(trace: Path, problem: str) -> None:
         reading.left_out(trace_name(trace, path), f"damaged traces ({problem})")
@@ -110,7 +110,7 @@ def _read_traces(
 
 def _complaint(
     chats: Sequence[TracedChat], answers: Sequence[RecordedAnswer], row: FeedbackRow
-) -> tuple[str, Complaint | None]:
+) -> tuple[str, Objection | None]:
     """The conversation that a complaint about one of the answers is about, with it; or what is wrong with the row."""
     answer = matching_answer(row.question, row.reply, answers)
     if isinstance(answer, str):
@@ -118,4 +118,4 @@ def _complaint(
     chat = next(chat for chat in chats if any(own is answer for own in chat.answers))
     asking = tuple(sorted(chat.question_turns.get(answer.id, ())))
     after = chat.asked_after.get(answer.id)
-    return chat.conversation.id, Complaint(answer.question, answer.reply, asking, row.answers, after)
+    return chat.conversation.id, Objection(answer.question, answer.reply, asking, row.answers, after)

@@ -19,7 +19,7 @@ from tracing.package_data import packaged_tables
 from tracing.systems.conversations import Question
 
 if TYPE_CHECKING:
-    from experiments.data.generating.author import Author
+    from experiments.data.generating.author import QuestionAuthor
     from experiments.data.generating.dialogue import Dialogue
 
 KIND = "complaint"
@@ -28,7 +28,7 @@ _NEAREST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class Objection:
     """A question as a user asked it, the reply objected to, and what would have been right, if the user said so.
 
     `turns` are those that ask, reply and object where they are turns of the conversation; else there are none, and
@@ -42,14 +42,14 @@ class Complaint:
     after: str | None = None
 
 
-def complaints_within(dialogue: Dialogue) -> Iterator[Complaint]:
+def complaints_within(dialogue: Dialogue) -> Iterator[Objection]:
     """The complaints of a conversation: a question, another's reply to it, and an objection by who asked."""
     turns = list(dialogue.turns.values())
     for asks, replies, objects in zip(turns, turns[1:], turns[2:], strict=False):
         sessions = {dialogue.session[turn.id] for turn in (asks, replies, objects)}
         same = asks.speaker == objects.speaker != replies.speaker and len(sessions) == 1
         if same and "?" in asks.text + "?" * ("？" in asks.text) and objects_to_reply(objects.text):
-            yield Complaint(asks.text, replies.text, (asks.id, replies.id, objects.id))
+            yield Objection(asks.text, replies.text, (asks.id, replies.id, objects.id))
 
 
 def objects_to_reply(text: str) -> bool:
@@ -68,7 +68,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(table[name], re.IGNORECASE | re.VERBOSE) for name in LANGUAGES if name in table)
 
 
-def row_of(dialogue: Dialogue, complaint: Complaint, author: Author, number: int) -> Question | str:
+def row_of(dialogue: Dialogue, complaint: Objection, author: QuestionAuthor, number: int) -> Question | str:
     """The question of a complaint, with its answer from what was said before it or in it; or why there is none.
 
     It is asked in the user's own words, after the last session in which its evidence is.
@@ -103,7 +103,7 @@ def row_of(dialogue: Dialogue, complaint: Complaint, author: Author, number: int
         return draft
 
 
-def _before(dialogue: Dialogue, complaint: Complaint) -> Sequence[str]:
+def _before(dialogue: Dialogue, complaint: Objection) -> Sequence[str]:
     """Of the turns before a question the likeliest to answer it, and those that who asks said last, in any words."""
     order = dialogue.in_order(dialogue.turns)
     before = order[: order.index(complaint.turns[0])] if complaint.turns else order
@@ -118,7 +118,7 @@ def _before(dialogue: Dialogue, complaint: Complaint) -> Sequence[str]:
 
 
 def _asked(
-    dialogue: Dialogue, complaint: Complaint, answers: tuple[str, ...], evidence: Sequence[str], number: int
+    dialogue: Dialogue, complaint: Objection, answers: tuple[str, ...], evidence: Sequence[str], number: int
 ) -> Question:
     sessions = [session.id for session in dialogue.conversation.sessions]
     after = complaint.after
@@ -140,7 +140,7 @@ def _asked(
 
 
 def rows_of_complaints(
-    dialogue: Dialogue, complaints: Sequence[Complaint], author: Author
+    dialogue: Dialogue, complaints: Sequence[Objection], author: QuestionAuthor
 ) -> tuple[list[Question], Counter[str]]:
     """The questions of complaints, and how many became none, by reason; raises as `row_of`."""
     outcomes = [row_of(dialogue, complaint, author, number) for number, complaint in enumerate(complaints, start=1)]

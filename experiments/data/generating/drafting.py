@@ -13,7 +13,7 @@ from experiments.data.generating.never_said import TOLD, about_the_other, is_tol
 from tracing.systems.conversations import DialogueSession, Question
 
 if TYPE_CHECKING:
-    from experiments.data.generating.author import Author
+    from experiments.data.generating.author import QuestionAuthor
     from experiments.data.generating.citations import Citation, Citations, Kind
     from experiments.data.generating.dialogue import Dialogue
 
@@ -37,7 +37,7 @@ class SessionRows:
 
 
 def rows_of(
-    dialogue: Dialogue, session: DialogueSession, citations: Citations, author: Author, kinds: Sequence[Kind]
+    dialogue: Dialogue, session: DialogueSession, citations: Citations, author: QuestionAuthor, kinds: Sequence[Kind]
 ) -> SessionRows:
     """Draft and test the questions of a session.
 

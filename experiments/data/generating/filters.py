@@ -27,7 +27,7 @@ from tracing.package_data import packaged_tables
 from tracing.systems.conversations import NearMiss, Question
 
 if TYPE_CHECKING:
-    from experiments.data.generating.author import Author
+    from experiments.data.generating.author import QuestionAuthor
     from experiments.data.generating.dialogue import Dialogue
 
 _WORDS = packaged_tables("experiments", "data/generating/prompts.toml")
@@ -48,7 +48,7 @@ class Trial:
 
     dialogue: Dialogue
     draft: Question
-    author: Author
+    author: QuestionAuthor
 
     @property
     def value(self) -> str:

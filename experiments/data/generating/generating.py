@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.data.generating.author import Author, prompts_digest
+from experiments.data.generating.author import QuestionAuthor, prompts_digest
 from experiments.data.generating.chats import Chats
 from experiments.data.generating.citations import KINDS, PER_SESSION, Citations, Kind
-from experiments.data.generating.complaints import KIND, Complaint, complaints_within, rows_of_complaints
+from experiments.data.generating.complaints import KIND, Objection, complaints_within, rows_of_complaints
 from experiments.data.generating.dialogue import Dialogue
 from experiments.data.generating.drafting import TWIN, SessionRows, rows_of, without_twins
 from experiments.data.generating.finished_parts import FinishedParts
@@ -125,10 +125,10 @@ class _Pass:
     def __init__(self, access: ModelAccess, plan: Plan, finished: FinishedParts) -> None:
         self.stopped: str | None = None
         self._access, self._plan, self._finished = access, plan, finished
-        self._author = Author(access.proposer)
+        self._author = QuestionAuthor(access.proposer)
         self._depends_on = [access.proposer.identity, prompts_digest(), list(plan.kinds), plan.per_session]
 
-    def parts_of(self, conversation: Conversation, complaints: Sequence[Complaint]) -> list[SessionRows]:
+    def parts_of(self, conversation: Conversation, complaints: Sequence[Objection]) -> list[SessionRows]:
         """The finished parts of a conversation: its sessions in order, and the complaints."""
         content = conversation.model_dump(mode="json", include={"id", "sessions"})
         name = digest([*self._depends_on, content, [repr(complaint) for complaint in complaints]])
@@ -144,7 +144,7 @@ class _Pass:
         return [part for key in keys if (part := self._finished.get(key)) is not None]
 
     def _do(
-        self, dialogue: Dialogue, citations: Citations, complaints: Sequence[Complaint], keys: Sequence[str], place: int
+        self, dialogue: Dialogue, citations: Citations, complaints: Sequence[Objection], keys: Sequence[str], place: int
     ) -> None:
         sessions: Sequence[DialogueSession] = dialogue.conversation.sessions
         if place < len(sessions):
