@@ -217,7 +217,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "data review": [(("data", "review", ARGUMENT), GIVEN)],
     "benchmarks agents": [(("benchmarks", "agents", ARGUMENT), GIVEN)],
     "benchmarks generate": [(("benchmarks", "generate", "--data", ARGUMENT), GIVEN)],
-    "benchmarks halumem": [(("benchmarks", "halumem", "--run", ARGUMENT), GIVEN)],
+    "benchmarks halumem": [(("benchmarks", "halumem", "--run", ARGUMENT), MARKUP)],
     "benchmarks languages": [(("benchmarks", "languages", ARGUMENT), GIVEN)],
     "benchmarks gold-answers": [
         (("benchmarks", "gold-answers", "--data", "data.jsonl"), []),

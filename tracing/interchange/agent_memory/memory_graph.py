@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tracing.graph.elements import Link, Operation, Session, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.agent_memory.notes import (
-    Note,
+    EntryText,
     asked_in,
     likeness,
     notes_in,
@@ -143,7 +143,7 @@ class MemoryGraph:
         self._operation(operation, operation.id, call.tool, stage, session, inputs, outputs)
         return [vid for _, vid in outputs]
 
-    def _shown(self, note: Note, turn: Turn, session: str, operation: Operation) -> tuple[str | None, bool]:
+    def _shown(self, note: EntryText, turn: Turn, session: str, operation: Operation) -> tuple[str | None, bool]:
         """The entry that a note shows, and whether it was found by its text; it is new if it has an unknown id."""
         lineage = (self._lineage(note.id, turn.user) or self._nameless(note)) if note.id else None
         if lineage is not None:
@@ -159,7 +159,7 @@ class MemoryGraph:
             return None, True
         return likely.latest, True
 
-    def _nameless(self, note: Note) -> _Lineage | None:
+    def _nameless(self, note: EntryText) -> _Lineage | None:
         """The entry whose id no result told until this note: by its text, or by its number where ids count entries."""
         nameless = [lineage for lineage in self._lineages if not lineage.named]
         likely = max(nameless, key=lambda known: self._nearness(known, note.text, ""), default=None)
@@ -191,7 +191,7 @@ class MemoryGraph:
         own = 0.01 if lineage.user == user else 0.0
         return likeness(str(latest.value), text) + own
 
-    def _correct(self, lineage: _Lineage, note: Note) -> None:
+    def _correct(self, lineage: _Lineage, note: EntryText) -> None:
         """Where a result did not tell what was stored, the first text that is shown of it does."""
         latest = self._variables[lineage.latest]
         if plain(str(latest.value)) in plain(note.text):
@@ -261,16 +261,16 @@ class MemoryGraph:
         asked = asked_in(call.arguments, flat=role != "store")
         told = told_of(call.result, text_in(call.arguments)) if call.result is not None else []
         failed = call.result is None and (operation.error is not None or operation.status == "error")
-        notes = told or ([] if failed or says_nothing(call.result) else [Note(wanted.id, "") for wanted in asked])
+        notes = told or ([] if failed or says_nothing(call.result) else [EntryText(wanted.id, "") for wanted in asked])
         outputs: list[Link] = []
         for number, note in enumerate(notes, start=1):
-            wanted = asked[number - 1] if len(asked) == len(notes) else Note(asked[0].id, text_in(call.arguments))
+            wanted = asked[number - 1] if len(asked) == len(notes) else EntryText(asked[0].id, text_in(call.arguments))
             event, name = note.event.lower(), note.id or wanted.id
             if event in ("none", "noop"):
                 continue
             lineage = self._lineage(name, turn.user) if name else None
             if lineage is None and role != "store" and name:
-                lineage = self._nameless(Note(name, ""))
+                lineage = self._nameless(EntryText(name, ""))
             text = note.text or wanted.text
             rest = wanted.after(str(self._variables[lineage.latest].value or ""), role) if lineage is not None else None
             gone = not rest if role == "delete" else event == "delete"

@@ -44,7 +44,7 @@ _DEEPEST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EntryText:
     """An entry as a tool names it; what is not told is empty.
 
     Attributes:
@@ -149,7 +149,7 @@ def _is_around(value: Mapping[str, Any]) -> bool:
     return typed or isinstance(value.get("output"), Mapping)
 
 
-def notes_in(value: Any, depth: int = 0) -> list[Note]:
+def notes_in(value: Any, depth: int = 0) -> list[EntryText]:
     """The entries that a result shows, in order; a text has one in each line."""
     value = unwrapped(value)
     if isinstance(value, str):
@@ -161,7 +161,7 @@ def notes_in(value: Any, depth: int = 0) -> list[Note]:
     ids, documents = value.get("ids"), value.get("documents")
     if isinstance(ids, list) and isinstance(documents, list):  # Chroma's, a list for each query
         pairs = zip(_flat(ids), _flat(documents), strict=False)
-        return [Note(str(name), text) for name, text in pairs if isinstance(text, str)]
+        return [EntryText(str(name), text) for name, text in pairs if isinstance(text, str)]
     for key in _ROWS:
         if isinstance(value.get(key), list | Mapping):
             return notes_in(value[key], depth + 1)
@@ -171,7 +171,7 @@ def notes_in(value: Any, depth: int = 0) -> list[Note]:
         (part for key in ("value", "data", "document", "payload") if isinstance(part := value.get(key), Mapping)), None
     )
     text = text_in(value) if inner is None else text_in(inner)
-    return [Note(id_in(value), text, str(value.get("event") or ""), _owner_in(value))] if text else []
+    return [EntryText(id_in(value), text, str(value.get("event") or ""), _owner_in(value))] if text else []
 
 
 def _are_rows(value: Any) -> bool:
@@ -224,7 +224,7 @@ def is_id(name: str) -> bool:
     return name.lower().endswith(("_id", "_key", "Id")) and not _ASIDE.fullmatch(name)
 
 
-def asked_in(arguments: Any, *, flat: bool = True) -> list[Note]:
+def asked_in(arguments: Any, *, flat: bool = True) -> list[EntryText]:
     """The entries that the arguments of a call name: a list of them under any name, or one, with its id if `flat`.
 
     Example:
@@ -234,8 +234,8 @@ def asked_in(arguments: Any, *, flat: bool = True) -> list[Note]:
     fields = arguments.values() if isinstance(arguments, Mapping) else [arguments]
     rows = next((value for value in map(structured, fields) if _is_of_rows(value)), None)
     if rows is None:
-        return [Note(id_in(arguments) if flat else "", text_in(arguments))]
-    return [Note(id_in(row), text_in(row), parts=_pieces(row)) for row in rows]
+        return [EntryText(id_in(arguments) if flat else "", text_in(arguments))]
+    return [EntryText(id_in(row), text_in(row), parts=_pieces(row)) for row in rows]
 
 
 def _pieces(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -248,32 +248,32 @@ def _is_of_rows(value: Any) -> bool:
     return bool(rows) and all(isinstance(row, Mapping) and "role" not in row and text_in(row) for row in rows)
 
 
-def told_of(result: Any, text: str) -> list[Note]:
+def told_of(result: Any, text: str) -> list[EntryText]:
     """What a result says was stored for a text; an empty text where it only says which entry, none where nothing."""
     value = unwrapped(result)
     if isinstance(value, str):
         marked = [note for note in _lines(value) if note.id]
         if marked:
-            return [note if likeness(note.text, text) > 0 else Note(note.id, "") for note in marked]
+            return [note if likeness(note.text, text) > 0 else EntryText(note.id, "") for note in marked]
         mentioned = _MENTIONED.search(value)
         name = next(filter(None, mentioned.groups()), "") if mentioned else ""
         after = value[mentioned.end() :].lstrip(" :\"'`])") if mentioned else value
         stored = after if likeness(after, text) >= 0.5 and len(plain(after).split()) > 1 else ""
-        return [Note(name, stored)] if name or stored else []
+        return [EntryText(name, stored)] if name or stored else []
     notes = notes_in(value)
     if isinstance(value, Mapping) and not any(isinstance(value.get(key), list) for key in _ROWS):
-        notes = [note if likeness(note.text, text) > 0 else Note(note.id, "") for note in notes]
-        notes = notes or ([Note(id_in(value), "")] if id_in(value) else [])
+        notes = [note if likeness(note.text, text) > 0 else EntryText(note.id, "") for note in notes]
+        notes = notes or ([EntryText(id_in(value), "")] if id_in(value) else [])
     return [note for note in notes if note.id or note.text]
 
 
-def _lines(text: str) -> Iterator[Note]:
+def _lines(text: str) -> Iterator[EntryText]:
     for line in text.splitlines():
         last = _LAST.search(line)
         mark = _MARK.fullmatch(line[: last.start()] if last else line)
         if mark is not None and mark["text"].strip():
             marked = last["id"] if last else mark["id"] or mark["named"] or mark["leading"]
-            yield Note(marked or "", mark["text"].strip())
+            yield EntryText(marked or "", mark["text"].strip())
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
