@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from attribution.constants import TWO_DIGIT_YEARS
 from attribution.text.calendar_names import MONTH, MONTHS, SEASON, SEASONS, WEEKDAY, month_number, weekday_number
+from attribution.text.digits import has_digits
 from attribution.text.languages.language_data import Language, filled, joined
 from attribution.text.numbers import CJK_NUMERAL, QUANTITY, cjk_number, quantity_of
 from tracing.package_data import packaged_tables
@@ -75,6 +76,9 @@ def numeric_days(text: str, language: Language) -> tuple[tuple[Span, ...], str]:
 
 def spelt_out(text: str, language: Language) -> str:
     """A text whose dates in digits (2024-05-08, 8.5.2024) have the month in English, unless they have two readings."""
+
+    if not has_digits(text):
+        return text
 
     def in_words(match: re.Match[str]) -> str:
         days = list(_numeric(match, language)) if match["a"] else [_iso(match)]

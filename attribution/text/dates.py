@@ -105,6 +105,8 @@ def _english_spans(text: str, spoken_on: date | None) -> Iterator[Span]:
         return
     remaining = text
     for rule in (*ANCHORED, *ABSOLUTE, *(RELATIVE if spoken_on else ())):
-        yield from rule.spans(remaining, spoken_on or date(1, 1, 1))
         # What one rule has matched is not matched again by a more general rule.
-        remaining = rule.pattern.sub(lambda match: "¦" * len(match[0]), remaining)
+        unmatched, matches = rule.pattern.subn(lambda match: "¦" * len(match[0]), remaining)
+        if matches:
+            yield from rule.spans(remaining, spoken_on or date(1, 1, 1))
+        remaining = unmatched

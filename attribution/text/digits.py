@@ -29,6 +29,7 @@ _WEIGHT = frozenset(("pound",))
 _SPACES = " \u00a0\u2007\u2009\u202f"
 _AFTER_A_MONTH = re.compile(rf"\b{MONTH}\s*$", re.IGNORECASE)
 _LONGEST_MONTH = 12
+_DIGIT = re.compile(r"\d")
 _HALVES = (
     re.compile(r"\b(?P<n>\d+) (?:and a half|y medio|et demie?) (?P<unit>1000(?:000)*)\b", re.I),
     re.compile(r"\b(?:half a|(?:eine )?halbe|medio|(?:un )?demi[- ]) ?(?P<unit>1000(?:000)*)\b", re.I),
@@ -63,6 +64,8 @@ def plain_figures(text: str, language: Language) -> str:
 
 def whole_halves(text: str) -> str:
     """A text in digits whose `2 and a half`, `2000000 and a half` and `half a 1000000` are one number."""
+    if not has_digits(text):
+        return text
     for pattern in _HALVES:
         text = pattern.sub(_of_halves, text)
     text = _MANY_AND_A_HALF.sub(lambda match: _of_halves(match, int("1" + match["unit"])), text)
@@ -86,7 +89,7 @@ def without_figures(text: str, language: Language) -> str:
 
 def currencies_in(text: str, language: Language) -> frozenset[str]:
     """The currencies that a text names beside numbers; ¥ is two of them."""
-    figures = _figures(language).finditer(text) if _has_digits(text) else ()
+    figures = _figures(language).finditer(text) if has_digits(text) else ()
     return frozenset().union(*map(_currencies_of, figures))
 
 
@@ -190,11 +193,12 @@ def _of_halves(match: re.Match[str], unit: int | None = None) -> str:
 
 
 def _replaced(text: str, language: Language, replace: Callable[[re.Match[str]], str]) -> str:
-    return _figures(language).sub(replace, text) if _has_digits(text) else text
+    return _figures(language).sub(replace, text) if has_digits(text) else text
 
 
-def _has_digits(text: str) -> bool:
-    return any(map(str.isdigit, text))
+def has_digits(text: str) -> bool:
+    """Whether a text has a decimal digit, without which most patterns of numbers and dates need not be tried."""
+    return _DIGIT.search(text) is not None
 
 
 @lru_cache
@@ -215,12 +219,17 @@ def _figures(language: Language) -> re.Pattern[str]:
 
 def with_shares(text: str) -> str:
     """A text with 1.5 for 1½ and % for percent; other fractions stay."""
-    text = _HALF.sub(r"\1½", _PERCENT.sub("%", text))
+    text = _PERCENT.sub("%", text)
+    if text.isascii() and not has_digits(text):
+        return text
+    text = _HALF.sub(r"\1½", text)
     return _WITH_FRACTION.sub(lambda match: f"{match[1] or 0}.{_FRACTIONS[match[2]]}", text)
 
 
 def with_units(text: str) -> str:
     """A text in digits with one name for each unit beside a number, and a sign of its own for a negative number."""
+    if not has_digits(text):
+        return text
     return _NEGATIVE.sub("\u2212", _WITH_UNIT.sub(lambda match: f" {_NAMES[(match.lastindex or 0) - 1]}", text))
 
 
