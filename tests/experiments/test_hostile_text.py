@@ -214,7 +214,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("data", "generate", "data.jsonl", "--out", f"{OUT}.jsonl", "--dry-run"), []),
         (("data", "generate", ARGUMENT, "--out", "g.jsonl"), GIVEN),
     ],
-    "data review": [(("data", "review", ARGUMENT), GIVEN)],
+    "data review": [(("data", "review", ARGUMENT), MARKUP)],
     "benchmarks agents": [(("benchmarks", "agents", ARGUMENT), GIVEN)],
     "benchmarks generate": [(("benchmarks", "generate", "--data", ARGUMENT), GIVEN)],
     "benchmarks halumem": [(("benchmarks", "halumem", "--run", ARGUMENT), MARKUP)],
