@@ -18,8 +18,8 @@ from attribution.cases import Case, ErrorType
 from experiments.annotating.annotator_agreement import ConsensusLabel, consensus_of
 from experiments.annotating.labels import CaseId, Label
 from experiments.data.own.histories import reconnected, relinked
-from experiments.runs.folder import write_whole
 from tracing.errors import ConfigError, MemtuneError
+from tracing.files.whole_files import write_whole
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import smartcomment
 from tracing.interchange.smartcomment.file_format import KEY, NATIVE

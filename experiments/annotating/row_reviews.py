@@ -122,9 +122,7 @@ class RowReviews:
                 file.flush()
                 os.fsync(file.fileno())
             self._reviews += reviews
-            new = self._data.with_name(f".{self._data.name}.{os.getpid()}")
-            write_conversations(new, self.reviewed())
-            new.replace(self._data)
+            write_conversations(self._data, self.reviewed())
 
     def reviewed(self) -> list[Conversation]:
         """The conversations with their questions as they are left."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def write_output_whole(path: Path, text: str, option: str) -> None:
     """As `write_output`, so that a reader finds the old text or the new one, also after a kill."""
-    from experiments.runs.folder import write_whole
+    from tracing.files.whole_files import write_whole
 
     with _written(path, option):
         write_whole(path, text)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
 import shlex
 import tempfile
@@ -40,6 +39,7 @@ from experiments.runs.earlier_names import first_folder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 from tracing.files.opening import read_file
+from tracing.files.whole_files import write_whole
 from tracing.formats import stamped
 from tracing.recording.redaction import Redaction
 from tracing.suggestions import did_you_mean
@@ -276,17 +276,3 @@ def _fill_folder(folder: Path, files: Mapping[str, str]) -> bool:
             (folder / name).unlink(missing_ok=True)
         raise
     return True
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of one; its folder is made."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

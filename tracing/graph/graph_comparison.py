@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.graph.neighbours import outer_operations
+from tracing.graph.neighbours import operations_around, outer_operations
 
 Parting = Literal["outputs", "inputs", "only in the first", "only in the second"]
 
@@ -165,10 +165,7 @@ class _Side:
 
     def around(self, oid: str) -> Iterator[str]:
         """The operations around one, from within to without."""
-        outer = self._outer.get(oid)
-        while outer is not None:
-            yield outer
-            outer = self._outer.get(outer)
+        return operations_around(self._outer, oid)
 
     def steps(self, numbers: dict[tuple[int, str], int]) -> Iterator[tuple[tuple[str, int], Operation]]:
         """Each operation with what its partner has too: the name of its session, and the number of its path.

@@ -6,7 +6,7 @@ The queries walk over it: slices from a variable on, shortest paths, the surroun
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 
@@ -227,11 +227,11 @@ class Neighbours:
         first = min(outputs, default=max(self.reads[at], default=-1) + 1)
         variables, operations = self.backward(operation.input_ids(), None, None)
         outer = outer_operations({operation.id: operation for operation in self.operations})
-        around = _around(outer, oid)
+        around = frozenset(operations_around(outer, oid))
         later = set[int]()
         for place, other in enumerate(self.operations):
             before = place < at or place in operations
-            if place != at and not before and oid not in _around(outer, other.id):
+            if place != at and not before and oid not in operations_around(outer, other.id):
                 later.update(self.makes[place])
                 continue
             operations.add(place)
@@ -328,13 +328,11 @@ def users(entry: Users) -> dict[int, None] | tuple[int, ...]:
     return (entry,) if isinstance(entry, int) else entry
 
 
-def _around(outer: Mapping[str, str], oid: str) -> list[str]:
-    """The operations that one is nested in."""
-    around = []
+def operations_around(outer: Mapping[str, str], oid: str) -> Iterator[str]:
+    """The operations that one is nested in, from within to without, by what `outer_operations` gives."""
     while oid in outer:
         oid = outer[oid]
-        around.append(oid)
-    return around
+        yield oid
 
 
 def outer_operations(operations: Mapping[str, Operation]) -> dict[str, str]:

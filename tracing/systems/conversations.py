@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tracing.errors import DataError
+from tracing.files.whole_files import write_whole
 from tracing.suggestions import unknown_key
 
 Split = Literal["train", "validation", "test", "sealed"]
@@ -319,9 +320,8 @@ def _refuse(problem: str) -> None:
 
 
 def write_conversations(path: Path, conversations: Iterable[Conversation]) -> None:
-    """Write conversations as JSONL, one a line."""
-    text = "".join(conversation.model_dump_json(exclude_none=True) + "\n" for conversation in conversations)
-    path.write_text(text, encoding="utf-8")
+    """Write conversations as JSONL, one a line; a file that is there stays whole until the new one is."""
+    write_whole(path, "".join(conversation.model_dump_json(exclude_none=True) + "\n" for conversation in conversations))
 
 
 def first_problem(error: ValidationError) -> str:

@@ -62,7 +62,7 @@ class Dialogue:
 
     def lines(self, turns: Iterable[str], *, dated: bool = True) -> str:
         """Turns as a model reads them, in the order in which they were said, one a line."""
-        return "\n".join(self._line(turn, dated=dated) for turn in sorted(set(turns), key=self._order.__getitem__))
+        return "\n".join(self._line(turn, dated=dated) for turn in self.in_order(turns))
 
     def _line(self, turn: str, *, dated: bool) -> str:
         spoken, time = self.turns[turn], self._times[turn]

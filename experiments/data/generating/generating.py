@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -111,9 +110,7 @@ def generate(
         result.dropped.update({TWIN: twins} if twins else {})
         result.kept.update(row.kind for row in rows)
         result.conversations.append(conversation.model_copy(update={"questions": (*conversation.questions, *rows)}))
-    new = out.with_name(f".{out.name}.{os.getpid()}")
-    write_conversations(new, result.conversations)
-    new.replace(out)
+    write_conversations(out, result.conversations)
     if result.stopped is None:
         finished.close()
     return result

@@ -11,6 +11,7 @@ from tracing.files.depth import structured
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.identities import chat_in, user_in
+from tracing.graph.neighbours import operations_around, outer_operations
 from tracing.interchange.agent_memory.notes import arguments_of
 from tracing.interchange.agent_memory.requests import FRAMES, Requests, ToolCall
 from tracing.interchange.agent_memory.roles import is_of_memory, role_of
@@ -108,6 +109,7 @@ class _Reading:
 
     def __init__(self, graph: ExecutionGraph, mapped: Collection[str]) -> None:
         self._graph = graph
+        self._outer = outer_operations(graph.operations)
         self._requests = Requests(graph)
         self._known: dict[tuple[object, ...], ToolCall] = {}
         self._own: dict[str, ToolCall] = {}
@@ -187,10 +189,7 @@ class _Reading:
 
     def _around(self, operation: Operation) -> list[Operation]:
         """The operations that one runs in, from the inside out."""
-        around: dict[str, Operation] = {}
-        while (outer := self._graph.operations.get(operation.parent or "")) is not None and outer.id not in around:
-            around[outer.id] = operation = outer
-        return list(around.values())
+        return [self._graph.operations[oid] for oid in operations_around(self._outer, operation.id)]
 
     def _in_a_tool(self, operation: Operation) -> bool:
         return any(outer.id in self._inside for outer in self._around(operation))
