@@ -70,7 +70,8 @@ def diagnose(
             text = facts.model_dump_json(indent=2) + "\n"
     write_output(out, text, "--out")
     counts = facts.counts
+    leaks = f"leaks between users: {len(facts.leaks)}; " if facts.leaks else ""
     say(
         f"wrong answers: {counts.failures}, {counts.attributed} attributed, {counts.abstained} abstained from, "
-        f"{counts.undone} failed; traces: {counts.traces}, {counts.damaged} with a problem; see {out}"
+        f"{counts.undone} failed; traces: {counts.traces}, {counts.damaged} with a problem; {leaks}see {out}"
     )

@@ -142,7 +142,7 @@ class Diagnosis(_Fact):
 
     Cases are named `c1`, `c2`, … in the order of the attributions. `fixable` is the part of the loss that lies with
     operations that a prompt steers, None where prompts are not known; `prompts` are empty where only failures were
-    given.
+    given. `leaks` are entries of one user that another one was answered with, after the name of the trace.
     """
 
     title: str
@@ -160,6 +160,7 @@ class Diagnosis(_Fact):
     clusters: tuple[ClusterFact, ...]
     actions: tuple[Action, ...]
     damaged: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
     abstained: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     cases: tuple[DiagnosedCase, ...]
     notes: tuple[str, ...] = ()
@@ -229,6 +230,7 @@ def diagnose(
         clusters=facts,
         actions=_actions(operations, facts, lines, total, case_ids, prompts_known=prompts_known),
         damaged=tuple(trace.problem for trace in attributions.traces.values() if trace.problem is not None),
+        leaks=tuple(f"{trace.trace}: {leak}" for trace in attributions.traces.values() for leak in trace.leaks),
         abstained=_abstained(lines, case_ids),
         cases=tuple(DiagnosedCase(id=names[line.key], line=line) for line in lines),
         notes=(*notes, *_notes(attributions)),

@@ -10,6 +10,8 @@ from typing import Any
 
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.graph.leaks import leaks_in
+from tracing.interchange.agent_memory import interpreted
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class TraceFigures:
         by_operation: the figures of each step, those that took longest first.
         by_session: id and name of the session, its operations, its variables; in the order recorded.
         errors: id, name and error of the operations that failed.
+        leaks: entries of one user in the context of another, each in a sentence.
     """
 
     variables: int
@@ -61,6 +64,7 @@ class TraceFigures:
     by_operation: list[OperationFigures]
     by_session: list[tuple[str, str, int, int]]
     errors: list[tuple[str, str, str]]
+    leaks: list[str]
 
 
 def figures_of(graph: ExecutionGraph) -> TraceFigures:
@@ -86,6 +90,7 @@ def figures_of(graph: ExecutionGraph) -> TraceFigures:
             for operation in graph.operations.values()
             if operation.status == "error"
         ],
+        leaks=list(dict.fromkeys(leak.line() for leak in leaks_in(interpreted(graph)))),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Mapping
@@ -196,6 +197,27 @@ def test_a_leak_is_told_where_answers_are_attributed(
     assert "1 leak between users" in printed.out + printed.err
     rows = [json.loads(row) for row in Path("told.jsonl").read_text().splitlines()]
     assert [row["leaks"] for row in rows if row["type"] == "trace"] == [[line]]
+    for page, link in (("d.html", '<a href="#leaks">Leaks between users</a>'), ("d.md", "## Leaks between users")):
+        assert memtune("diagnose", "told.jsonl", "--out", page) == 0
+        assert link in Path(page).read_text()
+        assert f"trace.json: {line}" in html.unescape(Path(page).read_text())
+    assert memtune("diagnose", "told.jsonl", "--out", "d.json") == 0
+    assert json.loads(Path("d.json").read_text())["leaks"] == [f"trace.json: {line}"]
+
+
+def test_leaks_of_a_trace_are_among_what_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "leak: search_notes gave 'greta' the entry m3 of 'pavel'"
+    for fault, leaks in (("leak", [line]), ("none", [])):
+        written("openllmetry", KITE, fault, tmp_path)
+        assert memtune("trace", "import", "trace.json", "--from", "otlp", "--out", "t.jsonl", "--force") == 0
+        capsys.readouterr()
+        assert memtune("trace", "stats", "t.jsonl") == 0
+        assert (f"✗ {line}" in capsys.readouterr().out) == bool(leaks)
+        assert memtune("trace", "stats", "t.jsonl", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["leaks"] == leaks
 
 
 def memtune(*arguments: str) -> int:

@@ -170,6 +170,23 @@ def test_without_failures_or_traces_there_is_still_a_page() -> None:
     assert "Its trace is not at hand" in Page(render_html(bare, {})).text
 
 
+def test_leaks_are_shown_where_nothing_else_went_wrong_and_many_are_folded() -> None:
+    attributions = Attributions(Header(method="survival"))
+    leaks = tuple(f"leak: search gave 'mara' the entry <m{number}> of 'theo'" for number in range(15))
+    attributions.add(TraceLine(trace="t.jsonl", digest="d", leaks=leaks))
+    diagnosis = diagnose(attributions, title="t", subtitle="s")
+    source = render_html(diagnosis, {})
+    assert "<m14>" not in source
+    page = Page(source)
+    assert "Nothing went wrong" not in page.text
+    assert "and 3 more" in page.text
+    assert "leaks 15 between users" in page.text
+    assert all(f"t.jsonl: {leak}" in page.text for leak in leaks)
+    lines = render_markdown(diagnosis).splitlines()
+    assert sum("leak: search gave" in line for line in lines) == 15
+    assert lines[lines.index("## Leaks between users") - 1] == ""
+
+
 def test_a_run_that_got_nothing_right_has_everything_to_gain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = traced_run(tmp_path / "home", questions=2)

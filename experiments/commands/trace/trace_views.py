@@ -40,7 +40,10 @@ _until = click.option("--to", "until", callback=moment, metavar="WHEN", help="On
 @_trace_argument
 @_as_json
 def stats(file: Path, as_json: bool) -> None:
-    """Count what a trace holds: operations by name with times, tokens, cost and errors; variables by kind."""
+    """Count what a trace holds: operations by name with times, tokens, cost and errors; variables by kind.
+
+    An entry of one user that another one was answered with is told as a leak.
+    """
     from dataclasses import asdict
 
     from experiments.views.trace_figures import figures_of, total
@@ -72,10 +75,12 @@ def stats(file: Path, as_json: bool) -> None:
     console.print(table)
     kinds = ", ".join(f"{shorten(kind, 30)} {count:,}" for kind, count in figures.variable_kinds.items())
     console.print(f"variables: {kinds or 'none'}")
-    for oid, name, error in figures.errors[:10]:
-        console.print(f"✗ {shorten(name, 40)} {oid}: {shorten(error)}", style="red")
-    if len(figures.errors) > 10:
-        console.print(f"… and {len(figures.errors) - 10} more errors")
+    errors = [f"{shorten(name, 40)} {oid}: {shorten(error)}" for oid, name, error in figures.errors]
+    for troubles, noun in ((errors, "errors"), (figures.leaks, "leaks between users")):
+        for trouble in troubles[:10]:
+            console.print(f"✗ {shorten(trouble, None)}", style="red")
+        if len(troubles) > 10:
+            console.print(f"… and {len(troubles) - 10} more {noun}")
 
 
 @click.command(epilog=examples("trace show"))
