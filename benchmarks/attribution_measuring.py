@@ -77,14 +77,14 @@ def measure(
     """
     total = len(suite.cases)
     numbers = iter(range(1, total + 1))
-    before = _calls(access)
+    before = calls_of(access)
     predictions = run(
         suite,
         lambda recording: Announced(make(recording), lambda: progress("attribution", next(numbers), total)),
         access,
     )
     figures = score(predictions, suite, seed=seed)
-    return predictions, figures | {"calls_per_case": (_calls(access) - before) / total}
+    return predictions, figures | {"calls_per_case": (calls_of(access) - before) / total}
 
 
 class Announced:
@@ -100,7 +100,8 @@ class Announced:
             self._tell()
 
 
-def _calls(access: ModelAccess | None) -> float:
+def calls_of(access: ModelAccess | None) -> float:
+    """Calls that an access has made so far; 0 without one."""
     return access.meter.totals()["calls_made"] if access is not None else 0
 
 

@@ -26,6 +26,7 @@ Examples:
   python -m benchmarks matcher --json matcher.json
   python -m benchmarks matcher --matcher words --matcher mine:Matcher
   python -m benchmarks matcher --helper-model gpt-4.1-mini --base-url https://api.openai.com/v1
+  python -m benchmarks matcher --only free --data locomo10.json --helper-model qwen2.5-coder-1.5b
 """
 )
 @click.option(
@@ -47,7 +48,14 @@ Examples:
     "--data",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="LoCoMo's file: replies to its questions in free words are judged too.",
+    help="LoCoMo's file, for replies to its questions in free words.",
+)
+@click.option(
+    "--only",
+    "kinds",
+    type=SuggestingChoice(["pairs", "replies", "free"]),
+    multiple=True,
+    help="Judge only the pairs, the replies in other words or those in free words, several times [default: all].",
 )
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
 @model_options
@@ -56,6 +64,7 @@ def matcher(
     matchers: tuple[str, ...],
     part: Part,
     data: Path | None,
+    kinds: tuple[str, ...],
     target: Path | None,
     model: str | None,
     base_url: str | None,
@@ -71,9 +80,11 @@ def matcher(
     from contextlib import nullcontext
 
     from attribution.survival.matching.matcher import LLM, MEANING, WORDS, open_matcher
+    from benchmarks.attribution_measuring import calls_of
     from benchmarks.gold_answers.suite import conversations_to_spoil
     from benchmarks.matching.measuring import measure_matcher
-    from benchmarks.matching.replies import free_replies
+    from benchmarks.matching.pairs import pairs_of
+    from benchmarks.matching.replies import free_replies, replies_of
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, model_access
@@ -82,7 +93,13 @@ def matcher(
     chosen = matchers or (WORDS, MEANING, *((LLM,) if model else ()))
     if LLM in chosen and model is None:
         raise ConfigError("--matcher llm: asks a model; name it with --helper-model, and its --base-url")
-    free = free_replies(part, conversations_to_spoil(data, None)) if data is not None else []
+    if "free" in kinds and data is None:
+        raise ConfigError("--only free: they are about LoCoMo's questions; give its file with --data")
+    kinds = kinds or ("pairs", "replies", "free")
+    pairs = pairs_of(part) if "pairs" in kinds else []
+    replies = replies_of(part) if "replies" in kinds else []
+    if data is not None and "free" in kinds:
+        replies += free_replies(part, conversations_to_spoil(data, None))
     factories = {name: open_matcher(name) for name in chosen}
     surely = model is not None
     models = (
@@ -100,19 +117,25 @@ def matcher(
                 # The matcher by words does without models.
                 return factories[name](conversation, access)  # type: ignore[arg-type]
 
-            return measure_matcher(make, part, progress, free)
+            before = calls_of(access)
+            return measure_matcher(make, pairs, replies, progress) | {"calls": calls_of(access) - before}
 
         figures = {name: measured(name) for name in factories}
     if target is not None:
         write_output(target, json.dumps({"part": part, "matchers": figures}, indent=2) + "\n", "--json")
     console = LiteralConsole()
-    console.print(_pairs(figures))
-    console.print(_replies(figures))
+    if pairs:
+        console.print(_pairs(figures))
+    if replies:
+        console.print(_replies(figures))
     for name, result in figures.items():
-        console.print(
-            f"{name}: balanced accuracy {result['balanced']:.3f}; "
-            f"{result['ms_per_pair']:.1f} ms a pair, {result['ms_per_reply']:.1f} ms a reply"
-        )
+        spent = [f"{result['calls']:.0f} calls of a model; {result['check_s']:.1f} s until the first verdicts"]
+        if pairs:
+            spent.insert(0, f"balanced accuracy {result['balanced']:.3f}")
+            spent.append(f"{result['ms_per_pair']:.1f} ms a pair")
+        if replies:
+            spent.append(f"{result['ms_per_reply']:.1f} ms a reply")
+        console.print(f"{name}: {'; '.join(spent)}")
 
 
 def _pairs(figures: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -8,26 +8,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attribution.judging.words import judge
+from attribution.survival.matching.known_verdicts import ClaimPair
 from attribution.survival.matching.matcher import Claim, JudgesReplies, Matcher, Passage
 from attribution.survival.needs import Need
 from attribution.survival.verdicts.mistakes import said_right
 from attribution.text.content import content_of
-from benchmarks.matching.pairs import LANGUAGES, conversation_of, pairs_of
-from benchmarks.matching.replies import JudgedReply, Part, replies_of
+from benchmarks.matching.pairs import LANGUAGES, conversation_of
+from benchmarks.matching.replies import JudgedReply
 from experiments.bench.attribution import Progress
 from tracing.systems.conversations import Conversation, Question
 
 Make = Callable[[Conversation], Matcher]
 
 
-def measure_matcher(make: Make, part: Part, progress: Progress, free: Sequence[JudgedReply] = ()) -> dict[str, Any]:
-    """How a matcher does on the pairs and on the replies of a part.
+def measure_matcher(
+    make: Make, pairs: Sequence[ClaimPair], replies: Sequence[JudgedReply], progress: Progress
+) -> dict[str, Any]:
+    """How a matcher does on pairs and on replies.
 
     Args:
         make: makes it for a conversation.
-        part: to measure it on.
+        pairs, replies: what to measure it on; none of either leaves its keys out.
         progress: called with what is judged, how many of it, and of how many.
-        free: replies in free words, judged beside those of the part.
 
     Keys of the result:
         pairs: kind → language or "all" → n, and right, the share of right verdicts.
@@ -35,22 +37,34 @@ def measure_matcher(make: Make, part: Part, progress: Progress, free: Sequence[J
         replies: kind, "free" (all in free words) or "all" (all others) → n and pardoned, the share of right replies
             told from wrong ones, and wrong and false_pardons, the same of wrong replies; and as_format, the share of
             right replies that words count as right in a form that was not asked for.
-        ms_per_pair, ms_per_reply: means, with what is cached.
+        check_s: seconds of the first verdict of each matcher, before which one that asks a model may try it.
+        ms_per_pair, ms_per_reply: means over all, once that is done; with what is cached.
     """
-    pairs = pairs_of(part)
-    verdicts: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    carried: dict[bool, list[bool]] = {True: [], False: []}
     matchers = {
         language: make(conversation_of([pair for pair in pairs if pair.language == language])) for language in LANGUAGES
     }
     started = time.perf_counter()
+    for pair in {pair.language: pair for pair in pairs}.values():
+        _is_right(matchers[pair.language], pair)
+    for reply in replies[:1]:
+        _is_pardoned(matchers[LANGUAGES[0]], reply)
+    figures: dict[str, Any] = {"check_s": time.perf_counter() - started}
+    if pairs:
+        figures |= _measure_pairs(matchers, pairs, progress)
+    if replies:
+        figures |= _measure_replies(matchers[LANGUAGES[0]], replies, progress)
+    return figures
+
+
+def _measure_pairs(matchers: Mapping[str, Matcher], pairs: Sequence[ClaimPair], progress: Progress) -> dict[str, Any]:
+    verdicts: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    carried: dict[bool, list[bool]] = {True: [], False: []}
+    started = time.perf_counter()
     for done, pair in enumerate(pairs, start=1):
-        question = Question(id="q", question=pair.question, answers=(pair.answer,), evidence=())
-        need = Need((content_of(pair.answer),), (), pair.answer)
-        (grade,) = matchers[pair.language].grades(Claim(question, need), [Passage(pair.text, traced=True)])
+        is_right = _is_right(matchers[pair.language], pair)
         for language in (pair.language, "all"):
-            verdicts[pair.kind, language].append(grade.carries == pair.carries)
-        carried[pair.carries].append(grade.carries == pair.carries)
+            verdicts[pair.kind, language].append(is_right)
+        carried[pair.carries].append(is_right)
         progress("pairs", done, len(pairs))
     spent = time.perf_counter() - started
     by_kind: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -60,22 +74,32 @@ def measure_matcher(make: Make, part: Part, progress: Progress, free: Sequence[J
         "pairs": by_kind,
         "balanced": sum(map(_share, carried.values())) / 2,
         "ms_per_pair": spent * 1000 / len(pairs),
-        **_measure_replies(matchers[LANGUAGES[0]], [*replies_of(part), *free], progress),
     }
+
+
+def _is_right(matcher: Matcher, pair: ClaimPair) -> bool:
+    question = Question(id="q", question=pair.question, answers=(pair.answer,), evidence=())
+    need = Need((content_of(pair.answer),), (), pair.answer)
+    (grade,) = matcher.grades(Claim(question, need), [Passage(pair.text, traced=True)])
+    return grade.carries == pair.carries
 
 
 def _measure_replies(matcher: Matcher, replies: Sequence[JudgedReply], progress: Progress) -> dict[str, Any]:
     rows: dict[str, dict[bool, list[tuple[bool, bool]]]] = defaultdict(lambda: {True: [], False: []})
     started = time.perf_counter()
     for done, reply in enumerate(replies, start=1):
-        question = Question(id="q", question=reply.question, answers=(reply.answer,), evidence=())
-        right = said_right(question, reply.reply, matcher if isinstance(matcher, JudgesReplies) else None)
-        in_form = judge(reply.reply, question.answers).contains == 1
+        right = _is_pardoned(matcher, reply)
+        in_form = judge(reply.reply, (reply.answer,)).contains == 1
         for kind in (reply.kind, "free" if reply.kind.startswith("free") else "all"):
             rows[kind][reply.right].append((right, in_form))
         progress("replies", done, len(replies))
     spent = time.perf_counter() - started
     return {"replies": {kind: _row(both) for kind, both in rows.items()}, "ms_per_reply": spent * 1000 / len(replies)}
+
+
+def _is_pardoned(matcher: Matcher, reply: JudgedReply) -> bool:
+    question = Question(id="q", question=reply.question, answers=(reply.answer,), evidence=())
+    return said_right(question, reply.reply, matcher if isinstance(matcher, JudgesReplies) else None)
 
 
 def _row(both: Mapping[bool, list[tuple[bool, bool]]]) -> dict[str, Any]:

@@ -59,3 +59,22 @@ def test_free_words_are_about_questions_of_the_data_and_their_parts_share_no_con
     assert [len(part) for part in parts] == [100, 100]
     assert not {reply.reply for reply in parts[0]} & {reply.reply for reply in parts[1]}
     assert free_replies("held-out", talks[1:2]) == []
+
+
+@pytest.mark.skipif(not LOCOMO.exists(), reason="LoCoMo is not here")
+def test_replies_in_free_words_are_judged_alone(tmp_path: Path) -> None:
+    target = tmp_path / "matcher.json"
+    chosen = ["--only", "free", "--data", str(LOCOMO), "--part", "development", "--matcher", "words"]
+    with pytest.raises(SystemExit) as caught:
+        main(["matcher", *chosen, "--json", str(target), "--home", str(tmp_path / "home")])
+    assert caught.value.code == 0
+    words = json.loads(target.read_text())["matchers"]["words"]
+    assert (words["replies"]["free"]["n"], words["replies"]["free"]["wrong"], words["calls"]) == (50, 50, 0)
+    assert "pairs" not in words
+
+
+def test_replies_in_free_words_need_their_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["matcher", "--only", "free", "--home", str(tmp_path)])
+    assert caught.value.code == 2
+    assert "--data" in capsys.readouterr().err
