@@ -2,7 +2,7 @@
 
 `judging` scores replies, `text` compares words, numbers, dates and names, and `benchmark` measures the methods;
 `gold_answers` finds evidence that a gold answer is wrong;
-`survival` (no model), `replay` (runs the system again) and `agent` (asks a model) attribute cases;
+`survival` (no model) and `replay` (runs the system again) attribute cases;
 the modules on top (`cases`, `signals`, `evidence`, `recordings`, `failures` and others) are shared by all subpackages.
 """
 

@@ -25,12 +25,8 @@ SURVIVAL = "survival"
 ATTRIBUTORS = PluginRegistry(
     "attributors",
     "attribution",
-    {
-        SURVIVAL: "attribution.methods:survival",
-        "assisted": "attribution.methods:ASSISTED",
-        "agent": "attribution.methods:AGENT",
-        "triage": "attribution.methods:TRIAGE",
-    },
+    {SURVIVAL: "attribution.methods:survival"},
+    gone=dict.fromkeys(("assisted", "agent", "triage"), f"a model's help bettered no verdict; use {SURVIVAL}"),
 )
 
 

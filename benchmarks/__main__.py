@@ -19,7 +19,6 @@ BENCHMARKS: Mapping[str, str] = {
     "busy": "busy:busy",
     "calibration": "calibration:calibration",
     "evidence": "evidence:evidence",
-    "exploring": "exploring:exploring",
     "gate": "gate:gate",
     "generate": "generate:generate",
     "gold-answers": "gold_answers:gold_answers",
@@ -32,7 +31,6 @@ BENCHMARKS: Mapping[str, str] = {
     "throughput": "throughput:throughput",
     "trace-memory": "trace_memory:trace_memory",
     "tracing": "tracing:tracing",
-    "triage": "triage:triage",
 }
 """Name → `module:function` under `benchmarks.commands`."""
 

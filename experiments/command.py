@@ -27,7 +27,6 @@ SUBCOMMANDS: Mapping[str, str] = {
     "ui": "run_history:ui",
     "attribute": "attribute:attribute",
     "annotate": "annotate:annotate",
-    "ask": "ask:ask",
     "diagnose": "diagnose:diagnose",
     "mlflow": "run_history:mlflow",
     "trace": "trace:trace",
@@ -43,6 +42,12 @@ SUBCOMMANDS: Mapping[str, str] = {
 
 EARLIER_NAMES: Mapping[str, str] = {"report": "diagnose"}
 """Names of commands that changed, which still work in this version."""
+
+GONE: Mapping[str, str] = {
+    "ask": "it answered none of 45 questions; search the trace with `memtune trace search`, look at it with "
+    "`memtune trace show`, or let `memtune attribute TRACE --question TEXT` say why an answer was wrong"
+}
+"""Names of commands that are no longer part of memtune: why, and what to use."""
 
 OFFLINE = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -65,6 +70,7 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
     package="experiments.commands",
     places=SUBCOMMANDS,
     earlier_names=EARLIER_NAMES,
+    gone=GONE,
     epilog=examples("memtune"),
     context_settings=HELP,
 )

@@ -149,7 +149,7 @@ def attribute(
     Args:
         source: a run (its result, id, folder or `latest`), a trace file or a folder of them, or a graph.
         cases: for a graph, its judged questions; by default those that judges in the graph found wrong.
-        method: `survival` asks no model; `assisted`, `agent` and `triage` do.
+        method: `survival`, which asks no model, or your own as `module:Object`.
         matcher: what decides whether a text carries what an answer needs: `words`, `meaning` (with the embedding model)
             or `llm`, or your own.
         model: the model to ask (see `run`).

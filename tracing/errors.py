@@ -101,10 +101,6 @@ class WorkerDiedError(ModelError):
     """The processes in which a step was tried ended one after the other."""
 
 
-class OutOfTimeError(MemtuneError):
-    """The time for one case is over; other cases continue."""
-
-
 class BudgetExceededError(MemtuneError):
     """A hard budget (calls, tokens, money or seconds) does not allow the next call.
 

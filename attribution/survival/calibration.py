@@ -81,8 +81,7 @@ class GroundedBlame(NamedTuple):
 
 def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
     """What a blame, with its product of factors as confidence, rests on; no trail where it follows no content."""
-    # A model that reviewed the trail has read whose the content is.
-    carriers = trail.last if trail is not None and not trail.reviewed else ()
+    carriers = trail.last if trail is not None else ()
     words = [content_of(text_of(variable.value)) for variable in carriers]
     return Grounds(
         blame.error_type,
@@ -107,7 +106,7 @@ def grounds_of(blame: Blame, trail: Trail | None, view: CaseView) -> Grounds:
 
 
 def _is_disputed(blame: Blame, trail: Trail, view: CaseView) -> bool:
-    return blame.error_type == "ExtractionError" and not trail.reviewed and view.is_given(trail.need)
+    return blame.error_type == "ExtractionError" and view.is_given(trail.need)
 
 
 def _told(view: CaseView) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
@@ -33,7 +33,6 @@ class Trail:
         extracted: what was made on reading its turns.
         stored: what the memory holds in the end.
         context: what the answer was given.
-        reviewed: whether a model has reviewed it too.
         clarity: from 0.5 (no stage loses much) to 1 (one stage loses everything, or none anything).
         traced: whether the graph shows that what carries the need at the last stage was made from its turns.
     """
@@ -44,7 +43,6 @@ class Trail:
     context: tuple[Variable, ...]
     clarity: float
     traced: bool
-    reviewed: bool = False
 
     @property
     def last(self) -> tuple[Variable, ...]:
@@ -59,15 +57,10 @@ class Trail:
         yield _stage("Extracted", self.extracted, "nothing that was extracted carries it")
         yield _stage("In memory at the end", self.stored, "no stored entry carries it")
         yield _stage("Given to the answer", self.context, "nothing that the answer was given carries it")
-        if self.reviewed:
-            yield ExplainedStep("Reviewed", "a model has looked at these texts too")
 
 
 class CaseView:
-    """A case with everything that its verdicts use.
-
-    `matcher` decides what carries the content, and `review` may say otherwise before a verdict is drawn from it.
-    """
+    """A case with everything that its verdicts use; `matcher` decides what carries the content."""
 
     def __init__(
         self,
@@ -77,7 +70,6 @@ class CaseView:
         conversation: Conversation,
         vocabulary: Vocabulary,
         matcher: Matcher,
-        review: Callable[[CaseView, Trail], Trail] | None = None,
         assertion: Assertion | None = None,
     ) -> None:
         self.case, self.answering, self.flow = case, answering, flow
@@ -91,7 +83,6 @@ class CaseView:
         """What the reply asserts; None where a right answer is known."""
         self.is_verbatim = not flow.rewrites()
         """Whether what is stored is cut from the conversation."""
-        self._review = review
         self._trails: dict[Need, Trail] = {}
         self._dropped: dict[tuple[str, ...], frozenset[str]] = {}
         self._turns = {turn.id: turn for turn in conversation.turns()}
@@ -108,17 +99,9 @@ class CaseView:
         variables = (*carriers, *self.answering.context, *cited)
         return any(variable.attributes.get(LINKED) == BY_TEXT for variable in variables)
 
-    def nearness(self, text: str, need: Need) -> float:
-        """How much of the question's subject and of a need's words a text has, to choose what to look at."""
-        words = content_of(text)
-        form_coverage = max((self.vocabulary.coverage(form, words) for form in need.forms), default=0.0)
-        return form_coverage + self.grader.about(words)
-
     def carries_somewhere(self, trail: Trail) -> bool:
-        """Whether a text on the trail carries the whole need, by the matcher or the model that reviewed the trail."""
+        """Whether a text on the trail carries the whole need, by the matcher."""
         carriers = (*trail.context, *trail.stored, *trail.extracted)
-        if trail.reviewed:
-            return bool(carriers)
         need = replace(trail.need, threshold=STATED)
         return any(self.grade(variable, need, traced=True).carries for variable in carriers)
 
@@ -148,10 +131,9 @@ class CaseView:
         return not self.is_verbatim and any(self.grader.gives_whole(need, text_of(source.value)) for source in sources)
 
     def trail(self, need: Need) -> Trail:
-        """Where a need has survived, as reviewed; found once, so that a verdict and its explanation agree."""
+        """Where a need has survived; found once, so that a verdict and its explanation agree."""
         if need not in self._trails:
-            followed = self._followed(need)
-            self._trails[need] = followed if self._review is None else self._review(self, followed)
+            self._trails[need] = self._followed(need)
         return self._trails[need]
 
     def _followed(self, need: Need) -> Trail:

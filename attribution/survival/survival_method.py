@@ -17,7 +17,7 @@ error is how often spoiled and sound gold answers have such evidence (`attributi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -98,7 +98,6 @@ class Survival:
 
     Args:
         graph, conversation, operations: as of `attribute`.
-        review: a second opinion on where the content is, given before the verdict is drawn from it.
         matcher: decides what carries the content; by default its words.
     """
 
@@ -108,10 +107,8 @@ class Survival:
         conversation: Conversation,
         operations: Sequence[OperationSpec],
         *,
-        review: Callable[[CaseView, Trail], Trail] | None = None,
         matcher: Matcher | None = None,
     ) -> None:
-        self._review = review
         self._history = History(Recording(graph, conversation, tuple(operations)))
         self._untold: str | None = None
         self._flow = ContentFlow(graph, operations)
@@ -205,7 +202,7 @@ class Survival:
             return f"the trace has no answer operation for {case.question.id}"
         flow, talk = self._flow, self._talk
         assertion = None if case.knows_answer else Assertion(case, answering, flow, talk.conversation, talk.vocabulary)
-        shared = talk.conversation, talk.vocabulary, talk.matcher, self._review
+        shared = talk.conversation, talk.vocabulary, talk.matcher
         return CaseView(self._with_evidence(case, assertion), answering, flow, *shared, assertion)
 
     def _verdicts(self, view: CaseView, case: Case) -> list[GroundedBlame] | str:

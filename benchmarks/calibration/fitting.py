@@ -18,7 +18,7 @@ STRENGTH = 0.15
 """Inverse strength of the regularization: of 0.1, 0.15 and 0.25 the one with the best order on sources left out."""
 
 LEAST_SURE = 0.1
-"""The share of verdicts that triage looks at again."""
+"""The share of verdicts that a person looks at again."""
 
 _ITERATIONS = 2000
 

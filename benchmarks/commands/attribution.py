@@ -29,7 +29,7 @@ Examples:
   python -m benchmarks attribution --suite injected --method replay --model qwen2.5-coder-0.5b --limit-conversations 6
   python -m benchmarks attribution --suite annotated/ --method survival --json report.json
   python -m benchmarks attribution --suite annotated/ --method survival --complaints
-  python -m benchmarks attribution --suite annotated/ --method assisted --model gpt-4.1-mini --base-url URL
+  python -m benchmarks attribution --suite annotated/ --method survival --matcher llm --model NAME --base-url URL
 """
 )
 @click.option(
@@ -69,8 +69,8 @@ def attribution(
     `injected` makes its own labelled cases: it runs the systems that need no library of their own, or the one that
     --system names, on the data, injects a fault into a passed case, and keeps it if the answer becomes wrong. Faults
     are aimed by the data's annotations and by lineage, never by attribution's matching of texts. Without --model the
-    system uses a scripted model on loopback that makes no mistakes. With `assisted` and `agent`, --model names the
-    model that helps attribution, and the system's stays scripted.
+    system uses a scripted model on loopback that makes no mistakes. For a matcher or method which asks a model,
+    --model names that one, and the system's stays scripted.
     """
     import json
 

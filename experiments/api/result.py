@@ -120,7 +120,7 @@ class Result:
         """Attribute the run's wrong answers.
 
         Args:
-            method: `survival` asks no model; `assisted`, `agent` and `triage` do.
+            method: `survival`, which asks no model, or your own as `module:Object`.
             matcher: what decides whether a text carries what an answer needs: `words`, `meaning` or `llm`.
             model: the model to ask.
             traces_of: whose answers, `baseline` or `champion`.

@@ -37,8 +37,7 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
     metavar="NAME",
     default="survival",
     show_default=True,
-    help="survival asks no model; assisted asks one short questions; agent explores with one; "
-    "triage uses the agent where survival is unsure; your own as module:Object.",
+    help="survival, which asks no model, or your own as module:Object.",
 )
 @click.option(
     "--matcher",

@@ -40,7 +40,7 @@ _WHY_THE_DEMO = (
 @click.option(
     "--attribution",
     metavar="NAME",
-    help="Attribution method: survival, assisted, agent, triage or your own.",
+    help="Attribution method: survival or your own as module:Object.",
 )
 @click.option(
     "--matcher",

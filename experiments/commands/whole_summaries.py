@@ -38,7 +38,8 @@ class WholeSummaries(click.Group):
 class LazyCommands(WholeSummaries):
     """A group whose commands are imported from `package` when they are used.
 
-    `places` are `module:function` by name, in the order of --help; `earlier_names` have the names by those of before.
+    `places` are `module:function` by name, in the order of --help; `earlier_names` have the names by those of before,
+    `gone` the reasons why a command is no longer there, and what to use.
     """
 
     def __init__(
@@ -47,15 +48,19 @@ class LazyCommands(WholeSummaries):
         package: str,
         places: Mapping[str, str],
         earlier_names: Mapping[str, str] | None = None,
+        gone: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
-        self._package, self._places, self._earlier_names = package, places, earlier_names or {}
+        self._package, self._places = package, places
+        self._earlier_names, self._gone = earlier_names or {}, gone or {}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The same, also by an earlier name, which is told."""
+        """The same, also by an earlier name, which is told; for a command that is gone, the error says why."""
+        if args[0] in self._gone:
+            ctx.fail(f"{args[0]!r} is no longer part of memtune: {self._gone[args[0]]}")
         name = self._earlier_names.get(args[0])
         if name is not None:
             note_renamed(args[0], name)

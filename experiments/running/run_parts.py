@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _WRITTEN = "written by hand: "
 
-_OTHER_CALLS = ("judge", "reflect", "matcher", "attribution_agent", "attribution_probe", "update_memory")
+_OTHER_CALLS = ("judge", "reflect", "matcher", "update_memory")
 """Operations that ask a model and that no memory system lists; Mem0 decides on all facts in the last of them."""
 
 

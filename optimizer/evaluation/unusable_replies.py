@@ -11,7 +11,7 @@ from tracing.llm.accounting.meter import Meter
 MANY = 0.05
 """Share of an operation's replies above which those that could not be used decide the scores."""
 
-_HELPERS = frozenset({"reflect", "attribution_agent", "attribution_probe", "matcher", "report_prose"})
+_HELPERS = frozenset({"reflect", "matcher", "report_prose"})
 """Operations that decide no score: they write prompts, attribute, or tell."""
 
 _REMEDIES = {

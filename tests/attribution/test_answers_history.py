@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from scripted_memory import FACT_MEMORY, ScriptedMemory
 from scripted_server import ScriptedServer, prompt_of
 
-from attribution.agent.agent_method import Agent
 from attribution.cases import Case
 from attribution.failures import NOT_KNOWN
 from attribution.judging.words import Judgement, judge
@@ -106,31 +104,6 @@ def test_pages_show_a_question_without_what_came_after_it() -> None:
     assert "Ana likes tea." in texts
     assert not {text for text in texts if "Rex" in text and "I adopted" not in text}
     assert [graph.variables[one.id].name for one in look.evidence() if one.gold] == ["D1:1"]
-
-
-def test_the_agent_explores_what_there_was_when_the_question_was_answered(
-    scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
-) -> None:
-    with ScriptedMemory(talk("Rex, as I said.")) as memory:
-        memory.remember(("D1:1", "D1:2"), "Ana likes tea.")
-        case = memory.answer(question(), ["m1"], "I don't know")
-        memory.remember(("D1:3",), "Ana adopted a dog called Rex.")
-    seen: list[str] = []
-
-    def script(body: dict[str, Any]) -> str:
-        seen.append(prompt_of(body))
-        if "Conclude now" in seen[-1]:
-            return json.dumps(
-                {"reason": "", "error_type": "none", "operation": "", "confidence": "low", "evidence": []}
-            )
-        tool = "search" if "search(" not in seen[-1] else "conclude"
-        return json.dumps({"thought": "look", "tool": tool, "target": "", "text": "Rex"})
-
-    scripted_server.script = script
-    Agent(memory.recorder.graph, open_access(retries=0).task, operations=FACT_MEMORY).explain(case)
-    assert "I adopted a dog called Rex." in seen[-1]
-    assert "Ana adopted a dog called Rex." not in seen[-1]
-    assert "as I said" not in seen[-1]
 
 
 def test_a_replay_builds_the_memory_of_what_had_been_said(

@@ -262,14 +262,9 @@ def test_a_budget_ends_the_asking(pets: Conversation, open_access: Open, scripte
         method.attribute(case)
 
 
-@pytest.mark.parametrize("method", ["survival", "assisted", "triage"])
-def test_methods_that_match_take_a_matcher_by_name(method: str) -> None:
-    assert open_attributor(method, matcher="meaning") != open_attributor(method)
-
-
 def test_a_method_without_a_matcher_and_an_unknown_matcher_are_refused() -> None:
     with pytest.raises(ConfigError, match="asks no matcher"):
-        open_attributor("agent", matcher="meaning")
+        open_attributor("asking_method:ASKING", matcher="meaning")
     with pytest.raises(ConfigError, match="matcher: unknown: 'sense'; choose one of words, meaning, llm"):
         open_matcher("sense")
 

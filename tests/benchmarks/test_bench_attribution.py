@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from fallible_model import let_answer
-from scripted_server import ScriptedServer, prompt_of
+from scripted_server import ScriptedServer
 
 from attribution.judging.words import judge
 from attribution.replay.replay_method import Replay
@@ -115,16 +114,6 @@ def test_the_seed_decides_which_cases_there_are(bench: Bench) -> None:
     assert cases("1") != first
 
 
-def test_the_model_that_helps_is_not_the_system_s(bench: Bench, scripted_server: ScriptedServer) -> None:
-    scripted_server.script = lambda body: "no JSON at all"
-    endpoint = ["--model", "helper", "--base-url", scripted_server.base_url]
-    code, figures, _, err = bench("--method", "assisted", "--system", "rag", "--cases", "8", *endpoint)
-    assert (code, err) == (0, "")
-    assert figures["oia"] > figures["random_eta"]
-    # Whatever it was asked, it was never the memory's model.
-    assert not any("Memories:" in str(body["messages"]) for body in scripted_server.requests)
-
-
 @pytest.mark.embedded
 def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripted_server: ScriptedServer) -> None:
     splits = load_dataset(load_config(None)).splits
@@ -139,25 +128,19 @@ def test_an_endpoint_takes_the_place_of_the_scripted_model(bench: Bench, scripte
     assert "questions were answered right without a fault" in out
 
 
-def test_the_agent_is_measured_with_a_model_of_its_own(bench: Bench, scripted_server: ScriptedServer) -> None:
-    def answer_is_to_blame(body: dict[str, Any]) -> str:
-        said = prompt_of(body)
-        if "Conclude now" not in said:
-            return json.dumps({"tool": "conclude"})
-        operation = re.findall(r"made by (\S+) answer", said)[0]
-        return json.dumps({"error_type": "ResponseError", "operation": operation, "confidence": "medium"})
-
-    scripted_server.script = answer_is_to_blame
+def test_a_method_is_measured_with_a_model_of_its_own(bench: Bench, scripted_server: ScriptedServer) -> None:
+    scripted_server.script = lambda body: "ResponseError"
     endpoint = ["--model", "theirs", "--base-url", scripted_server.base_url]
-    code, figures, _, _ = bench("--method", "agent", "--system", "rag", *endpoint)
-    assert code == 0
+    code, figures, _, err = bench("--method", "asking_method:ASKING", "--system", "rag", *endpoint)
+    assert (code, err) == (0, "")
     right = sum(row["gold_type"] == "ResponseError" for row in figures["cases"]) / figures["n"]
     assert figures["eta"] == pytest.approx(right)
-    assert figures["oia"] >= figures["eta"]  # where two share the fault, the answer may be one of them
     assert 0 < right < 1
-    assert figures["tokens_per_case"] > 100
-    # Two faults that leave the same trace are asked about once: the second time the cache answers.
-    assert figures["n"] < len(scripted_server.requests) <= 2 * figures["n"]
+    assert figures["tokens_per_case"] > 0
+    # Two faults that leave the same reply are asked about once: the second time the cache answers.
+    assert 0 < len(scripted_server.requests) <= figures["n"]
+    # Whatever it was asked, it was never the memory's model.
+    assert not any("Memories:" in str(body["messages"]) for body in scripted_server.requests)
 
 
 @pytest.mark.parametrize(

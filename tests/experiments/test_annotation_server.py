@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from annotated_traces import write_trace
-from scripted_server import ScriptedServer, prompt_of
+from scripted_server import ScriptedServer
 
 from experiments.annotating.annotation_server import AnnotationServer
 from experiments.annotating.attribution_methods import Methods
@@ -187,24 +187,16 @@ def test_a_method_that_asks_a_model_shows_its_steps_and_opens_the_model_once(
         asked.append(open_access(retries=0))
         return asked[0]
 
-    def script(body: dict[str, Any]) -> str:
-        said = prompt_of(body)
-        if "Conclude now" in said:
-            verdict = {"reason": "seen", "error_type": "JudgeError", "operation": "", "confidence": "low"}
-            return json.dumps({**verdict, "evidence": []})
-        tool = "conclude" if "search(" in said else "search"
-        return json.dumps({"thought": "", "tool": tool, "target": "", "text": "Oslo"})
-
-    scripted_server.script = script
+    scripted_server.script = lambda body: "JudgeError"
     with ExitStack() as stack:
         given = {"home": tmp_path, "prompts": "champion", "access": access, "calls": None, "seconds": 9.0}
         methods = Methods(workspace, stack, **given)  # type: ignore[arg-type]
-        assert methods.names() == ["survival", "assisted", "agent", "triage"]
-        found = [methods.explain(one.id, "agent") for one in workspace.queue()]
+        assert methods.names() == ["survival"]
+        found = [methods.explain(one.id, "asking_method:ASKING") for one in workspace.queue()]
     assert len(asked) == 1
     for one in found:
         assert one.attribution.decisive[0].error_type == "JudgeError"
-        assert [step.title for step in one.steps] == ["search(Oslo)"]
+        assert [(step.title, step.text) for step in one.steps] == [("asked", "JudgeError")]
 
 
 def test_versions_of_a_variable_differ_by_words(client: Client) -> None:

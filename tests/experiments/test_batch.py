@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from asking_method import ASKING
 from data_files import SOUND
-from scripted_server import Reply, ScriptedServer, prompt_of
+from scripted_server import Reply, ScriptedServer
 from traced_runs import CONVERSATIONS, conversation, record, traced_run
 
 from attribution.attributor import bound
 from attribution.cases import Attribution, Case
-from attribution.methods import AGENT, Triage, survival
+from attribution.methods import survival
 from attribution.recordings import Recording
 from experiments.api.attributing import cases_of_run
 from experiments.attributing.attributions import Attributions, AttributionsFile, CaseLine, Header
@@ -22,7 +23,7 @@ from experiments.attributing.case_sources import run_sources, sources_of
 from experiments.attributing.source import Complaint
 from experiments.runs.cases_file import CaseReply, RunCase, Side, write_cases, write_verdicts
 from experiments.runs.folder import RunFolder
-from tracing.errors import DataError, RunError, TraceError
+from tracing.errors import DataError, ModelError, RunError, TraceError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 from tracing.recording.trace_context import trace, variable
@@ -139,21 +140,16 @@ def test_a_method_that_cannot_be_set_up_fails_the_cases_of_that_trace_alone(fold
 def test_a_spent_budget_stops_the_batch_and_the_next_one_goes_on(
     folder: RunFolder, tmp_path: Path, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    def script(body: dict[str, object]) -> str:
-        if "Conclude now" not in prompt_of(body):
-            return json.dumps({"tool": "conclude"})
-        return json.dumps({"reason": "so it is", "error_type": "ExtractionError", "operation": "extract_facts"})
-
-    scripted_server.script = script
-    header = Header(method="agent", model="scripted")
+    scripted_server.script = lambda body: "ExtractionError"
+    header = Header(method="asking", model="scripted")
 
     def go(limits: Limits) -> Tally:
         access = open_access(limits, retries=0, cache=False)
         with AttributionsFile.open(tmp_path / "a.jsonl", header) as file:
-            batch = Batch(bound(AGENT, access), file.attributions, file.append, folder=tmp_path, access=access)
+            batch = Batch(bound(ASKING, access), file.attributions, file.append, folder=tmp_path, access=access)
             return batch.run(run_sources(folder, "baseline"))
 
-    tally = go(Limits(calls=5))
+    tally = go(Limits(calls=2))
     assert (tally.fresh, tally.complete) == (2, False)
     assert "calls" in (tally.stopped or "")
     tally = go(Limits())
@@ -164,20 +160,24 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
     folder: RunFolder, tmp_path: Path, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
     out = tmp_path / "a.jsonl"
-    header = Header(method="triage", model="scripted")
+    header = Header(method="asking or survival", model="scripted")
     scripted_server.script = lambda body: Reply("out of order", status=500)
+
+    class AskingOrSurvival:
+        def __init__(self, recording: Recording, access: ModelAccess) -> None:
+            self._asking, self._otherwise = ASKING(recording, access), survival(recording)
+
+        def attribute(self, case: Case) -> Attribution:
+            try:
+                return self._asking.attribute(case)
+            except ModelError:
+                return self._otherwise.attribute(case)
 
     def go() -> Tally:
         access = open_access(retries=0, cache=False)
-        agent = bound(AGENT, access)
+        make = bound(AskingOrSurvival, access)
         with AttributionsFile.open(out, header) as file:
-            batch = Batch(
-                lambda one: Triage(survival(one), agent(one), unsure=1.0),
-                file.attributions,
-                file.append,
-                folder=tmp_path,
-                access=access,
-            )
+            batch = Batch(make, file.attributions, file.append, folder=tmp_path, access=access)
             return batch.run(run_sources(folder, "baseline"))
 
     tally = go()
@@ -185,7 +185,7 @@ def test_a_verdict_found_without_the_model_is_counted_and_completed_later(
     case = next(iter(Attributions.read(out).cases.values()))
     assert case.decisive
     assert "out of order" in (case.incomplete or "")
-    scripted_server.script = lambda body: json.dumps({"tool": "conclude", "error_type": "none"})
+    scripted_server.script = lambda body: "ResponseError"
     tally = go()
     assert (tally.reused, tally.fresh, tally.incomplete, tally.complete) == (0, 6, 0, True)
 

@@ -271,3 +271,9 @@ def test_a_command_still_has_its_earlier_name_and_says_the_new_one(capsys: pytes
     assert code == 2
     assert err.startswith("note: report is called diagnose now; the old name still works in this version\n")
     assert "latest: no such run" in err
+
+
+def test_a_command_that_is_gone_says_why_and_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "ask", "trace.jsonl", "why?")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "'ask' is no longer part of memtune: it answered none of 45 questions; search the trace with" in err

@@ -212,7 +212,7 @@ def test_every_bundled_configuration_is_valid() -> None:
 
 def test_every_option_sets_an_existing_key() -> None:
     values = {"dataset": "jsonl", "system": "rag", "data": Path(__file__), "models.task.base_url": "http://h/v1"}
-    values |= {"models.task.model": "m", "attribution": "agent", "matcher": "llm", "optimizer": "gepa"}
+    values |= {"models.task.model": "m", "attribution": "asking_method:ASKING", "matcher": "llm", "optimizer": "gepa"}
     values |= {"search.selector": "all", "search.blame": False, "search.local_objectives": False}
     values |= {"prompts.start": "mine", "prompts.tune": "extract, answer"}
     values |= {"executor.kind": "ray", "executor.address": "10.0.0.1:6379"}

@@ -36,7 +36,6 @@ UNREACHED = ("--base-url", "http://127.0.0.1:9/v1")
         (("attribute", "nowhere", "--model", "m"), "--model", "--helper-model"),
         (("annotate", "nowhere", "--model", "m"), "--model", "--helper-model"),
         (("diagnose", "nowhere", "--model", "m"), "--model", "--helper-model"),
-        (("ask", "nowhere", "why?", "--model", "m"), "--model", "--helper-model"),
         (
             ("bench", "attribution", "--suite", "nowhere", "--method", "survival", "--model", "m"),
             "--model",

@@ -109,7 +109,6 @@ def test_what_takes_traces_says_what_else_a_file_is(
             ("trace", "import", path, "--from", one, "--out", tmp_path / "x")
             for one in ("smartcomment", "otlp", "mlflow")
         ),
-        ("ask", path, "Why?"),
     ]
     if path.is_file() and name != "out.jsonl":
         commands.append(("diagnose", path))

@@ -152,7 +152,6 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         ),
         (("annotate", "annotated.json", "--labels", ARGUMENT, "--agreement"), GIVEN),
     ],
-    "ask": [(("ask", "text.jsonl", f"why {ARGUMENT}", *ASK), EVERYTHING)],
     "diagnose": [
         (("diagnose", "latest", "--out", f"{OUT}.html"), [shown(OUT)]),
         (("diagnose", "latest", "--out", f"{OUT}.md"), [shown(OUT)]),
@@ -236,10 +235,6 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("benchmarks", "evidence", "--suite", "annotated.json", "--words"), []),
         (("benchmarks", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
     ],
-    "benchmarks exploring": [
-        (("benchmarks", "exploring", "--dataset", "jsonl", "--data", "data.jsonl"), []),
-        (("benchmarks", "exploring", "--dataset", "jsonl", "--data", ARGUMENT), GIVEN),
-    ],
     "bench gate": [
         (("bench", "gate", "--recorded", ARGUMENT), GIVEN),
     ],
@@ -269,10 +264,6 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("benchmarks", "throughput", ARGUMENT), GIVEN),
     ],
     "benchmarks trace-memory": [(("benchmarks", "trace-memory", "--store", ARGUMENT), GIVEN)],
-    "benchmarks triage": [
-        (("benchmarks", "triage", "--suite", "annotated.json", "--model", "m", "--base-url", "URL"), []),
-        (("benchmarks", "triage", "--suite", ARGUMENT, "--model", "m", "--base-url", "URL"), GIVEN),
-    ],
     "benchmarks tracing": [(("benchmarks", "tracing", "--json", "b.json", ARGUMENT), GIVEN)],
     "model list": [(("model", "list"), [])],
     "model pull": [

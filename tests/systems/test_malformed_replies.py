@@ -10,8 +10,6 @@ import pytest
 from mem0_model import Mem0Model, is_extraction
 from scripted_server import Reply, ScriptedServer
 
-from attribution.agent.agent_method import Agent
-from attribution.agent.assisted import opinion_of
 from attribution.judging.llm_judge import LlmJudge
 from experiments.systems.fact_memory import PROMPTS, FactMemory
 from experiments.systems.mem0.prompts import PROMPTS as MEM0_PROMPTS
@@ -172,17 +170,6 @@ def test_a_judge_whose_label_cannot_be_read_leaves_it_to_the_words(
     assert judge.judge(question, "in Paris, the town").score == 0
 
 
-def test_an_opinion_or_a_step_that_cannot_be_read_is_none(
-    open_access: Open, scripted_server: ScriptedServer, hostile: str
-) -> None:
-    assert opinion_of(hostile, "some text") is None
-    scripted_server.script = lambda body: hostile
-    with trace() as recorder:
-        FactMemory().with_entries([GREEN], open_access())
-    finding = Agent(recorder.graph, open_access().task).ask("What colour is the cottage?")
-    assert finding.abstained is not None
-
-
 def test_a_recorded_reply_that_cannot_be_read_shows_nothing(hostile: str) -> None:
     assert event_in(hostile) is None
 
@@ -197,4 +184,6 @@ def test_json_is_read_to_the_limit_and_no_further() -> None:
         strict_json('"a\nb"')
     assert strict_json('"a\nb"', line_breaks=True) == "a\nb"
     assert object_in('thinking {"a": 1} then {"b": {"c": 2}} }') == {"b": {"c": 2}}
-    assert object_in("{{{ {not json} [1, 2]") is None
+    assert object_in('{"a": {"b": 1}} and {"c": 2} }') == {"c": 2}
+    for text in ("{{{ {not json} [1, 2]", "", "{" * 50_000):
+        assert object_in(text) is None

@@ -34,8 +34,7 @@ def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
     elif trail.context:
         blame = _without_owner(view, trail) or _ignored(view, trail)
     elif trail.stored:
-        unnamed = None if trail.reviewed else _without_topic(view, trail)
-        blame = unnamed or _not_retrieved(view, trail)
+        blame = _without_topic(view, trail) or _not_retrieved(view, trail)
     elif trail.extracted:
         blame = lost_at_update(view, trail)
     else:
@@ -57,7 +56,7 @@ def _ignored(view: CaseView, trail: Trail) -> Blame:
 
 def _without_owner(view: CaseView, trail: Trail) -> Blame | None:
     """Blame for an extraction that kept a value but not whose it is, so that the answer rightly did not know."""
-    if trail.reviewed or not says_unknown(view.case.reply) or not view.flow.rewrites():
+    if not says_unknown(view.case.reply) or not view.flow.rewrites():
         return None
     memories = (*trail.context, *trail.extracted)
     if any(view.grader.names_whom(content_of(text_of(memory.value))) for memory in memories):

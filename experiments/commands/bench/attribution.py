@@ -38,8 +38,8 @@ matcher_option = click.option(
 def attribution(suite: Path, method: str, matcher: str, target: Path | None, home: Path | None, **given: Any) -> None:
     """Measure an attribution method on wrong answers whose decisive operation people labelled.
 
-    --helper-model is for a method which asks one. More figures, faults that are injected into memory systems, and
-    controls beside the methods are in a clone of memtune's repository: python -m benchmarks attribution.
+    --helper-model is for a matcher or method which asks one. More figures, faults that are injected into memory
+    systems, and controls beside the methods are in a clone of memtune's repository: python -m benchmarks attribution.
     """
     import json
 

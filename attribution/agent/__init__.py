@@ -1,1 +1,0 @@
-"""Attribution with a model: single probes, and an agent that explores the graph."""
