@@ -1,5 +1,7 @@
 """Import and export of OpenTelemetry's OTLP in JSON: a file of one document, a list of them, or one a line.
 
+Import takes protobuf too.
+
 Each line of the collector's file exporter is a document. Names may be in lower camel case, as the protocol says, or in
 snake case, as some tools write them.
 """
@@ -12,31 +14,35 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tracing.files.file_kinds import OTLP
+from tracing.files.file_kinds import OTLP, kind_of
+from tracing.files.opening import read_file
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.documents import Imported, Troubles, mapping, require_room, text_or_none, to_json, write_pieces
-from tracing.interchange.span_files import read_spans, rows_at, span_of, value_at
+from tracing.interchange.otlp_protobuf import documents_in_protobuf
+from tracing.interchange.span_files import documents_in_file, read_spans, rows_at, span_of, value_at
 from tracing.interchange.span_graphs import spans_of
 from tracing.interchange.spans import Span, trace_id_of
 
 _INTERNAL, _CLIENT = 1, 3
 _OK, _ERROR = 1, 2
 _LARGEST = 2**63 - 1
+_TRACE_ID = b"\n\x10"
+"""Begins a span's field in protobuf; no JSON has this character."""
 
 
 def load(path: Path) -> ExecutionGraph:
-    """The graph in a file of OTLP JSON; `read` also reports repairs, and raises the same."""
+    """The graph in a file of OTLP; `read` also reports repairs, and raises the same."""
     return read(path).graph
 
 
 def read(path: Path) -> Imported:
-    """The graph in a file of OTLP JSON, and what was repaired or left out.
+    """The graph in a file of OTLP, in JSON or protobuf, and what was repaired or left out.
 
     Raises:
-        TraceError: the file cannot be read, or has no spans.
+        TraceError: the file cannot be read, or has no spans; or it is in protobuf, and opentelemetry-proto is missing.
     """
     missing = "its resourceSpans, scopeSpans or spans are missing"
-    return read_spans(path, OTLP, "OTLP spans", missing, _spans)
+    return read_spans(path, OTLP, "OTLP spans", missing, _spans, documents_of=_documents)
 
 
 def write(graph: ExecutionGraph, path: Path) -> None:
@@ -98,6 +104,13 @@ def _any_value(value: Any) -> dict[str, Any]:
 
 
 # --- in ------------------------------------------------------------------------------------------------------------
+
+
+def _documents(path: Path, troubles: Troubles) -> list[tuple[str, Any]]:
+    kind = kind_of(path)
+    if kind is not None and kind.name == OTLP and _TRACE_ID in (content := read_file(path)):
+        return documents_in_protobuf(path, content, troubles)
+    return documents_in_file(path, troubles)
 
 
 def _spans(where: str, document: Any, troubles: Troubles) -> Iterator[Span]:

@@ -30,8 +30,19 @@ _CODES: Mapping[Any, bool] = {
 }
 
 
+def documents_in_file(path: Path, troubles: Troubles) -> list[tuple[str, Any]]:
+    """The documents of a JSON file, each with the key path to it. Raises TraceError: it cannot be read."""
+    return documents_in(path, read_bytes(path), troubles)
+
+
 def read_spans(
-    path: Path, kind: str, noun: str, missing: str, spans_in: Callable[[str, Any, Troubles], Iterable[Span]]
+    path: Path,
+    kind: str,
+    noun: str,
+    missing: str,
+    spans_in: Callable[[str, Any, Troubles], Iterable[Span]],
+    *,
+    documents_of: Callable[[Path, Troubles], list[tuple[str, Any]]] = documents_in_file,
 ) -> Imported:
     """The graph of the spans in a file, and what was repaired or left out.
 
@@ -41,13 +52,14 @@ def read_spans(
         noun: what its spans are called.
         missing: what to say of a file that has none, and does not look like something else.
         spans_in: the spans of a document; it is also given the key path to it, and what collects troubles.
+        documents_of: the documents of the file.
 
     Raises:
         TraceError: the file cannot be read, or has no spans.
     """
     troubles = Troubles()
     with collector_paused():
-        documents = documents_in(path, read_bytes(path), troubles)
+        documents = documents_of(path, troubles)
         spans = [span for where, document in documents for span in spans_in(where, document, troubles)]
         if not spans:
             raise TraceError(f"{path}: holds no {noun}; {likeness(path, kind) or missing}")

@@ -26,7 +26,7 @@ FEEDBACK = "feedback"
 _MOST_LISTED = 5
 _CLOCKS_APART = 60.0
 """Seconds by which the clock of a log may be behind that of the traces."""
-ENDINGS = (".json", ".jsonl")
+ENDINGS = (".json", ".jsonl", ".pb")
 """Of the names of traces."""
 
 
@@ -99,7 +99,7 @@ class Feedback:
 
 def traces_in(folder: Path) -> list[Path]:
     """The traces in and under a folder, without the feedback."""
-    files = (file for file in sorted(folder.rglob("*.json*")) if file.is_file() and file.suffix in ENDINGS)
+    files = (file for file in sorted(folder.rglob("*")) if file.suffix in ENDINGS and file.is_file())
     return [file for file in files if not (file.parent == folder and file.stem == FEEDBACK)]
 
 
