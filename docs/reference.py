@@ -38,7 +38,6 @@ _VARIABLES = """
 | `MEMTUNE_SYSTEMS` | Folder of memory systems' environments; `memtune/systems` in your cache folder by default. |
 | `MEMTUNE_STORAGE_PASSWORD` | Password of the database in `search.storage`. |
 | `HF_ENDPOINT` | Mirror of the model hub that weights are fetched from. |
-| `RAY_ADDRESS` | Address of the Ray cluster, where `--address` is not given. |
 | `XDG_CACHE_HOME` | Your cache folder; `~/.cache` by default. |
 """
 

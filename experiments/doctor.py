@@ -23,7 +23,7 @@ from experiments.running.parts import asked_alternatives, open_access, open_eval
 from experiments.running.run_parts import check_run
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
-from optimizer.evaluation.executor import LocalExecutor
+from optimizer.evaluation.system_steps import SystemSteps
 from optimizer.objectives.local_evaluation import recorded_inputs
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
@@ -53,7 +53,6 @@ OLDEST = (3, 11)
 DEVELOPMENT = frozenset({"dev", "docs"})
 _OURS = "memtune"
 _FOR = {
-    "ray": "--executor ray",
     "mem0": "the memory system mem0",
     "postgres": "a trace memory in Postgres",
 }
@@ -325,10 +324,10 @@ def _check_reruns(evaluator: Evaluator, baseline: Candidate, outcome: Outcome) -
         says = "the system has none, so rewrites are compared on whole conversations, which takes more calls"
         yield HealthCheck("rerun", "missing", says)
         return
-    executor = evaluator.executor or LocalExecutor(system)
+    steps = SystemSteps(system)
     for name, spec in system.prompts.items():
         for recorded in recorded_inputs(spec, [outcome])[:1]:
-            graph = executor.rerun(evaluator.access, name, recorded.parts, baseline, recorded.key[:12])
+            graph = steps.rerun(evaluator.access, name, recorded.parts, baseline, recorded.key[:12])
             repeatable = evaluator.access.caches and sees_calls(spec, graph)
             difference = rerun_difference(spec, recorded.parts, recorded.outputs, graph, repeatable=repeatable)
             if difference is None:

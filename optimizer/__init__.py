@@ -6,7 +6,6 @@ gating                  whether a difference is real
 tuning                  a tuning in progress, which every optimizer works with
 search                  the optimizers, and the steps around each of them
 published               optimizers from the literature
-cluster                 a memory system's steps on Ray
 """
 
 from optimizer.evaluation.evaluator import Evaluator, Outcome

@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-# Read by mlflow, dspy, litellm and ray when they are imported, so before anything else here. Ray without clusters of
-# several machines listens on loopback only.
+# Read by mlflow, dspy and litellm when they are imported, so before anything else here.
 os.environ.update(
     LITELLM_LOCAL_MODEL_COST_MAP="True",
     MLFLOW_DISABLE_TELEMETRY="true",
     DO_NOT_TRACK="true",
     LANGSMITH_TRACING="false",
     GIT_PYTHON_REFRESH="quiet",
-    RAY_USAGE_STATS_ENABLED="0",
-    RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0",
 )
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -34,7 +31,6 @@ from impatience import wait_little
 from pgbouncer import PgBouncer
 from pgbouncer import installed as pgbouncer_program
 from postgres_cluster import PostgresCluster, installed
-from ray_cluster import RayCluster
 from scripted_server import ScriptedServer
 
 from tracing.llm.access import ModelAccess
@@ -139,17 +135,6 @@ def _pgbouncer(postgres: PostgresCluster, mode: str) -> Iterator[PgBouncer]:
 def postgres_url(postgres: PostgresCluster) -> str:
     """The address of its database for SQLAlchemy, without the password."""
     return postgres.url_without_password
-
-
-@pytest.fixture(scope="session")
-def ray_cluster(environments_home: Path) -> Iterator[RayCluster]:
-    """Two nodes of one processor each; starting them takes seconds, so the tests share them."""
-    pytest.importorskip("ray", reason="ray is not installed: pip install 'memtune[ray]'")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("MEMTUNE_SYSTEMS", str(environments_home))
-        cluster = RayCluster()
-    yield cluster
-    cluster.close()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.commands.options import config_from, executor_options, home_option, setup_options
+from experiments.commands.options import config_from, home_option, setup_options
 from experiments.commands.output import write_output, write_output_whole
 from experiments.display.terminal import say
 
@@ -34,7 +34,6 @@ Examples:
 )
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
-@executor_options
 @click.option(
     "--optimizer",
     "names",

@@ -16,7 +16,6 @@ from experiments.commands.options import (
     SuggestingChoice,
     config_from,
     dataset_from,
-    executor_options,
     home_option,
     setup_options,
 )
@@ -54,7 +53,6 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     help="Score these prompts too and report the difference with its interval, as for a second model.",
 )
 @setup_options
-@executor_options
 @click.option(
     "--split",
     type=SuggestingChoice(["train", "validation", "test"]),

@@ -116,17 +116,6 @@ task_model_options = several(
 setup_options = several(system_option, data_options, task_model_options, concurrency_option)
 """What to run: system, data and how much of it, and model."""
 
-executor_options = several(
-    click.option(
-        "--executor",
-        metavar="KIND",
-        help="Where the system runs: in this process's threads, or on ray [default: threads].",
-    ),
-    click.option(
-        "--address", metavar="ADDRESS", help="A Ray cluster's [default: $RAY_ADDRESS, else a Ray on this machine]."
-    ),
-)
-
 helper_options = several(_helper_model_option, _base_url_option, concurrency_option)
 """The model that a method asks, whose cases are many."""
 

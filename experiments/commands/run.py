@@ -15,7 +15,6 @@ from experiments.commands.options import (
     SuggestingChoice,
     config_from,
     dataset_from,
-    executor_options,
     home_option,
     setup_options,
 )
@@ -36,7 +35,6 @@ _WHY_THE_DEMO = (
 @click.command(epilog=examples("run"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml|demo]")
 @setup_options
-@executor_options
 @click.option(
     "--attribution",
     metavar="NAME",

@@ -37,9 +37,7 @@ def calibrate_judge(
 
     if evaluator.model_judge is None:
         return
-    by_words = Evaluator(
-        evaluator.system, evaluator.access, METRICS[0], evaluator.snapshots, executor=evaluator.executor
-    )
+    by_words = Evaluator(evaluator.system, evaluator.access, METRICS[0], evaluator.snapshots)
     outcomes = by_words.evaluate(candidate, conversations, progress=progress)
     evaluator.model_judge.calibrate((case.question, case.reply) for outcome in outcomes for case in outcome.cases)
 

@@ -1,12 +1,13 @@
-"""From a configuration to single parts that it names: home folder, models, memory system, executor, evaluator."""
+"""From a configuration to single parts that it names: home folder, models, memory system, evaluator."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from attribution.judging.metrics import LLM_JUDGE, open_metric
 from attribution.judging.words import METRICS
@@ -21,10 +22,7 @@ from tracing.systems.protocol import ChecksItself, MemorySystem
 from tracing.systems.registry import open_system
 
 if TYPE_CHECKING:
-    from optimizer.cluster.ray_executor import RayExecutor
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.evaluation.executor import Executor
-    from optimizer.evaluation.scores import Settings
     from optimizer.evaluation.variants import Variants
     from tracing.llm.access import ModelAccess
 
@@ -124,12 +122,12 @@ def open_evaluator(config: RunConfig, home: Path) -> Iterator[Evaluator]:
     """The evaluator of `config`, with its system and models; closed at the end.
 
     Raises:
-        ConfigError: the system's library is not installed; and as `open_access` and `open_executor`.
+        ConfigError: the system's library is not installed; and as `open_access`.
         WeightsError: as `open_access`.
     """
     system = ready_system(config)
-    with open_access(config, home) as access, open_executor(config, system, access) as executor:
-        yield evaluator_of(config, system, access, home, executor=executor)
+    with open_access(config, home) as access:
+        yield evaluator_of(config, system, access, home)
 
 
 def configured_system(config: RunConfig, settings: Mapping[str, Any] | None = None) -> MemorySystem:
@@ -153,7 +151,7 @@ def ready_system(config: RunConfig) -> MemorySystem:
 
     Raises:
         ConfigError: a setting does not fit or lacks its secret, there is no such metric, or the library of the system
-            or of the executor is not installed.
+            is not installed.
         RunError, ContractError: its baseline prompts cannot be read, or break a contract.
     """
     check_secrets(config)
@@ -162,29 +160,7 @@ def ready_system(config: RunConfig) -> MemorySystem:
         open_metric(config.metric)  # refused before anything starts, not with the first reply
     if isinstance(system, ChecksItself):
         system.require_library()
-    if config.executor.kind == "ray":
-        from optimizer.cluster.ray_executor import require_ray
-
-        require_ray()
     return system
-
-
-@contextmanager
-def open_executor(config: RunConfig, system: MemorySystem, access: ModelAccess) -> Iterator[Executor | None]:
-    """Where the system runs: the executor of `config`; None for the threads of `access`. Closed at the end.
-
-    Raises:
-        ConfigError: there is no such cluster, or what the system needs cannot be sent to a worker.
-    """
-    if config.executor.kind == "threads":
-        yield None
-        return
-    from optimizer.cluster.ray_executor import RayExecutor
-    from optimizer.cluster.worker import WorkerSetup
-
-    setup = WorkerSetup.of(config.system, config.system_settings, config.modules, system)
-    with RayExecutor(setup, config.executor.address, threads=access.threads.count) as executor:
-        yield executor
 
 
 def evaluator_of(
@@ -194,13 +170,11 @@ def evaluator_of(
     home: Path,
     *,
     traces: Path | None = None,
-    executor: Executor | None = None,
 ) -> Evaluator:
     """The evaluator of a system with the judge of `config`; memories are kept in the cache of `home`.
 
     Args:
         traces: folder that receives the trace of every evaluated conversation; None for none.
-        executor: where the system runs; None for the threads of `access`.
     """
     from attribution.judging.llm_judge import LlmJudge
     from optimizer.evaluation.evaluator import Evaluator
@@ -213,7 +187,6 @@ def evaluator_of(
         snapshots=home / "cache" / "memories",
         traces=traces,
         model_judge=LlmJudge(access.judge) if judged_by_model else None,
-        executor=executor,
     )
 
 
@@ -224,22 +197,7 @@ def variants_of(config: RunConfig, evaluator: Evaluator) -> Variants | None:
     if not config.search.settings:
         return None
 
-    def system_under(settings: Settings) -> tuple[MemorySystem, Executor | None]:
-        system = configured_system(config, settings)
-        return system, _executor_under(config, settings, system, evaluator.executor)
-
-    return Variants(evaluator, config.search.settings, system_under)
-
-
-def _executor_under(
-    config: RunConfig, settings: Settings, system: MemorySystem, executor: Executor | None
-) -> Executor | None:
-    if config.executor.kind != "ray":
-        return executor
-    from optimizer.cluster.worker import WorkerSetup
-
-    own = {**config.system_settings, **settings}
-    return cast("RayExecutor", executor).of(WorkerSetup.of(config.system, own, config.modules, system))
+    return Variants(evaluator, config.search.settings, partial(configured_system, config))
 
 
 def unpriced(config: RunConfig) -> str | None:

@@ -17,7 +17,7 @@ from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.reports.run_report import ReportInput, render_report, write_pages
 from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
-from experiments.running.parts import check_endpoints, evaluator_of, open_executor, variants_of
+from experiments.running.parts import check_endpoints, evaluator_of, variants_of
 from experiments.running.run_parts import RunParts, config_of_run, loop_settings, open_parts, rewrite_files
 from experiments.runs.cases_file import RunCase, run_cases, write_cases, write_verdicts
 from experiments.runs.config import RunConfig
@@ -189,14 +189,13 @@ def _prepare(
 ) -> _Run:
     """Everything that a run needs before its first call, ordered so that a mistake costs least.
 
-    `stack` closes what is opened: models, executor, lock and ledger.
+    `stack` closes what is opened: models, lock and ledger.
     """
     from optimizer.tuning.failures import Failures
 
     parts = open_parts(config, dataset, home, stack, resume=resume, by_hand=by_hand)
     if parts.server is not None:
         parts.server.open()
-    executor = stack.enter_context(open_executor(config, parts.system, parts.access))
     files = {CONFIG: dump_config(config), FINGERPRINT: fingerprint_json(parts.fingerprint)}
     if config.prompts.start is not None:
         files |= {f"{PROMPTS}/{BASELINE}/{name}.txt": text for name, text in parts.baseline.items()}
@@ -215,7 +214,7 @@ def _prepare(
         folder.write(FINGERPRINT, files[FINGERPRINT])
     ledger = stack.enter_context(contextlib.closing(Ledger(folder.path / LEDGER, cache=home / "cache")))
     parts = replace(parts, access=parts.access.with_ledger(ledger))
-    evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES, executor=executor)
+    evaluator = evaluator_of(config, parts.system, parts.access, home, traces=folder.path / TRACES)
     params = params_of(config)
     identities = {f"identity.{role}": identity for role, identity in parts.access.identities().items()}
     tracked = MlflowRun.start(

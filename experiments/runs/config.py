@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -106,21 +106,6 @@ class PromptSettings(_Section):
         return TextLimits(self.max_tokens, self.pinned)
 
 
-class ExecutorSettings(_Section):
-    """Where the memory system runs."""
-
-    kind: Literal["threads", "ray"] = "threads"
-    """In threads of this process, or on Ray."""
-    address: str | None = None
-    """Address of a Ray cluster; by default $RAY_ADDRESS, or else a Ray started on this machine for the run."""
-
-    @model_validator(mode="after")
-    def _address_is_used(self) -> Self:
-        if self.address is not None and self.kind != "ray":
-            raise ValueError("address: is that of a Ray cluster; add --executor ray, or leave it out")
-        return self
-
-
 _Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
 
@@ -209,8 +194,6 @@ class RunConfig(_Section):
     """Seed of the loop's random choices."""
     concurrency: Positive | None = None
     """Concurrent requests to one endpoint; by default 8."""
-    executor: ExecutorSettings = ExecutorSettings()
-    """Where the memory system runs."""
     budget: BudgetSettings = BudgetSettings()
     """Hard limits of the run."""
     tracking: Tracking = Tracking()

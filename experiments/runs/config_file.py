@@ -294,8 +294,6 @@ OPTIONS: Mapping[str, str] = {
     "prompts.start": "--start",
     "prompts.tune": "--tune",
     "concurrency": "--concurrency",
-    "executor.kind": "--executor",
-    "executor.address": "--address",
 }
 """Configuration keys that are command line options too."""
 

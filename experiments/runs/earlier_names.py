@@ -23,6 +23,12 @@ KEYS: Mapping[str, str] = {"prompts.tuned": "prompts.tune", "search.attribution"
 GONE_OF_MODELS = ("reuse_prefixes",)
 """Keys of a model that no longer exist, and changed no result."""
 
+NO_CLUSTER = "Ray is no longer part of memtune: threads keep an endpoint busier; leave it out, results are the same"
+"""What who names an executor is told."""
+
+_THREADS: Mapping[str, Any] = {"kind": "threads", "address": None}
+"""The section `executor` of a configuration that names no cluster, as runs wrote it."""
+
 SETTINGS: Mapping[str, str] = {"prompts": "start", "no_attribution": "no_blame"}
 """Options of `memtune run`, as Python writes them."""
 
@@ -74,8 +80,12 @@ def with_current_keys(values: dict[str, Any], label: str, told: Callable[[str, s
     """A configuration with the keys' names now; `told` hears of each earlier one.
 
     Raises:
-        ConfigError: a key is there by both names.
+        ConfigError: a key is there by both names, or one that is gone names what memtune no longer has.
     """
+    if isinstance(executor := values.get("executor"), Mapping):
+        if {**_THREADS, **executor} != _THREADS:
+            raise ConfigError(f"{label}: executor: {NO_CLUSTER}")
+        values = {key: value for key, value in values.items() if key != "executor"}
     for earlier, key in KEYS.items():
         section, _, name = earlier.partition(".")
         current = key.partition(".")[2]

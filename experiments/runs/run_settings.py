@@ -61,7 +61,7 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that must be the same when a run is resumed.
 
     A raised budget lets a run continue that the old one had stopped, and no result depends on the number of concurrent
-    requests, on where the system runs, on where studies are kept, or on how an endpoint is reached. Data, baseline
+    requests, on where studies are kept, or on how an endpoint is reached. Data, baseline
     prompts, weights and modules may have moved: their content decides, which the fingerprint has under its own names.
     """
     free = {
@@ -76,7 +76,7 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
     return {
         key: value
         for key, value in params_of(config).items()
-        if key not in free and not key.startswith(("budget.", "executor.")) and ".headers." not in key
+        if key not in free and not key.startswith("budget.") and ".headers." not in key
     }
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from attribution.cases import Case
 from attribution.judging.words import Judgement, judge_reply
-from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.file_names import file_name
 from optimizer.evaluation.memories import Snapshot, SnapshotStore, digest, snapshot_key
 from optimizer.evaluation.scores import Score
 from optimizer.evaluation.statistics import score_interval
+from optimizer.evaluation.system_steps import SystemSteps
 from optimizer.evaluation.unusable_replies import UnusableReplies
 from tracing.errors import ModelError, ReplyCutShortError, WorkerDiedError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -104,7 +104,6 @@ class Evaluator:
         snapshots: folder of built memories.
         traces: folder that receives the trace of every evaluated conversation; None for none.
         model_judge: asks a model for the primary score; None if words alone decide.
-        executor: where the system runs; None for the threads of `access`.
         calls: counts of calls so far.
     """
 
@@ -114,7 +113,6 @@ class Evaluator:
     snapshots: Path
     traces: Path | None = None
     model_judge: LlmJudge | None = None
-    executor: Executor | None = None
     calls: EvaluationCalls = field(default_factory=EvaluationCalls)
     _outcomes: dict[str, Outcome] = field(default_factory=dict, repr=False)
     _warned: list[str] = field(default_factory=list, repr=False)
@@ -148,9 +146,9 @@ class Evaluator:
         """An evaluator that asks the models again for each new `repetition`; the judge is asked once per reply."""
         return replace(self, access=self.access.repeated(repetition), calls=EvaluationCalls(), _outcomes={})
 
-    def of(self, system: MemorySystem, executor: Executor | None) -> Evaluator:
+    def of(self, system: MemorySystem) -> Evaluator:
         """An evaluator of the system under other settings; it shares what is known, kept and counted."""
-        return replace(self, system=system, executor=executor)
+        return replace(self, system=system)
 
     def memory(self, candidate: Candidate, conversation: Conversation) -> Snapshot:
         """The memory that the system builds of a conversation; built only if it is not kept.
@@ -162,8 +160,8 @@ class Evaluator:
         return self._memory(candidate, conversation, self._keys(candidate, conversation)[0])
 
     @property
-    def _steps(self) -> Executor:
-        return self.executor or LocalExecutor(self.system)
+    def _steps(self) -> SystemSteps:
+        return SystemSteps(self.system)
 
     def judged(self, question: Question, reply: str) -> Judgement:
         """The judgement of a reply to a question.

@@ -11,11 +11,10 @@ from tracing.systems.description import describe
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
-    from optimizer.evaluation.executor import Executor
     from tracing.systems.protocol import MemorySystem
 
-SystemOpener = Callable[[Settings], "tuple[MemorySystem, Executor | None]"]
-"""Opens the system with these settings beside its others; the executor is None for threads."""
+SystemOpener = Callable[[Settings], "MemorySystem"]
+"""Opens the system with these settings beside its others."""
 
 
 class Variants:
@@ -48,6 +47,5 @@ class Variants:
         """
         key = digest({**self.own, **settings})
         if key not in self._evaluators:
-            system, executor = self._open_system({**self.own, **settings})
-            self._evaluators[key] = self._base.of(system, executor)
+            self._evaluators[key] = self._base.of(self._open_system({**self.own, **settings}))
         return self._evaluators[key]

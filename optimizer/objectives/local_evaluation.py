@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from attribution.survival.flow import turns_read
-from optimizer.evaluation.executor import Executor, LocalExecutor
 from optimizer.evaluation.memories import digest
+from optimizer.evaluation.system_steps import SystemSteps
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError, in_one_line
 from tracing.recording.credentials import REDACTED
@@ -39,7 +39,6 @@ class LocalEvaluation:
         prompts: its prompts by name.
         objectives: prompt name → the objective of its operation; prompts without one are left out.
         access: its models.
-        executor: where the system runs; None for the threads of `access`.
     """
 
     def __init__(
@@ -48,11 +47,10 @@ class LocalEvaluation:
         prompts: Mapping[str, PromptSpec],
         objectives: Mapping[str, Objective],
         access: ModelAccess,
-        executor: Executor | None = None,
     ) -> None:
         self.objectives = objectives
         self._prompts, self._access = prompts, access
-        self._executor = executor or LocalExecutor(cast("MemorySystem", system))
+        self._steps = SystemSteps(cast("MemorySystem", system))
         self._credits: dict[tuple[str, str, str], Credit] = {}
         self._warned = False
         self._reruns: dict[str, bool] = {}
@@ -110,7 +108,7 @@ class LocalEvaluation:
 
             def rerun() -> str | None:
                 name = execution.key[:12]
-                graph = self._executor.rerun(self._access, prompt, execution.parts, self._candidate(prompt, text), name)
+                graph = self._steps.rerun(self._access, prompt, execution.parts, self._candidate(prompt, text), name)
                 repeatable = sees_calls(spec, graph)
                 return rerun_difference(spec, execution.parts, execution.outputs, graph, repeatable=repeatable)
 
@@ -132,7 +130,7 @@ class LocalEvaluation:
     def _fresh(self, prompt: str, candidate: Candidate, execution: RecordedInput) -> Credit | None:
         name = execution.question.id if execution.question is not None else execution.key[:12]
         try:
-            graph = self._executor.rerun(self._access, prompt, execution.parts, candidate, name)
+            graph = self._steps.rerun(self._access, prompt, execution.parts, candidate, name)
         except ReplyCutShortError as error:
             return Credit(0.0, (f"the reply was cut short: {error}",))
         executions = graph.find_operations(name=self._prompts[prompt].operation)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attribution.survival.flow import ContentFlow
 from attribution.text.content import text_of
-from optimizer.evaluation.executor import LocalExecutor
+from optimizer.evaluation.system_steps import SystemSteps
 from tracing.errors import ModelError
 from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question
@@ -85,7 +85,7 @@ def _memory(
     if not any(spec.builds for spec in evaluator.system.prompts.values()):
         # A system may ask a model for it all the same.
         with contextlib.suppress(ModelError):
-            return LocalExecutor(evaluator.system).build(silent, conversation, candidate)
+            return SystemSteps(evaluator.system).build(silent, conversation, candidate)
     return recorded.memory(candidate, conversation)
 
 

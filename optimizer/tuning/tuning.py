@@ -370,7 +370,7 @@ class Tuning:
             return None
         all_objectives = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
         objectives = {name: objective for name, objective in all_objectives.items() if name in self.prompts}
-        return LocalEvaluation(evaluator.system, self._specs, objectives, self._access, evaluator.executor)
+        return LocalEvaluation(evaluator.system, self._specs, objectives, self._access)
 
     def _score(self, split: SplitName, candidate: Candidate, into: dict[SplitName, Score]) -> list[Outcome]:
         """Outcomes on a split that must be scored; the score goes into `into`; a baseline's is also reported."""

@@ -185,3 +185,16 @@ class Whole(NamedTuple):
     outcome: dict[str, Any]
     curves: dict[str, list[tuple[str, int, float]]]
     calls: int
+
+
+class Once:
+    """Does something at a request of this number, and lets a model reply."""
+
+    def __init__(self, model: Callable[[dict[str, Any]], Any], number: int, do: Callable[[], None]) -> None:
+        self._model, self._left, self._do = model, number, do
+
+    def __call__(self, body: dict[str, Any]) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            self._do()
+        return self._model(body)

@@ -273,6 +273,12 @@ def test_a_command_still_has_its_earlier_name_and_says_the_new_one(capsys: pytes
     assert "latest: no such run" in err
 
 
+def test_an_option_that_is_gone_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "run", "--executor", "ray")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("memtune: --executor: Ray is no longer part of memtune: ")
+
+
 def test_a_command_that_is_gone_says_why_and_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "ask", "trace.jsonl", "why?")
     assert (code, err.count("\n")) == (2, 1)

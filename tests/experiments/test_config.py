@@ -215,7 +215,6 @@ def test_every_option_sets_an_existing_key() -> None:
     values |= {"models.task.model": "m", "attribution": "asking_method:ASKING", "matcher": "llm", "optimizer": "gepa"}
     values |= {"search.selector": "all", "search.blame": False, "search.local_objectives": False}
     values |= {"prompts.start": "mine", "prompts.tune": "extract, answer"}
-    values |= {"executor.kind": "ray", "executor.address": "10.0.0.1:6379"}
     config = load_config(None, overrides={key: values.get(key, 3) for key in OPTIONS})
     assert config.limits.questions == config.budget.calls == config.seed == 3
     assert config.prompts.tune == ("extract", "answer")
@@ -226,14 +225,13 @@ def test_a_run_goes_on_only_with_the_calls_its_search_was_allowed(tmp_path: Path
     assert lasting_params(limited) == lasting_params(load_config(None)) | {"search.calls": 7}
 
 
-def test_the_address_of_a_cluster_is_refused_where_no_cluster_is_used() -> None:
-    with pytest.raises(ConfigError, match=r"address: is that of a Ray cluster; add --executor ray"):
-        load_config(None, overrides={"executor.address": "10.0.0.1:6379"})
-
-
-def test_a_run_may_go_on_with_another_executor() -> None:
-    there = load_config(None, overrides={"executor.kind": "ray", "executor.address": "auto"})
-    assert lasting_params(there) == lasting_params(load_config(None))
+def test_a_configuration_that_names_a_cluster_is_told_that_ray_is_gone_and_one_with_threads_is_read(
+    tmp_path: Path,
+) -> None:
+    assert load_config(write(tmp_path, "executor: {kind: threads, address: null}")) == load_config(None)
+    for section in ("{kind: ray}", "{kind: threads, address: auto}"):
+        with pytest.raises(ConfigError, match=r"executor: Ray is no longer part of memtune: .*; leave it out"):
+            load_config(write(tmp_path, f"executor: {section}"))
 
 
 def test_an_endpoint_without_a_model_is_refused_with_the_option_that_names_it() -> None:

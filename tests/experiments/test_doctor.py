@@ -181,15 +181,15 @@ def test_a_library_that_is_too_old_is_broken_and_an_absent_one_is_missing(monkey
     known = health_checks.version
 
     def version(name: str) -> str:
-        if name == "ray":
+        if name == "psycopg":
             raise health_checks.PackageNotFoundError(name)
         return "0.1" if name == "optuna" else known(name)
 
     monkeypatch.setattr(health_checks, "version", version)
     found = {one.subject: one for one in check_extras()}
-    assert found["extra ray"].state == "missing"
-    assert found["extra ray"].says == "without ray; only --executor ray needs it"
-    assert found["extra ray"].remedy == "pip install 'memtune[ray]'"
+    assert found["extra postgres"].state == "missing"
+    assert found["extra postgres"].says == "without psycopg; only a trace memory in Postgres needs it"
+    assert found["extra postgres"].remedy == "pip install 'memtune[postgres]'"
     assert found["extra optimize"].state == "broken"
     assert "optuna 0.1" in found["extra optimize"].says
     assert found["extra attribute"].state == "ok"

@@ -22,7 +22,7 @@ from experiments.api.result import Result
 from experiments.api.starting import settings_from
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.sqlite_store import store_file
-from experiments.runs.config import ExecutorSettings
+from experiments.runs.config import BudgetSettings
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import differing, fingerprint
 from experiments.systems.fact_memory import FactMemory
@@ -142,13 +142,15 @@ def test_a_model_that_is_named_is_not_reached_by_the_endpoint_and_key_of_the_con
 
 
 def test_a_setting_named_like_an_option_means_what_the_option_means(tmp_path: Path) -> None:
-    given = {"no_blame": True, "no_local_objectives": True, "start": "mine", "executor": "ray", "rounds": 2}
+    given = {"no_blame": True, "no_local_objectives": True, "start": "mine", "rounds": 2}
     config = settings_from(tmp_path, models={}, settings=given)
     assert (config.search.blame, config.search.local_objectives) == (False, False)
-    assert (config.prompts.start, config.executor.kind, config.rounds) == (Path("mine"), "ray", 2)
-    sections = {"prompts": {"max_tokens": 9}, "executor": ExecutorSettings(kind="ray"), "no_blame": False}
+    assert (config.prompts.start, config.rounds) == (Path("mine"), 2)
+    sections = {"prompts": {"max_tokens": 9}, "budget": BudgetSettings(calls=7), "no_blame": False}
     config = settings_from(tmp_path, models={}, settings=sections)
-    assert (config.prompts.max_tokens, config.executor.kind, config.search.blame) == (9, "ray", True)
+    assert (config.prompts.max_tokens, config.budget.calls, config.search.blame) == (9, 7, True)
+    with pytest.raises(ConfigError, match="executor: Ray is no longer part of memtune"):
+        settings_from(tmp_path, models={}, settings={"executor": "ray"})
 
 
 def test_a_run_that_is_not_there_cannot_be_loaded() -> None:

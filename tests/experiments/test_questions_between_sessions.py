@@ -25,14 +25,12 @@ from experiments.systems.long_context import LongContext
 from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
 from experiments.views.trace_page import questions_of
-from optimizer.cluster.steps import StepExecutor, perform, result_of
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.ladder import audit
 from optimizer.evaluation.scores import Splits
 from optimizer.objectives.local_evaluation import recorded_inputs
 from optimizer.objectives.objectives import objectives_of
 from tracing.llm.access import ModelAccess
-from tracing.llm.forwarding.forwarded_calls import answered
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.protocol import Memory, MemorySystem
@@ -250,25 +248,3 @@ def test_a_gold_answer_that_is_said_only_later_is_suspicious(after: int | None, 
     assert [finding.question for finding in Audit(Conversation.model_validate(rows)).suspicions()] == (
         ["pet"] if suspected else []
     )
-
-
-class Elsewhere(StepExecutor):
-    """Does each step as a worker does, in this process."""
-
-    def __init__(self, system: MemorySystem) -> None:
-        self._system = system
-
-    def result(self, access: ModelAccess, about: str, step: str) -> dict[str, Any]:
-        return result_of(perform(self._system, step, lambda request: answered(access, request)))
-
-
-def test_a_worker_gives_the_same_answers_and_the_same_graph(
-    scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
-) -> None:
-    scripted_server.script = Clerk()
-    system, access = FactMemory(near=NEAR), open_access()
-    here = evaluated(system, access, tmp_path / "here")
-    there = evaluated(system, access, tmp_path / "there", executor=Elsewhere(system))
-    assert [case.reply for case in there.cases] == [case.reply for case in here.cases]
-    assert there.graph.operations.keys() == here.graph.operations.keys()
-    assert there.graph.variables == here.graph.variables

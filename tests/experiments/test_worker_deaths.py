@@ -13,12 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
-from gold_runs import BEGUN, OUTPUT, Whole, curves, live, outcome, started
+from gold_runs import BEGUN, OUTPUT, Once, Whole, curves, live, outcome, started
 from light_environment import make_light
-from ray_cluster import Once, RayCluster
 from scripted_server import ScriptedServer
 
-from experiments.command import main
 from experiments.runs.folder import RunFolder
 from experiments.systems.worker.environment import Environment
 from tracing.llm.settings import AT_ONCE
@@ -169,56 +167,6 @@ def test_a_run_killed_while_workers_build_and_resumed_pays_no_call_twice(
     assert found_in("killed") == undisturbed[:2]
     # At most the calls that were under way when the process was killed are paid again.
     assert undisturbed.calls <= scripted_server.asked - before <= undisturbed.calls + 2 * AT_ONCE
-
-
-@pytest.mark.thorough
-def test_a_run_on_ray_during_which_the_workers_of_a_node_are_killed_ends_as_one_in_threads(
-    distant: Callable[..., None],
-    environment: Environment,
-    ray_cluster: RayCluster,
-    scripted_server: ScriptedServer,
-    undisturbed: Whole,
-) -> None:
-    distant("ray")
-    before = scripted_server.asked
-
-    def kill() -> None:
-        found = workers(environment)
-        assert found
-        for process in found:
-            process.kill()
-
-    scripted_server.script = Once(scripted_server.script, 6, kill)
-    command = ["run", "run.yaml", "--out", "ray", "--home", "ray-home", "--executor", "ray"]
-    assert live([*command, "--address", ray_cluster.address], None) == 0, Path(OUTPUT).read_text()
-    assert found_in("ray") == undisturbed[:2]
-    assert scripted_server.asked - before == undisturbed.calls
-
-
-@pytest.mark.slow
-def test_a_node_without_the_environment_gives_one_line_with_the_command_that_installs_it(
-    distant: Callable[..., None],
-    environment: Environment,
-    ray_cluster: RayCluster,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    environments_home: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    distant("lacking")
-    here = tmp_path / "here"
-    here.mkdir()
-    environment.folder.rename(here / environment.name)
-    monkeypatch.setenv("MEMTUNE_SYSTEMS", str(here))
-    try:
-        with pytest.raises(SystemExit) as ended:
-            main(["eval", "run.yaml", "--prompts", "baseline", "--executor", "ray", "--address", ray_cluster.address])
-    finally:
-        (here / environment.name).rename(environments_home / environment.name)
-    assert ended.value.code == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("memtune: on the worker ")
-    assert said.endswith(" is not installed: memtune system install distant_memory:Distant")
 
 
 @pytest.mark.slow

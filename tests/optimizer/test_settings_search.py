@@ -73,8 +73,8 @@ def made(top_k: int = 1, **settings: Any) -> FactMemory:
 
 
 def variants_of(base: Evaluator, allowed: dict[str, Sequence[int]], made: Callable[..., Any] = made) -> Variants:
-    def opened(settings: Settings) -> tuple[MemorySystem, None]:
-        return made(**settings), None
+    def opened(settings: Settings) -> MemorySystem:
+        return made(**settings)
 
     return Variants(base, allowed, opened)
 
@@ -166,14 +166,14 @@ class _Answering:
 
 def test_a_system_with_a_client_of_its_own_is_not_run_on_to_measure_what_it_retrieves(evaluator: Evaluator) -> None:
     evaluator.evaluate(BASELINE, SPLITS.train)
-    own = evaluator.of(OwnClient(near=2.0), None)
+    own = evaluator.of(OwnClient(near=2.0))
     assert retrieval_of(own, evaluator, BASELINE, SPLITS.train, Golds(verbatim=False)) is None
     assert OwnClient.calls == 1
 
 
 def test_a_memory_that_no_prompt_builds_is_built_under_the_setting(evaluator: Evaluator) -> None:
     texts = {"answer": Rag.prompts["answer"].text}
-    small, large = (evaluator.of(Rag(chunk_tokens=size, top_k=1), None) for size in (5, 200))
+    small, large = (evaluator.of(Rag(chunk_tokens=size, top_k=1)) for size in (5, 200))
     found = [retrieval_of(each, large, texts, SPLITS.train, Golds(verbatim=True)) for each in (small, large)]
     assert None not in found
     assert found[0] != found[1]

@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from experiments.commands.examples import examples
-from experiments.commands.options import config_from, dataset_from, executor_options, home_option, setup_options
+from experiments.commands.options import config_from, dataset_from, home_option, setup_options
 from experiments.commands.run_history import show_comparison
 
 
 @click.command(epilog=examples("bench optimize"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
-@executor_options
 @click.option(
     "--optimizer",
     "names",

@@ -13,7 +13,6 @@ from experiments.commands.options import (
     SuggestingChoice,
     config_from,
     dataset_from,
-    executor_options,
     home_option,
     setup_options,
 )
@@ -29,7 +28,6 @@ _MOST_TURNS, _LONGEST_TURN = 4, 200
 @click.command(epilog=examples("data audit"))
 @click.argument("config", required=False, metavar="[CONFIG.yaml]")
 @setup_options
-@executor_options
 @click.option(
     "--split",
     type=SuggestingChoice(["train", "validation", "test", "all"]),

@@ -1,4 +1,4 @@
-"""Where a memory system runs: in the threads of this process, or elsewhere by an `Executor` of another kind."""
+"""The steps of a memory system on a conversation: build, answer, and one operation again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from optimizer.evaluation.memories import Snapshot, Stage
 from tracing.errors import MemorySystemError, ModelError
@@ -43,41 +43,17 @@ class ConversationAnswers:
     calls: int
 
 
-class Executor(Protocol):
-    """Runs the steps of one memory system; thread-safe. Every executor gives the same results, with the same ids.
+@dataclass(frozen=True, slots=True)
+class SystemSteps:
+    """Runs the steps of one memory system; thread-safe. Its questions run in the threads of the access.
 
-    All calls to models pass through `access`: its cache, ledger and budget, and the watches open around the step.
     All methods raise `ModelError` where a call failed, even if the system hides it, and `BudgetExceededError`.
     """
-
-    def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
-        """The memory that the system makes of a conversation, by stretches, with the trace of its build."""
-        ...
-
-    def answer(
-        self,
-        access: ModelAccess,
-        conversation: Conversation,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        path: Path | None = None,
-    ) -> ConversationAnswers:
-        """Ask all questions of a conversation, each at its place; `path` receives the trace."""
-        ...
-
-    def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
-        """Execute one operation on recorded inputs (`RerunsOperations.rerun`), in a session called `name`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class LocalExecutor:
-    """Runs a system in this process, its questions in the threads of the access."""
 
     system: MemorySystem
 
     def build(self, access: ModelAccess, conversation: Conversation, candidate: Candidate) -> Snapshot:
-        """See `Executor`."""
+        """The memory that the system makes of a conversation, by stretches, with the trace of its build."""
         stretches = conversation.stretches()
         if len(stretches) > 1 and builds_stepwise(self.system):
             stages: list[Stage] = []
@@ -104,7 +80,7 @@ class LocalExecutor:
         snapshot: Snapshot,
         path: Path | None = None,
     ) -> ConversationAnswers:
-        """See `Executor`."""
+        """Ask all questions of a conversation, each at its place; `path` receives the trace."""
         with access.watch() as watch, trace(path, prefix="a") as recorder:
             answers: dict[str, Answer] = {}
             for stretch, stage in zip(conversation.stretches(), snapshot.stages, strict=True):
@@ -124,7 +100,7 @@ class LocalExecutor:
         return ConversationAnswers(in_order, recorder.graph, watch.calls + watch.cached)
 
     def rerun(self, access: ModelAccess, prompt: str, parts: Parts, candidate: Candidate, name: str) -> ExecutionGraph:
-        """See `Executor`."""
+        """Execute one operation on recorded inputs (`RerunsOperations.rerun`), in a session called `name`."""
         with access.watch() as watch, trace(prefix="l") as recorder, session(name):
             rerun_operation(cast("RerunsOperations", self.system), prompt, parts, candidate, access)
         if watch.failures:
