@@ -16,6 +16,7 @@ PROGRAM = "python -m benchmarks"
 BENCHMARKS: Mapping[str, str] = {
     "agents": "agents:agents",
     "attribution": "attribution:attribution",
+    "authors": "authors:authors",
     "busy": "busy:busy",
     "calibration": "calibration:calibration",
     "evidence": "evidence:evidence",

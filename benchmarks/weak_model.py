@@ -60,9 +60,9 @@ class WeakModel(ScriptedModel):
 
     def reply(self, text: str, schema: str) -> str:
         """The reply to a request, by what it asks for."""
-        if "Write a better template" in text:
-            shown = text.split("```")[1].strip("\n")
-            return f"```\nBe careful: every detail counts.\n{shown}\n```"
+        if "one line at a time" in text:
+            added = {"change": "add", "line": 0, "text": "Be careful: every detail counts."}
+            return json.dumps({"changes": [added]})
         right, wording = super().reply(text, schema), _wording(text)
         if right.startswith('{"facts"'):
             kept = [fact for fact in json.loads(right)["facts"] if _drawn(wording, fact) >= _FORGETS]

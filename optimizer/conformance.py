@@ -297,7 +297,6 @@ def _proposer_request() -> Iterator[tuple[Means, RewriteRequest]]:
             signal=None,
             failed=failed,
             passed=passed,
-            minibatch=train[:2],
             count=4,
             seed=1,
             tried=frozenset({spec.text}),

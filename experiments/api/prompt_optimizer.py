@@ -22,8 +22,8 @@ from experiments.api.starting import Model, model_settings
 from experiments.systems.exporting.formats.literal_templates import from_double_braces, with_double_braces
 from optimizer.gating.gate import Comparison, decide
 from optimizer.proposers.author import Author
-from optimizer.proposers.reflection import EXAMPLES_SHOWN, Reflector, cut, request_for
 from optimizer.proposers.rewrites import Rewrite, admit
+from optimizer.proposers.whole_rewrites import EXAMPLES_SHOWN, Reflector, cut, request_for
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits

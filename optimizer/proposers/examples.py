@@ -47,6 +47,7 @@ class Example:
         attribution: why it failed; None for a passed case.
         parts: placeholder name → the inputs that filled it.
         outputs: what it made.
+        right: the reply of a correct operation; None if it is not known.
     """
 
     prompt: PromptSpec = field(hash=False)
@@ -54,6 +55,7 @@ class Example:
     attribution: Attribution | None
     parts: Parts = field(hash=False)
     outputs: tuple[Item, ...] = field(hash=False)
+    right: str | None = None
 
     @property
     def inputs(self) -> dict[str, str]:

@@ -1,280 +1,228 @@
-"""Rewrites by reflection: a model reads failed executions and why they failed, and rewrites the prompt; with gepa.
+"""Rewrites by reflection: an author reads failures of one kind at a time, and writes itemised changes of the prompt.
 
-One call runs one generation of GEPA (Agrawal et al. 2025): several rewrites of the current text, each from other failed
-executions, each measured on the same few train conversations. This module prevents what would go wrong with gepa:
-contracts are checked before a rollout, its evaluation cache and run folder stay off, its prints go to the log, and a
-spent budget ends it (gepa catches and retries any exception of the reflection model).
+Each request shows one kind of failure, since mixed ones make authors write nothing useful (CluE, arXiv 2604.11610),
+with what the operation should have made of its inputs where that is known, and what earlier changes brought. Each
+change becomes a rewrite of its own, so that races tell what each line brings; those that gained are offered together.
 """
 
 from __future__ import annotations
 
-import logging
-import random
-from collections.abc import Iterable, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
-from attribution.text.tokens import contains
-from optimizer.proposers.author import REPLY_TOKENS, Author
-from optimizer.proposers.earlier import EarlierText, best_and_worst
-from optimizer.proposers.examples import Example
-from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, is_new
-from tracing.errors import BudgetExceededError, ModelError
+from optimizer.proposers.author import Author
+from optimizer.proposers.examples import Example, Symptom, symptoms_of
+from optimizer.proposers.line_changes import LineChange, all_applied, changes_between, free_instructions
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, new_rewrites
+from optimizer.proposers.structure import TEXTS
+from optimizer.proposers.turns import by_turns
+from tracing.errors import ModelError
+from tracing.llm.reply_json import object_in
 from tracing.package_data import packaged_text
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
-    from optimizer.evaluation.evaluator import Evaluator
     from tracing.llm.models import ChatModel
-    from tracing.systems.conversations import Conversation
-    from tracing.systems.prompts import PromptSpec
 
-EXAMPLES_SHOWN = 3
-"""Failed executions in one reflection request: what a context of 4,096 tokens holds beside the prompt."""
+CASES_SHOWN = 3
+"""Failures in one request: what a context of 4,096 tokens holds beside the prompt."""
 
-_LONGEST_INPUT = 700
+CHANGES = 3
+"""Changes that one request asks for."""
+
+REQUESTS = 2
+"""Times as many requests as would be enough if each brought all its changes, at most."""
+
+JOINED = 3
+"""Most changes that are offered together."""
+
+EACH_WAY = 3
+"""Best and worst changes tried before that an author is shown, at most."""
+
 TEMPERATURE = 0.7
-"""Of the author: rewrites of the same text should differ."""
+"""Of the author: replies to the same request should differ."""
 
-_log = logging.getLogger(__name__)
-
+_LONGEST_INPUT, _LONGEST_LINE, _REPLY_TOKENS = 700, 200, 300
+_KINDS: Mapping[Symptom, str] = TEXTS["failures"]
 _REQUEST = packaged_text("optimizer.proposers", "reflection.txt").removesuffix("\n")
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "changes": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": CHANGES,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "change": {"enum": ["add", "replace", "drop"]},
+                    "line": {"type": "integer"},
+                    "text": {"type": "string", "maxLength": _LONGEST_LINE},
+                },
+                "required": ["change", "line", "text"],
+            },
+        }
+    },
+    "required": ["changes"],
+}
 
 
 class ReflectionProposer:
-    """Asks the author model for rewrites, and keeps those that lose nothing on a few train conversations.
+    """Asks the author model for changes of single lines, by kind of failure, the most frequent kind first.
 
     Args:
-        evaluator: measures a candidate on conversations.
         author: the model that writes.
     """
 
     name = "reflection"
 
-    def __init__(self, evaluator: Evaluator, author: ChatModel) -> None:
-        self._evaluator, self.author = evaluator, author
+    def __init__(self, author: ChatModel) -> None:
+        self.author = author
         self._writer = Author(author)
 
     def propose(self, request: RewriteRequest) -> list[Rewrite]:
-        """At most `request.count` rewrites, best on the minibatch first; none if the model's replies are unusable.
+        """At most `request.count` rewrites: earlier changes that gained, together, and then new ones, each alone.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
         """
-        batch = list(request.minibatch)
-        if not request.failed or not batch or request.count < 1:
-            return []
-        reflector = Reflector(self._writer, request.seed)
-        adapter = _Adapter(self._evaluator, request)
+        return new_rewrites(request, self.name, self._texts(request))
+
+    def _texts(self, request: RewriteRequest) -> Iterator[tuple[str, str]]:
+        yield from _joined(request)
+        kinds = failures_by_kind(request.failed, request)
+        requests = REQUESTS * math.ceil(request.count / CHANGES) if kinds else 0
+        # Each request is made only when its texts are wanted: `new_rewrites` stops at the count.
+        for number, (kind, examples) in enumerate(islice(cycle(kinds), requests)):
+            start = (request.seed + number // len(kinds) * CASES_SHOWN) % len(examples)
+            shown = (*examples[start:], *examples[:start])[:CASES_SHOWN]
+            for change in self._changes(request, kind, shown, number):
+                text = change.applied(request.text)
+                if text is not None:
+                    yield text, f"for {kind}: {change}"
+
+    def _changes(
+        self, request: RewriteRequest, kind: Symptom, examples: Sequence[Example], number: int
+    ) -> list[LineChange]:
+        """What the author would change so that this kind of failure ends; none if the reply is of no use."""
+        instructions = free_instructions(request.text, request.prompt.contract.markers)
+        text = request_for(request, kind, examples, instructions)
+        messages = [{"role": "user", "content": text}]
         try:
-            _one_generation(request, batch, reflector, adapter)
-        except ModelError as error:
-            _log.warning("reflection on %r gave nothing: %s", request.prompt.name, error)
+            with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
+                reply = self._writer.chat(
+                    messages,
+                    max_tokens=_REPLY_TOKENS,
+                    schema=_SCHEMA,
+                    temperature=TEMPERATURE,
+                    sample=request.seed * 1000 + number,
+                )
+        except ModelError:
             return []
-        if reflector.stopped is not None:
-            raise reflector.stopped
-        before = adapter.total(request.text)
-        texts = {text: adapter.total(text) for text in adapter.scores if text != request.text}
-        unharmed = sorted((text for text in texts if texts[text] >= before), key=lambda text: -texts[text])
-        size = len(batch)
-        return [
-            Rewrite(
-                request.prompt.name,
-                text,
-                self.name,
-                f"rewritten from {len(request.failed)} failed executions; "
-                f"{before / size:.2f} to {texts[text] / size:.2f} on {size} train conversations",
-            )
-            for text in unharmed[: request.count]
-        ]
+        rows = (object_in(reply.text) or {}).get("changes")
+        changes = list(filter(None, (_change_of(row, instructions) for row in rows))) if isinstance(rows, list) else []
+        if reply.text and not changes:
+            self._writer.tell("form", "its reply holds no change of a line")
+        return changes
 
 
 def reflection(means: Means) -> ReflectionProposer:
-    """Rewrites by the author."""
-    return ReflectionProposer(means.evaluator, means.author)
+    """Changes of single lines by the author."""
+    return ReflectionProposer(means.author)
 
 
-def _one_generation(
-    request: RewriteRequest, batch: list[Conversation], reflector: Reflector, adapter: _Adapter
-) -> None:
-    import gepa
-    from gepa.strategies.proposal_sampling import SameParentSampling
-
-    gepa.optimize(
-        seed_candidate={**request.candidate, request.prompt.name: request.text},
-        trainset=batch,
-        valset=batch,
-        adapter=adapter,
-        reflection_lm=reflector,
-        reflection_minibatch_size=len(batch),
-        reflection_prompt_template=request_for(
-            request.prompt, [earlier_text for earlier_text in request.earlier if earlier_text.text != request.text]
-        ),
-        # The signals blamed it before the generation began.
-        module_selector=lambda *_: [request.prompt.name],
-        candidate_selection_strategy="current_best",
-        sampling_strategy=SameParentSampling(request.count),
-        # One generation: gepa counts iterations from -1 before the first.
-        stop_callbacks=lambda state: state.i >= 0,
-        logger=DebugLog(),
-        run_dir=None,
-        cache_evaluation=False,
-        display_progress_bar=False,
-        raise_on_exception=True,
-        seed=request.seed,
-    )
-
-
-def request_for(spec: PromptSpec, earlier: Iterable[EarlierText] = ()) -> str:
-    """gepa's reflection template for one prompt, with its contract; `<curr_param>` and `<side_info>` are filled in.
-
-    Of `earlier` texts the best and the worst are shown, within a bound.
+def failures_by_kind(failed: Iterable[Example], request: RewriteRequest) -> list[tuple[Symptom, list[Example]]]:
+    """Failed executions by what is visibly wrong with them, the most frequent kind first; in each, all conversations
+    take turns.
     """
-    contract = spec.contract
-    listed = ", ".join(repr(marker) for marker in (*contract.markers, *contract.pinned))
+    kinds: dict[Symptom, list[Example]] = defaultdict(list)
+    for example in failed:
+        for kind in symptoms_of(example, request.stage):
+            kinds[kind].append(example)
+    ranked = sorted(kinds.items(), key=lambda group: (-len(group[1]), group[0]))
+    return [(kind, _spread(examples)) for kind, examples in ranked]
+
+
+def _spread(examples: Iterable[Example]) -> list[Example]:
+    by_conversation: dict[str, list[Example]] = defaultdict(list)
+    for example in examples:
+        by_conversation[example.case.conversation].append(example)
+    return list(by_turns(by_conversation.values()))
+
+
+def request_for(
+    request: RewriteRequest, kind: Symptom, examples: Sequence[Example], instructions: Sequence[str]
+) -> str:
+    """What the author is asked: the instructions by number, some failures of one kind, and what was tried."""
     return _REQUEST.format(
-        purpose=spec.purpose,
-        placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",
-        earlier=_earlier_note(best_and_worst(earlier)),
-        markers=f"- Keep these words exactly: {listed}\n" if listed else "",
-        max_chars=min(contract.max_chars, 3 * REPLY_TOKENS),
+        purpose=request.prompt.purpose,
+        instructions="\n".join(f"{number}. {text}" for number, text in enumerate(instructions, start=1)) or "(none)",
+        kind=_KINDS[kind],
+        cases="\n".join(f"Case {number}:\n{case_text(example)}" for number, example in enumerate(examples, start=1)),
+        earlier=_earlier_note(request),
+        count=CHANGES,
     )
 
 
-def _earlier_note(earlier: Sequence[EarlierText]) -> str:
-    """Earlier texts with their scores; empty if there are none."""
-    if not earlier:
-        return ""
-    lines = [
-        f"Scored {text.score:.2f}, where the template of the time scored {text.champion:.2f}:\n```\n{text.text}\n```\n"
-        for text in earlier
-    ]
-    return f"Templates tried before, each on its own step (0 is worst, 1 is best):\n{''.join(lines)}\n"
-
-
-class Reflector:
-    """gepa's reflection model. An unusable or failed reply becomes an empty text, which the contract rejects.
-
-    Attributes:
-        stopped: the spent budget that stopped it; gepa would catch the error.
-    """
-
-    def __init__(self, author: Author, seed: int) -> None:
-        self._author, self._seed = author, seed
-        self._requests = 0
-        self.stopped: BudgetExceededError | None = None
-
-    def __call__(self, prompt: Any) -> str:
-        if self.stopped is not None:
-            return ""
-        self._requests += 1
-        try:
-            with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
-                return self._author.text(
-                    str(prompt), temperature=TEMPERATURE, sample=self._seed * 1000 + self._requests
-                )
-        except BudgetExceededError as error:
-            # Raised here, gepa would catch it and ask again.
-            self.stopped = error
-            return ""
-
-
-class _Adapter:
-    """gepa's view of the memory system: conversations in, mean scores out, failed executions as feedback.
-
-    Attributes:
-        scores: text of the prompt that was measured, in order → id of a conversation → score.
-    """
-
-    propose_new_texts = None  # gepa asks for the attribute
-
-    def __init__(self, evaluator: Evaluator, request: RewriteRequest) -> None:
-        self._evaluator, self._request = evaluator, request
-        self._datasets = 0
-        self.scores: dict[str, dict[str, float]] = {}
-
-    def total(self, text: str) -> float:
-        """Sum of the scores of a measured text over the conversations."""
-        return sum(self.scores.get(text, {}).values())
-
-    def evaluate(self, batch: list[Conversation], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        from gepa.core.adapter import EvaluationBatch
-
-        text = candidate[self._request.prompt.name]
-        if text != self._request.text and not self._worth_measuring(text):
-            scores = [0.0] * len(batch)
-        else:
-            scores = self._measure(batch, candidate, text)
-        trajectories = [conversation.id for conversation in batch]
-        return EvaluationBatch(
-            outputs=list(trajectories), scores=scores, trajectories=trajectories if capture_traces else None
-        )
-
-    def make_reflective_dataset(
-        self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
-    ) -> dict[str, list[dict[str, Any]]]:
-        """Each rewrite of a generation is shown other failed executions, as far as there are."""
-        failed = list(self._request.failed)
-        random.Random(self._request.seed).shuffle(failed)  # noqa: S311 (which examples are shown)
-        start = self._datasets * EXAMPLES_SHOWN % len(failed)
-        self._datasets += 1
-        examples = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
-        return {self._request.prompt.name: [record_of(example) for example in examples]}
-
-    def _worth_measuring(self, text: str) -> bool:
-        problems = self._request.prompt.contract.violations(text)
-        if not problems and not is_new(text, self._request):
-            problems = ["the text was tried already"]
-        copied = _copied_answers(text, self._request)
-        if not problems and len(copied) > 1:
-            problems = [f"it holds answers of the cases shown: {', '.join(copied)}"]
-        if problems:
-            _log.info("a rewrite of %r was rejected: %s", self._request.prompt.name, "; ".join(problems))
-        return not problems
-
-    def _measure(self, batch: list[Conversation], candidate: dict[str, str], text: str) -> list[float]:
-        scores = self.scores.setdefault(text, {})
-        missing = [conversation for conversation in batch if conversation.id not in scores]
-        if missing:
-            outcomes = self._evaluator.evaluate(candidate, missing)
-            scores |= {outcome.conversation.id: outcome.score_or_zero for outcome in outcomes}
-        return [scores[conversation.id] for conversation in batch]
-
-
-class DebugLog:
-    """gepa prints by default."""
-
-    def log(self, message: str) -> None:
-        _log.debug("%s", message)
-
-
-def record_of(example: Example) -> dict[str, Any]:
-    """An execution behind a wrong answer, as gepa shows it to the reflection model."""
+def case_text(example: Example) -> str:
+    """An execution behind a wrong answer, as the author reads it."""
     question = example.case.question
+    lines = [f"{name}: {_cut(text)}" for name, text in example.inputs.items()]
+    lines.append(f"It made: {_cut(example.output)}")
+    if example.right is not None:
+        lines.append(f"Right would have been: {_cut(example.right)}")
     reasons = [blame.reason for blame in example.attribution.decisive] if example.attribution else []
-    feedback = (
-        f"The final answer to {question.question!r} was {example.case.reply!r}, but {question.answers[0]!r} is right."
-    )
-    if example.unusable_reply:
-        reasons.append("The form of the reply or its limit was the trouble, not what the prompt asks for.")
-    return {
-        "Inputs": {name: cut(text) for name, text in example.inputs.items()},
-        "Generated Outputs": cut(example.output),
-        "Feedback": " ".join([feedback, *reasons]),
-    }
+    lines += [f"Why: {reason}" for reason in reasons[:1]]
+    lines.append(f"So {question.question!r} was answered {example.case.reply!r}; right is {question.answers[0]!r}.")
+    return "\n".join(lines)
 
 
-def cut(text: str) -> str:
-    """The start of a long text."""
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"
 
 
-def _copied_answers(text: str, request: RewriteRequest) -> list[str]:
-    """Answers of the failed cases that are in `text` but not in the text it replaces."""
-    answers = {
-        answer
-        for example in request.failed
-        if not example.wants_unknown
-        for answer in example.case.question.answers[:1]
-    }
-    return sorted(answer for answer in answers if contains(text, answer) and not contains(request.text, answer))
+def _earlier_note(request: RewriteRequest) -> str:
+    """The best and the worst of the changes tried before, with what they gained; empty if there are none."""
+    ranked = _earlier_changes(request)
+    shown = ranked if len(ranked) <= 2 * EACH_WAY else [*ranked[:EACH_WAY], *ranked[-EACH_WAY:]]
+    lines = [f"{gain:+.2f}: {'; '.join(map(str, changes))}" for gain, changes in shown]
+    return "\n".join(("Changes tried before, with what they brought:", *lines, "", "")) if lines else ""
+
+
+def _earlier_changes(request: RewriteRequest) -> list[tuple[float, list[LineChange]]]:
+    """What texts tried before change in the champion's instructions, with what they gained over it, the best first."""
+    champion = request.candidate[request.prompt.name]
+    earlier = sorted(request.earlier, key=lambda text: -text.gain)
+    compared = ((text.gain, changes_between(champion, text.text)) for text in earlier)
+    return [(gain, changes) for gain, changes in compared if changes]
+
+
+def _joined(request: RewriteRequest) -> Iterator[tuple[str, str]]:
+    """The single changes of the champion that gained on recorded inputs, two and three of them together."""
+    gained: list[LineChange] = []
+    for gain, changes in _earlier_changes(request):
+        replaced = {change.before for change in gained if change.before}
+        if gain > 0 and len(changes) == 1 and changes[0].before not in replaced:
+            gained += changes
+    for count in range(2, min(JOINED, len(gained)) + 1):
+        text = all_applied(gained[:count], request.candidate[request.prompt.name])
+        if text is not None:
+            yield text, "together: " + "; ".join(map(str, gained[:count]))
+
+
+def _change_of(row: Any, instructions: Sequence[str]) -> LineChange | None:
+    """The change that a row of a reply asks for; None if it makes no sense."""
+    if not isinstance(row, dict):
+        return None
+    change, line, text = row.get("change"), row.get("line"), row.get("text")
+    after = " ".join(text.split()) if isinstance(text, str) else ""
+    if change == "add":
+        return LineChange("", after) if after and not set("{}") & set(after) else None
+    if change not in ("replace", "drop") or not isinstance(line, int) or not 1 <= line <= len(instructions):
+        return None
+    after = "" if change == "drop" else after
+    return LineChange(instructions[line - 1], after) if change == "drop" or after else None

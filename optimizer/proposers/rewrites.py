@@ -41,7 +41,6 @@ class RewriteRequest:
         signal: the signal of its operation; None if nothing blames it.
         failed: executions blamed for a wrong answer (train conversations only).
         passed: executions behind right answers (train conversations only).
-        minibatch: the train conversations that rewrites may be measured on.
         count: maximum number of rewrites.
         seed: of every random choice.
         tried: texts already tried.
@@ -55,7 +54,6 @@ class RewriteRequest:
     signal: Signal | None
     failed: tuple[Example, ...]
     passed: tuple[Example, ...]
-    minibatch: tuple[Conversation, ...]
     count: int
     seed: int
     tried: frozenset[str] = frozenset()
@@ -271,11 +269,12 @@ def admit(
 def new_rewrites(request: RewriteRequest, source: str, texts: Iterable[tuple[str, str]]) -> list[Rewrite]:
     """Rewrites of the first texts, each with its reason, that are new: each once, at most as many as are asked for."""
     rewrites: dict[str, Rewrite] = {}
-    for text, reason in texts:
-        if len(rewrites) == request.count:
-            break
+    for text, reason in texts if request.count > 0 else ():
         if text not in rewrites and is_new(text, request):
             rewrites[text] = Rewrite(request.prompt.name, text, source, reason)
+            if len(rewrites) == request.count:
+                # The next text may cost a call of an author.
+                break
     return list(rewrites.values())
 
 
@@ -285,7 +284,7 @@ def is_new(text: str, request: RewriteRequest) -> bool:
     Example:
         >>> from tracing.systems.suite.notebook import Notebook
         >>> prompt = Notebook.prompts["answer"]
-        >>> request = RewriteRequest(prompt, "answer", prompt.text, {}, None, (), (), (), count=1, seed=0)
+        >>> request = RewriteRequest(prompt, "answer", prompt.text, {}, None, (), (), count=1, seed=0)
         >>> is_new(f"Please be exact. {prompt.text}", request), is_new(prompt.text, request)
         (True, False)
     """

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from optimizer.evaluation.evaluator import Outcome
-from optimizer.proposers.reflection import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
+from optimizer.proposers.whole_rewrites import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
 from optimizer.published.candidate_search import (
     author_of,
     decision_on_validation,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from tracing.errors import ModelError
 
 if TYPE_CHECKING:
     from optimizer.objectives.objective import Objective, RecordedInput
+    from optimizer.proposers.examples import Example
+    from tracing.systems.layouts import Parts
     from tracing.systems.prompts import PromptSpec
 
 DEMONSTRATED = "whole demonstrations"
@@ -28,21 +31,48 @@ def whole_demonstrations(
     objective: Objective, spec: PromptSpec, inputs: Sequence[RecordedInput]
 ) -> list[Demonstration]:
     """Demonstrations of an operation done right on recorded inputs, those with most at stake first."""
-    if not isinstance(objective, KnowsRightOutputs):
-        return []
     weighted: list[tuple[float, int, str, Demonstration]] = []
     for recorded in inputs:
         try:
-            weight, right = objective.weight(recorded), objective.right(recorded)
+            weight = objective.weight(recorded)
         except ModelError:
             continue
-        if right is None:
+        reply = right_reply(objective, spec, recorded)
+        if reply is None:
             continue
         texts = spec.layout.filled(recorded.parts)
-        demonstration = Demonstration(tuple(texts.items()), spec.reply(recorded.parts, right), recorded.conversation.id)
+        demonstration = Demonstration(tuple(texts.items()), reply, recorded.conversation.id)
         if demonstration.length <= LONGEST_DEMONSTRATION and spec.contract.placeholders <= texts.keys():
             weighted.append((-weight, demonstration.length, recorded.key, demonstration))
     return [demonstration for *_, demonstration in sorted(weighted, key=lambda entry: entry[:3])]
+
+
+def right_reply(objective: Objective, spec: PromptSpec, recorded: RecordedInput) -> str | None:
+    """What a correct operation replies to a recorded input; None if that is not known."""
+    if not isinstance(objective, KnowsRightOutputs):
+        return None
+    try:
+        right = objective.right(recorded)
+    except ModelError:
+        return None
+    return None if right is None else spec.reply(recorded.parts, right)
+
+
+def with_right_replies(
+    examples: Iterable[Example], objective: Objective, inputs: Sequence[RecordedInput]
+) -> tuple[Example, ...]:
+    """Failed executions with what a correct operation would have replied, where they are among the recorded inputs."""
+    known = {(recorded.conversation.id, _read(recorded.parts)): recorded for recorded in inputs}
+
+    def shown(example: Example) -> Example:
+        recorded = known.get((example.case.conversation, _read(example.parts)))
+        return example if recorded is None else replace(example, right=right_reply(objective, example.prompt, recorded))
+
+    return tuple(map(shown, examples))
+
+
+def _read(parts: Parts) -> tuple[tuple[str, str, str], ...]:
+    return tuple((name, item.name, item.text) for name, items in sorted(parts.items()) for item in items)
 
 
 def demonstration_sets(

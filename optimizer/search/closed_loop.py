@@ -80,7 +80,7 @@ class _GatedRounds:
         this_round.edited = (choice.prompt,)
         failed, passed = self.guide.examples(tuning.prompts[choice.prompt])
         batch = drawn(tuning.outcomes("train"), failed, seed=tuning.seed_of(n))
-        for rewrite in self._propose(n, choice, failed, passed, batch):
+        for rewrite in self._propose(n, choice, failed, passed):
             rewrites[rewrite.text] = RewriteRecord.of(rewrite)
         accepted = False
         for finalist in self._screen(n, rewrites, batch)[:FINALISTS]:
@@ -104,7 +104,7 @@ class _GatedRounds:
         return {name: spec for name, spec in prompts.items() if name in waiting} or prompts
 
     def _propose(
-        self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...], batch: Sequence[Outcome]
+        self, n: int, choice: Choice, failed: tuple[Example, ...], passed: tuple[Example, ...]
     ) -> list[Rewrite]:
         """Rewrites of the chosen prompt that were not tried before."""
         tuning, most = self.tuning, self.tuning.settings.proposals
@@ -116,7 +116,6 @@ class _GatedRounds:
             signal=choice.signal,
             failed=failed,
             passed=passed,
-            minibatch=tuple(outcome.conversation for outcome in batch),
             count=max(1, -(-most // 2)),
             seed=tuning.seed_of(n),
             tried=frozenset(self.tried[choice.prompt]),

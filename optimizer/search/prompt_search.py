@@ -23,8 +23,8 @@ from optimizer.racing.whole_demonstrations import (
     demonstration_sets,
     whole_demonstrations,
     with_demonstrations,
+    with_right_replies,
 )
-from optimizer.search.rounds import drawn
 from optimizer.tuning.round import RewriteRecord
 from tracing.errors import BudgetExceededError
 from tracing.systems.protocol import stage_of
@@ -180,7 +180,6 @@ class PromptSearch:
         tuning, name = self._tuning, self._spec.name
         train = tuning.outcomes("train")
         failed, passed = examples_of(self._spec, train, attributions)
-        minibatch = drawn(train, failed, seed=self._seed) if tuning.sources.own_author else ()
         blaming = (signal for signal in signals.signals if signal.prompt == name)
         return RewriteRequest(
             prompt=self._spec,
@@ -188,9 +187,8 @@ class PromptSearch:
             text=tuning.champion[name],
             candidate=dict(tuning.champion),
             signal=max(blaming, key=lambda signal: signal.loss, default=None),
-            failed=failed,
+            failed=with_right_replies(failed, self._objective, self._inputs),
             passed=passed,
-            minibatch=tuple(outcome.conversation for outcome in minibatch),
             count=count,
             seed=self._seed,
             tried=frozenset(self._tried),

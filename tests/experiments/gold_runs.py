@@ -65,7 +65,7 @@ class GoldModel:
             )
         if "event" in properties:
             return json.dumps({"event": "ADD", "id": "1"})
-        if "Write a better template" in prompt:
+        if "one line at a time" in prompt:
             return "I have no better idea."
         reply = next((text for question, text in self.answers.items() if f"Question: {question}" in prompt), "no idea")
         long = prompt.startswith(SEED_ANSWER) and prompt.endswith("Answer in a few words:")

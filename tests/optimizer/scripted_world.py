@@ -49,7 +49,9 @@ def kind_of(body: dict[str, Any]) -> str:
         return "extract"
     if "event" in properties:
         return "decide"
-    return "reflect" if "Write a better template" in prompt_of(body) else "answer"
+    asked = prompt_of(body)
+    author = "one line at a time" in asked or "Write a better template" in asked
+    return "reflect" if author else "answer"
 
 
 def for_dspy(request: str, instruction: str) -> str:

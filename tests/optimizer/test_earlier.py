@@ -1,7 +1,8 @@
-"""Authors are told what was tried before and how it scored, within a bound."""
+"""Authors are told what was tried before and what it brought."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,6 @@ from scripted_world import WeakModel, kind_of, memory, world
 from attribution.methods import survival
 from experiments.systems.fact_memory import PROMPTS
 from optimizer.evaluation.evaluator import Evaluator
-from optimizer.proposers.earlier import MOST_TOKENS, EarlierText, best_and_worst
-from optimizer.proposers.reflection import request_for
 from optimizer.proposers.rewrites import open_proposers
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
@@ -21,31 +20,8 @@ from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopSettings
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings, Role
-from tracing.systems.prompts import tokens_of
 
 BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
-
-
-def test_the_best_and_the_worst_are_shown_by_what_they_gained_best_first() -> None:
-    # The champion was better in the meantime: a higher score can be a loss.
-    texts = [EarlierText(str(n), n / 10, 0.3) for n in range(7)] + [EarlierText("late", 0.7, 0.9)]
-    assert [each.text for each in best_and_worst(texts)] == ["6", "5", "late", "0"]
-    assert [each.text for each in best_and_worst(texts[:3])] == ["2", "1", "0"]
-    assert best_and_worst([]) == []
-
-
-def test_what_is_shown_has_a_bound_and_a_text_that_is_too_long_makes_room_for_the_next() -> None:
-    half = "x" * 4 * (MOST_TOKENS // 2)
-    texts = [EarlierText(half * 3, 1.0, 0.5), *(EarlierText(half + str(n), 0.9 - n / 10, 0.5) for n in range(4))]
-    shown = best_and_worst([*texts, EarlierText("short", 0.1, 0.5)])
-    assert sum(tokens_of(each.text) for each in shown) <= MOST_TOKENS
-    assert "short" in [each.text for each in shown]
-
-
-def test_a_request_without_earlier_texts_is_as_it_was() -> None:
-    assert "tried before" not in request_for(PROMPTS["answer"])
-    told = request_for(PROMPTS["answer"], [EarlierText("Say {context} {question}", 0.25, 0.5)])
-    assert "Scored 0.25, where the template of the time scored 0.50:\n```\nSay {context} {question}\n```" in told
 
 
 class Author(WeakModel):
@@ -63,7 +39,7 @@ class Author(WeakModel):
         self.asked.append(prompt_of(body))
         number = len(self.asked)
         told = self.cures[0] if number == 1 else f"Be of good cheer, number {number}."
-        return f"```\n{told}\n{BASELINE['answer']}\n```"
+        return json.dumps({"changes": [{"change": "add", "line": 0, "text": told}]})
 
 
 def test_the_author_of_the_second_generation_is_told_what_the_first_scored(
@@ -87,8 +63,8 @@ def test_the_author_of_the_second_generation_is_told_what_the_first_scored(
         )
     told = [text for text in author.asked if "tried before" in text]
     assert "tried before" not in author.asked[0]
-    assert told
-    scores = re.findall(r"Scored (\d\.\d\d), where the template of the time scored (\d\.\d\d):\n```\n(.+)", told[-1])
-    assert scores
-    # The text that is to be rewritten, the one that helps, stands above with no score.
-    assert all(float(score) <= float(champion) for score, champion, _ in scores)
+    gains = re.findall(r"^([+-]\d\.\d\d): added: (.+)$", told[-1], re.MULTILINE)
+    assert gains
+    helps = [float(gain) for gain, line in gains if line == author.cures[0]]
+    assert helps
+    assert all(float(gain) < helps[0] for gain, line in gains if line != author.cures[0])

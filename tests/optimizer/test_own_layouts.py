@@ -107,7 +107,7 @@ def requests(
     ]
     return {
         name: RewriteRequest(
-            spec, STAGES[name], spec.text, baseline, None, *examples_of(spec, outcomes, failures), (), count=6, seed=0
+            spec, STAGES[name], spec.text, baseline, None, *examples_of(spec, outcomes, failures), count=6, seed=0
         )
         for name, spec in system.prompts.items()
     }

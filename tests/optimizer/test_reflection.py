@@ -1,3 +1,5 @@
+import json
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,164 +10,185 @@ from memory_recordings import CONVERSATIONS, SHORT, Watched, attributions_of, sc
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.systems.fact_memory import PROMPTS
+from optimizer.objectives.local_evaluation import recorded_inputs
+from optimizer.objectives.objectives import objectives_of
+from optimizer.proposers.earlier import EarlierText
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import ReflectionProposer
 from optimizer.proposers.rewrites import RewriteRequest
+from optimizer.proposers.template import add_instruction
+from optimizer.racing.whole_demonstrations import with_right_replies
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
 
 SPEC = PROMPTS["answer"]
-BASELINE = {name: spec.text for name, spec in PROMPTS.items()}
-BETTER = SHORT + "\n" + SPEC.text
-Setting = tuple[ReflectionProposer, RewriteRequest, Watched]
+TEXT = "Look at the memories. Answer the question.\n\n" + SPEC.text
+BASELINE = {name: spec.text for name, spec in PROMPTS.items()} | {"answer": TEXT}
+BETTER = add_instruction(TEXT, SHORT)
+Setting = tuple[ReflectionProposer, RewriteRequest]
 
 
-class Author:
-    """Replies to reflection requests in turn; everything else is the memory's model."""
+def changes(*rows: tuple[str, int, str]) -> str:
+    """An author's reply."""
+    return json.dumps({"changes": [{"change": change, "line": line, "text": text} for change, line, text in rows]})
+
+
+class LineAuthor:
+    """Replies to requests for changes in turn; everything else is the memory's model."""
 
     def __init__(self, *replies: Reply | str) -> None:
-        self.replies, self.asked = list(replies), list[str]()
+        self.replies, self.requests = list(replies), list[str]()
 
     def __call__(self, body: dict[str, Any]) -> Reply | str:
         text = prompt_of(body)
-        if "Write a better template" not in text:
+        if "one line at a time" not in text:
             return script(body)
-        self.asked.append(text)
-        return self.replies[min(len(self.asked), len(self.replies)) - 1]
+        self.requests.append(text)
+        return self.replies[min(len(self.requests), len(self.replies)) - 1]
 
 
 @pytest.fixture
 def set_up(
     scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess], tmp_path: Path
 ) -> Callable[..., Setting]:
-    def make(author: Author, count: int = 2, limits: Limits | None = None) -> Setting:
+    def make(author: LineAuthor, count: int = 2) -> Setting:
         scripted_server.script = author
-        access = open_access(limits, retries=0)
+        access = open_access(retries=0)
         recorder = Watched(access, tmp_path)
         recordings = recorder.evaluate(BASELINE, CONVERSATIONS)
         failed, passed = examples_of(SPEC, recordings, attributions_of(recordings, recorder.system))
-        batch = tuple(CONVERSATIONS[:2])
-        asked = RewriteRequest(SPEC, "answer", SPEC.text, BASELINE, None, failed, passed, batch, count, seed=0)
-        recorder.evaluated.clear()
-        return ReflectionProposer(recorder, access.proposer), asked, recorder
+        inputs = recorded_inputs(SPEC, recordings)
+        failed = with_right_replies(failed, objectives_of(recorder.evaluator, {})["answer"], inputs)
+        request = RewriteRequest(SPEC, "answer", TEXT, BASELINE, None, failed, passed, count, seed=0)
+        return ReflectionProposer(access.proposer), request
 
     return make
 
 
-def test_a_rewrite_that_helps_is_proposed_with_what_it_gained(
+def texts_of(setting: Setting) -> list[str]:
+    proposer, request = setting
+    return [rewrite.text for rewrite in proposer.propose(request)]
+
+
+def test_each_change_is_a_rewrite_of_its_own(
     set_up: Callable[..., Setting], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    author = Author(f"Here it is:\n```\n{BETTER}\n```")
-    proposer, asked, recorder = set_up(author)
-    (rewrite,) = proposer.propose(asked)
-    assert (rewrite.prompt, rewrite.text, rewrite.source) == ("answer", BETTER, "reflection")
-    assert "0.50 to 1.00 on 2 train conversations" in rewrite.reason
-    assert [each["answer"] for each in recorder.evaluated].count(BETTER) == 1
-    assert all(each["extract"] == BASELINE["extract"] for each in recorder.evaluated)
+    author = LineAuthor(changes(("add", 0, SHORT), ("replace", 1, "Use the memories."), ("drop", 2, "")))
+    proposer, request = set_up(author, count=3)
+    added, replaced, dropped = proposer.propose(request)
+    assert (added.prompt, added.text, added.source) == ("answer", BETTER, "reflection")
+    assert added.reason == f"for long reply: added: {SHORT}"
+    assert replaced.text == TEXT.replace("Look at the memories.", "Use the memories.")
+    assert dropped.text == TEXT.replace(" Answer the question.", "")
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_draft_of_a_model_that_reasons_is_not_taken_for_its_rewrite(set_up: Callable[..., Setting]) -> None:
-    draft = "{context}\nQuestion: parrot {question}"
-    author = Author(f"<think>Perhaps\n```\n{draft}\n```\nNo.</think>\n```\n{BETTER}\n```")
-    proposer, asked, _ = set_up(author)
-    (rewrite,) = proposer.propose(asked)
-    assert rewrite.text == BETTER
-
-
-def test_a_model_that_reasons_at_length_gets_the_room_for_it(set_up: Callable[..., Setting]) -> None:
-    author = Author(Reply("<think>Let me see", finish_reason="length"), f"<think>I see.</think>```\n{BETTER}\n```")
-    proposer, asked, _ = set_up(author, count=1)
-    (rewrite,) = proposer.propose(asked)
-    assert rewrite.text == BETTER
-
-
-def test_the_author_is_told_contract_replies_right_answers_and_reasons(set_up: Callable[..., Setting]) -> None:
-    author = Author("")
-    proposer, asked, _ = set_up(author, count=1)
-    proposer.propose(asked)
-    (text,) = author.asked
-    assert SPEC.text in text
-    assert "{context} {question}" in text
-    assert "{{ and }}" in text
+def test_the_author_reads_failures_of_one_kind_with_what_would_have_been_right(set_up: Callable[..., Setting]) -> None:
+    author = LineAuthor(changes(("add", 0, SHORT)))
+    proposer, request = set_up(author, count=1)
+    proposer.propose(request)
+    (text,) = author.requests
     assert SPEC.purpose in text
-    assert "'Zibbel' is right" in text
-    assert any(blame.reason in text for each in asked.failed if each.attribution for blame in each.attribution.decisive)
+    assert "1. Look at the memories.\n2. Answer the question." in text
+    assert "The reply is more than the bare answer." in text
+    assert "Right would have been: Zibbel" in text
+    assert text.count("Why: ") == 2
+    assert "Changes tried before" not in text
 
 
-@pytest.mark.slow
+def test_another_kind_of_failure_has_a_request_of_its_own(set_up: Callable[..., Setting]) -> None:
+    author = LineAuthor(changes(("add", 0, SHORT)), changes(("add", 0, "Say it.")))
+    proposer, request = set_up(author, count=2)
+    example = request.failed[0]
+    silent = replace(example.case, judgement=replace(example.case.judgement, contains=False))
+    proposer.propose(replace(request, failed=(*request.failed, replace(example, outputs=(), case=silent))))
+    assert len(author.requests) == 2
+    assert "gives another value" in author.requests[1]
+
+
+def test_changes_that_gained_are_offered_together_and_what_earlier_ones_brought_is_told(
+    set_up: Callable[..., Setting],
+) -> None:
+    author = LineAuthor(changes(("add", 0, "Look twice.")))
+    proposer, request = set_up(author, count=2)
+    dropped = TEXT.replace("Look at the memories. ", "")
+    worse = add_instruction(TEXT, "Be polite.")
+    earlier = (EarlierText(BETTER, 0.75, 0.5), EarlierText(dropped, 0.625, 0.5), EarlierText(worse, 0.25, 0.5))
+    request = replace(request, earlier=earlier, tried=frozenset({BETTER, dropped, worse}))
+    together, alone = proposer.propose(request)
+    assert together.text == add_instruction(dropped, SHORT)
+    assert together.reason == f"together: added: {SHORT}; dropped: Look at the memories."
+    assert alone.text == add_instruction(TEXT, "Look twice.")
+    (text,) = author.requests
+    assert f"+0.25: added: {SHORT}\n+0.12: dropped: Look at the memories.\n-0.25: added: Be polite.\n" in text
+
+
 @pytest.mark.parametrize(
     "reply",
     [
         "",
-        "```",
         "I can't do that.",
-        "```\nAnswer {question}\n```",
-        '```\n{"context"} {question}\n```',
-        f"```\n{SPEC.text}\n```",
-        f"```\n{SPEC.text} It is Zibbel or Muffin.\n```",
+        '{"changes": "all"}',
+        '{"changes": [1, {"change": "add"}, {"change": "swap", "line": 1, "text": "Hm."}]}',
+        changes(("add", 0, "Answer {question}")),
+        changes(("replace", 3, "There is no such line."), ("drop", 0, "")),
+        changes(("replace", 1, "Look at the memories.")),
+        changes(("add", 0, "It is Zibbel.")),
         Reply(status=400),
-        Reply("```\nhalf", finish_reason="length"),
+        Reply(changes(("add", 0, SHORT))[:30], finish_reason="length"),
     ],
-    ids=[
-        "empty",
-        "fence",
-        "prose",
-        "placeholder lost",
-        "braces",
-        "unchanged",
-        "answers copied",
-        "refused",
-        "cut short",
-    ],
+    ids=["empty", "prose", "no list", "no changes", "brace", "no such line", "unchanged", "answer", "refused", "cut"],
 )
-def test_useless_replies_give_nothing_and_cost_no_rollout(set_up: Callable[..., Setting], reply: Reply | str) -> None:
-    proposer, asked, recorder = set_up(Author(reply))
-    assert proposer.propose(asked) == []
-    assert {each["answer"] for each in recorder.evaluated} <= {SPEC.text}
+def test_a_reply_of_no_use_gives_nothing(set_up: Callable[..., Setting], reply: Reply | str) -> None:
+    proposer, request = set_up(LineAuthor(reply))
+    limited = replace(request.prompt, contract=replace(request.prompt.contract, rules=(no_zibbel,)))
+    assert proposer.propose(replace(request, prompt=limited)) == []
 
 
-def test_a_text_that_was_tried_is_not_measured_again(set_up: Callable[..., Setting]) -> None:
-    proposer, asked, recorder = set_up(Author(f"```\n{BETTER}\n```"))
-    assert proposer.propose(replace(asked, tried=frozenset({BETTER}))) == []
-    assert {each["answer"] for each in recorder.evaluated} == {SPEC.text}
+def no_zibbel(text: str) -> list[str]:
+    """A rule of a run: no value of its conversations."""
+    return ["it holds an answer"] if "Zibbel" in text else []
 
 
-def test_a_rewrite_that_loses_on_the_minibatch_is_dropped(set_up: Callable[..., Setting]) -> None:
-    worse = "{context}\nQuestion: parrot {question}"
-    proposer, asked, recorder = set_up(Author(f"```\n{worse}\n```", f"```\n{BETTER}\n```"))
-    assert [each.text for each in proposer.propose(asked)] == [BETTER]
-    assert worse in {each["answer"] for each in recorder.evaluated}
+def test_an_author_that_writes_no_changes_is_told_of_once(
+    set_up: Callable[..., Setting], caplog: pytest.LogCaptureFixture
+) -> None:
+    proposer, request = set_up(LineAuthor("Be brief."))
+    with caplog.at_level(logging.WARNING):
+        proposer.propose(request)
+        proposer.propose(replace(request, seed=1))
+    assert [record.message for record in caplog.records].count(caplog.records[0].message) == 1
+    assert "its reply holds no change of a line" in caplog.text
 
 
-def test_samples_of_one_request_differ_and_repeat_with_the_seed(
+def test_samples_differ_by_seed_and_repeat_with_it(
     set_up: Callable[..., Setting], scripted_server: ScriptedServer
 ) -> None:
-    author = Author("")
-    proposer, asked, _ = set_up(author, count=3)
-    proposer.propose(asked)
-    seeds = [body.get("seed") for body in scripted_server.requests if "Write a better template" in prompt_of(body)]
-    assert len(set(seeds)) == 3
-    proposer.propose(asked)
-    assert len(author.asked) == 3  # the same samples came from the cache
+    author = LineAuthor("")
+    proposer, request = set_up(author)
+    for seed in (0, 1, 0):
+        proposer.propose(replace(request, seed=seed))
+    asked = [body.get("seed") for body in scripted_server.requests if "one line at a time" in prompt_of(body)]
+    assert len(set(asked)) == len(asked) == 4  # those of the third came from the cache
 
 
 def test_a_spent_budget_passes_through(set_up: Callable[..., Setting], open_access: Callable[..., ModelAccess]) -> None:
-    author = Author(f"```\n{BETTER}\n```")
-    proposer, asked, recorder = set_up(author)
-    spent = open_access(Limits(calls=0), retries=0)
-    stopped = ReflectionProposer(recorder, spent.proposer)
+    author = LineAuthor(changes(("add", 0, SHORT)))
+    _, request = set_up(author)
     with pytest.raises(BudgetExceededError):
-        stopped.propose(asked)
-    assert author.asked == []
-    recorder.evaluator = replace(recorder.evaluator, access=spent)
-    with pytest.raises(BudgetExceededError):
-        proposer.propose(asked)
+        ReflectionProposer(open_access(Limits(calls=0), retries=0).proposer).propose(request)
+    assert author.requests == []
 
 
 def test_without_failures_there_is_nothing_to_reflect_on(set_up: Callable[..., Setting]) -> None:
-    author = Author(f"```\n{BETTER}\n```")
-    proposer, asked, _ = set_up(author)
-    assert proposer.propose(replace(asked, failed=())) == []
-    assert author.asked == []
+    author = LineAuthor(changes(("add", 0, SHORT)))
+    proposer, request = set_up(author)
+    assert proposer.propose(replace(request, failed=())) == []
+    assert author.requests == []
+
+
+def test_only_as_many_requests_are_made_as_rewrites_are_wanted(set_up: Callable[..., Setting]) -> None:
+    author = LineAuthor(changes(("add", 0, SHORT), ("drop", 1, "")))
+    assert len(texts_of(set_up(author, count=1))) == 1
+    assert len(author.requests) == 1

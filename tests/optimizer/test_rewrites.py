@@ -43,7 +43,7 @@ def request(
 ) -> RewriteRequest:
     spec = PROMPTS[name]
     failed, passed = examples_of(spec, *recorded) if recorded else ((), ())
-    return RewriteRequest(spec, STAGES[name], spec.text, BASELINE, None, failed, passed, (), count, seed)
+    return RewriteRequest(spec, STAGES[name], spec.text, BASELINE, None, failed, passed, count, seed)
 
 
 def test_json_is_asked_for_where_replies_are_json_alone() -> None:

@@ -1,0 +1,124 @@
+"""What models are worth as authors of prompts: what they write, in which form, and what it gains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.commands.options import SuggestingChoice
+from experiments.commands.output import write_output
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@click.command(
+    "authors",
+    epilog="""\b
+Examples:
+  python -m benchmarks authors
+  python -m benchmarks authors --author qwen2.5-coder-1.5b --form lines --form whole --json authors.json
+  python -m benchmarks authors --system rag --author http://127.0.0.1:8080/v1#large
+""",
+)
+@click.option("--system", default="fact-memory", show_default=True, metavar="NAME", help="Whose prompts are rewritten.")
+@click.option("--model", default="qwen2.5-coder-0.5b", show_default=True, metavar="NAME", help="What the system asks.")
+@click.option("--author", "authors", multiple=True, metavar="MODEL", help="Who writes [default: the system's model].")
+@click.option(
+    "--form",
+    "forms",
+    multiple=True,
+    type=SuggestingChoice(["lines", "whole", "bank"]),
+    help="Changes of lines, whole templates by gepa's request, or lines that people wrote [default: all].",
+)
+@click.option("--conversations", type=click.IntRange(2), default=8, show_default=True, help="Half is shown to authors.")
+@click.option("--questions", type=click.IntRange(1), default=6, show_default=True, help="Of each conversation.")
+@click.option("--texts", type=click.IntRange(1), default=6, show_default=True, help="Wanted of each prompt.")
+@click.option("--inputs", type=click.IntRange(1), default=16, show_default=True, help="On which each is measured.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of every draw.")
+@click.option("--home", type=click.Path(path_type=Path), default=Path(".memtune"), help="Folder of the reply cache.")
+@click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
+def authors(
+    system: str,
+    model: str,
+    authors: tuple[str, ...],
+    forms: tuple[str, ...],
+    conversations: int,
+    questions: int,
+    texts: int,
+    inputs: int,
+    seed: int,
+    home: Path,
+    target: Path | None,
+) -> None:
+    """Let authors rewrite each prompt of a system, and measure the texts on recorded inputs that they never saw.
+
+    The baseline answers questions on some conversations of the sample. The author reads the failures on one half; its
+    texts are measured on what the operation was given on the other half, one call for each input.
+    """
+    import json
+
+    from attribution.survival.survival_method import attribute
+    from benchmarks.authors.measuring import FORMS, Recorded, measure_author
+    from experiments.api.starting import settings_from
+    from experiments.data.loaders import load_dataset
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import run_view
+    from experiments.running.parts import evaluator_of, open_access, ready_system
+    from optimizer.objectives.objectives import objectives_of
+    from tracing.errors import RunError
+    from tracing.systems.prompts import baseline_candidate
+
+    home.mkdir(parents=True, exist_ok=True)
+    result: dict[str, Any] = {"system": system, "model": model, "seed": seed, "authors": {}}
+    limits = {"conversations": conversations * 3, "questions": questions}
+    with run_view() as view:
+        for author in authors or (model,):
+            config = settings_from(
+                home, system=system, models={"task": model, "proposer": author}, settings={"limits": limits}
+            )
+            pool = load_dataset(config).splits
+            drawn = [*pool.train, *pool.validation][:conversations]
+            tuned = ready_system(config)
+            with open_access(config, home) as access:
+                evaluator = evaluator_of(config, tuned, access, home)
+                outcomes = evaluator.evaluate(
+                    baseline_candidate(tuned.prompts),
+                    drawn,
+                    progress=lambda done, total, *_: view.progress("baseline", done, total),
+                )
+                if tainted := next((outcome.tainted for outcome in outcomes if outcome.tainted is not None), None):
+                    raise RunError(f"the baseline failed on a conversation, so nothing is measured: {tainted}")
+                half = len(outcomes) // 2
+                shown, unseen = outcomes[:half], outcomes[half:]
+                failures = [
+                    attribute(case, outcome.graph, outcome.conversation, tuned.operations)
+                    for outcome in shown
+                    for case in outcome.cases
+                    if not case.passed
+                ]
+                recorded = Recorded(evaluator, objectives_of(evaluator, {}), shown, unseen, failures)
+                result["authors"][author] = {
+                    form: measure_author(recorded, access.proposer, form, count=texts, inputs=inputs, seed=seed)
+                    for form in forms or FORMS
+                }
+    if target is not None:
+        write_output(target, json.dumps(result, indent=2, ensure_ascii=False) + "\n", "--json")
+    LiteralConsole().print(_table(result))
+
+
+def _table(result: dict[str, Any]) -> Table:
+    from experiments.display.tables import plain_table
+
+    table = plain_table(f"Authors of the prompts of {result['system']}, asked by {result['model']}", gap=2)
+    for name in ("author", "form", "prompt", "failures", "requests", "s", "texts", "gained", "mean gain", "best gain"):
+        table.add_column(name, justify="left" if name in ("author", "form", "prompt") else "right", no_wrap=True)
+    for author, forms in result["authors"].items():
+        for form, prompts in forms.items():
+            for prompt, row in prompts.items():
+                cells = [str(row.get(key, "–")) for key in ("failures", "requests", "seconds", "texts", "gained")]
+                gains = ["–" if row.get(key) is None else f"{row[key]:+.3f}" for key in ("mean_gain", "best_gain")]
+                table.add_row(author, form, prompt, *cells, *gains)
+    return table

@@ -1,0 +1,94 @@
+"""What an author that writes whole prompts, as gepa asks for them, is told: failed executions, and the contract."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from optimizer.proposers.author import REPLY_TOKENS, Author
+from optimizer.proposers.examples import Example
+from tracing.errors import BudgetExceededError
+from tracing.package_data import packaged_text
+from tracing.recording.operations import operation
+from tracing.recording.trace_context import trace
+
+if TYPE_CHECKING:
+    from tracing.systems.prompts import PromptSpec
+
+EXAMPLES_SHOWN = 3
+"""Failed executions in one request: what a context of 4,096 tokens holds beside the prompt."""
+
+_LONGEST_INPUT = 700
+TEMPERATURE = 0.7
+"""Of the author: rewrites of the same text should differ."""
+
+_log = logging.getLogger(__name__)
+
+_REQUEST = packaged_text("optimizer.proposers", "whole_rewrites.txt").removesuffix("\n")
+
+
+def request_for(spec: PromptSpec) -> str:
+    """gepa's reflection template for one prompt, with its contract; `<curr_param>` and `<side_info>` are filled in."""
+    contract = spec.contract
+    listed = ", ".join(repr(marker) for marker in (*contract.markers, *contract.pinned))
+    return _REQUEST.format(
+        purpose=spec.purpose,
+        placeholders=" ".join(f"{{{name}}}" for name in sorted(contract.placeholders)) or "(none)",
+        markers=f"- Keep these words exactly: {listed}\n" if listed else "",
+        max_chars=min(contract.max_chars, 3 * REPLY_TOKENS),
+    )
+
+
+class Reflector:
+    """gepa's reflection model. An unusable or failed reply becomes an empty text, which the contract rejects.
+
+    Attributes:
+        stopped: the spent budget that stopped it; gepa would catch the error.
+    """
+
+    def __init__(self, author: Author, seed: int) -> None:
+        self._author, self._seed = author, seed
+        self._requests = 0
+        self.stopped: BudgetExceededError | None = None
+
+    def __call__(self, prompt: Any) -> str:
+        if self.stopped is not None:
+            return ""
+        self._requests += 1
+        try:
+            with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
+                return self._author.text(
+                    str(prompt), temperature=TEMPERATURE, sample=self._seed * 1000 + self._requests
+                )
+        except BudgetExceededError as error:
+            # Raised here, gepa would catch it and ask again.
+            self.stopped = error
+            return ""
+
+
+class DebugLog:
+    """gepa prints by default."""
+
+    def log(self, message: str) -> None:
+        _log.debug("%s", message)
+
+
+def record_of(example: Example) -> dict[str, Any]:
+    """An execution behind a wrong answer, as gepa shows it to the reflection model."""
+    question = example.case.question
+    reasons = [blame.reason for blame in example.attribution.decisive] if example.attribution else []
+    feedback = (
+        f"The final answer to {question.question!r} was {example.case.reply!r}, but {question.answers[0]!r} is right."
+    )
+    if example.unusable_reply:
+        reasons.append("The form of the reply or its limit was the trouble, not what the prompt asks for.")
+    return {
+        "Inputs": {name: cut(text) for name, text in example.inputs.items()},
+        "Generated Outputs": cut(example.output),
+        "Feedback": " ".join([feedback, *reasons]),
+    }
+
+
+def cut(text: str) -> str:
+    """The start of a long text."""
+    return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"
