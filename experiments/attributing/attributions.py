@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -53,7 +53,8 @@ class TraceLine(_Line):
     `trace` is relative to the folder of the file, `digest` the start of the SHA-256 of its content and of the traces of
     its history before it: another one makes what was said of the trace before void. `wrong` identifies the wrong
     answers as the second part of `CaseLine.key` does: the trace's other cases no longer count. It is null where that
-    is unknown, and where only one answer was looked at. `leaks` are entries of one user in the context of another.
+    is unknown, and where only one answer was looked at. `leaks` are entries of one user in the context of another,
+    `unclear` the tools whose names do not tell what they do with the memory.
     """
 
     type: Literal["trace"] = "trace"
@@ -68,6 +69,21 @@ class TraceLine(_Line):
     prompts_known: bool = True
     problem: str | None = None
     leaks: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+
+def doubts_of(traces: Iterable[TraceLine]) -> list[str]:
+    """What makes the verdicts on traces unsure, with a remedy: a sentence for each set of tools with unclear names."""
+    by_tools: dict[tuple[str, ...], list[str]] = {}
+    for trace in traces:
+        by_tools.setdefault(trace.unclear, []).append(trace.trace)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: the names of {', '.join(tools)} do not tell "
+        "what they do with the memory, so verdicts can mislead; correct what "
+        f"`memtune trace map {names[0]}` writes, and import with --map"
+        for tools, names in by_tools.items()
+        if tools
+    ]
 
 
 def _checked(blame: Blame) -> Blame:

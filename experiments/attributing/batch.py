@@ -253,4 +253,5 @@ def _trace_line(
         prompts_known=prompts_known,
         problem=content.problem,
         leaks=content.leaks,
+        unclear=content.unclear,
     )

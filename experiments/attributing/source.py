@@ -23,8 +23,8 @@ from tracing.files.opening import read_file
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.identities import graphs_by_user
 from tracing.graph.leaks import leaks_in
-from tracing.interchange import read_memory
-from tracing.interchange.agent_memory import interpreted
+from tracing.interchange import read_graph
+from tracing.interchange.agent_memory import interpreted, unclear_tools
 
 if TYPE_CHECKING:
     from tracing.systems.conversations import Conversation
@@ -46,6 +46,7 @@ class TraceContent:
         of_users: in a trace of several users, by the ids of wrong replies, the recording of that user alone.
         all_judged: whether right answers would be among the cases; otherwise they are failures alone.
         leaks: entries of one user that another one was answered with.
+        unclear: tools whose names do not tell what they do with the memory.
         system_known: whether the system declared the operations; otherwise they are inferred from the graph.
     """
 
@@ -58,6 +59,7 @@ class TraceContent:
     all_judged: bool = False
     system_known: bool = False
     leaks: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
 
     def judged(self) -> dict[str, Case]:
         """Its judged questions by the ids of their replies, with those that its own judge called right."""
@@ -150,12 +152,13 @@ class Source:
         """
         if self.damage is not None:
             raise TraceError(self.damage)
-        return self.read_in(*read_memory(self.path))
+        return self.read_in(*read_graph(self.path))
 
     def read_in(self, graph: ExecutionGraph, problem: str | None) -> TraceContent:
         """As `read`, of its graph, with what is wrong with its file."""
+        unclear = tuple(unclear_tools(graph))
         graph = interpreted(graph)
-        content = self._alone(graph, problem)
+        content = replace(self._alone(graph, problem), unclear=unclear)
         by_user = graphs_by_user(graph)
         if len(by_user) == 1:
             histories = [self.histories.whole(self.path, graph)]

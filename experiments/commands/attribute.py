@@ -102,7 +102,7 @@ def attribute(
     """
     from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
     from attribution.survival.matching.matcher import MEANING, WORDS
-    from experiments.attributing.attributions import AttributionsFile, Header
+    from experiments.attributing.attributions import AttributionsFile, Header, doubts_of
     from experiments.attributing.batch import Batch
     from experiments.attributing.case_sources import sources_of
     from experiments.attributing.replay_check import checked_by_replay
@@ -166,6 +166,8 @@ def attribute(
     for trace in traces:
         for leak in trace.leaks:
             say(f"warning: {trace.trace}: {leak}", err=True)
+    for doubt in doubts_of(traces):
+        say(f"warning: {doubt}", err=True)
     if tally.incomplete or tally.failed:
         troubles = (case.failed or case.incomplete for case in file.attributions.cases.values())
         say(f"warning: {next(filter(None, troubles))}", err=True)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, UNUSABLE_REPLY
 from attribution.signals import Signals, aggregate
-from experiments.attributing.attributions import Attributions, CaseLine
+from experiments.attributing.attributions import Attributions, CaseLine, doubts_of
 from experiments.diagnosis.case_clusters import case_clusters
 from optimizer.evaluation.ladder import Rung, attainable
 from tracing.systems.protocol import OperationSpec, Stage
@@ -243,6 +243,7 @@ def _notes(attributions: Attributions) -> list[str]:
         notes.append(
             "All is from one conversation, which says little about others: the intervals are as wide as possible."
         )
+    notes += [f"{doubt}." for doubt in doubts_of(attributions.traces.values())]
     troubles = [case.incomplete for case in attributions.cases.values() if case.incomplete is not None]
     if troubles:
         notes.append(f"{len(troubles)} verdicts were found without the model, whose calls failed: {troubles[0]}.")

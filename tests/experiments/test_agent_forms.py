@@ -205,6 +205,35 @@ def test_a_leak_is_told_where_answers_are_attributed(
     assert json.loads(Path("d.json").read_text())["leaks"] == [f"trace.json: {line}"]
 
 
+def test_names_of_tools_that_tell_nothing_are_told_beside_the_verdict_until_they_are_mapped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written("openllmetry", KITE, "missed", tmp_path)
+    text = Path("trace.json").read_text()
+    hint = "trace.json: the names of {} do not tell what they do with the memory, so verdicts can mislead"
+
+    def told_of(file: str, *names: tuple[str, str]) -> str:
+        changed = text
+        for name, other in names:
+            changed = changed.replace(name, other)
+        Path("trace.json").write_text(changed)
+        Path("told.jsonl").unlink(missing_ok=True)
+        assert memtune("attribute", file, "--question", KITE.question, "--right", "chapel", "--out", "told.jsonl") == 0
+        assert memtune("diagnose", "told.jsonl", "--out", "d.json") == 0
+        warned = capsys.readouterr().err
+        notes = " ".join(json.loads(Path("d.json").read_text())["notes"])
+        assert ("can mislead" in warned) == ("can mislead" in notes)
+        return warned
+
+    assert "can mislead" not in told_of("trace.json")
+    assert hint.format("a1, tool_7") in told_of("trace.json", ("store_note", "a1"), ("search_notes", "tool_7"))
+    assert "`memtune trace map trace.json`" in told_of("trace.json", ("store_note", "a1"))
+    Path("map.yaml").write_text("operations: {a1: {role: store}}")
+    assert memtune("trace", "import", "trace.json", "--from", "otlp", "--map", "map.yaml", "--out", "t.jsonl") == 0
+    assert "can mislead" not in told_of("t.jsonl", ("store_note", "a1"))
+
+
 def test_leaks_of_a_trace_are_among_what_it_holds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

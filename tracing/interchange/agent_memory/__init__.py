@@ -13,10 +13,10 @@ from dataclasses import replace
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange.agent_memory.mapping import Mapped, renamed, roles_in
 from tracing.interchange.agent_memory.memory_graph import BY_TEXT, LINKED, STAGE, MemoryGraph
-from tracing.interchange.agent_memory.roles import Role
-from tracing.interchange.agent_memory.turns import turns_of, user_argument
+from tracing.interchange.agent_memory.roles import Role, role_of, says_nothing_of_it
+from tracing.interchange.agent_memory.turns import calls_of, turns_of, user_argument
 
-__all__ = ["BY_TEXT", "LINKED", "STAGE", "interpreted", "is_interpreted"]
+__all__ = ["BY_TEXT", "LINKED", "STAGE", "interpreted", "is_interpreted", "unclear_tools"]
 
 _RECORDED = frozenset(("memory_entry", "fact", "delete_marker"))
 """Kinds of variables of a trace in which a memory was recorded as such."""
@@ -65,6 +65,27 @@ def interpreted(graph: ExecutionGraph, mapping: Mapping[str, Mapped] | None = No
         ]
         building.add(turn, writes=not {"store", "update"}.isdisjoint(roles.values()))
     return building.graph(graph.attributes)
+
+
+def unclear_tools(graph: ExecutionGraph) -> list[str]:
+    """The tools whose names do not tell what they do with a memory: it is guessed from calls, or unknown.
+
+    Example:
+        >>> unclear_tools(ExecutionGraph())
+        []
+    """
+    if _is_recorded(graph):
+        return []
+    calls = calls_of(graph)
+    roles = roles_in(calls, {})
+    unclear = (
+        call.tool
+        for call in calls
+        if call.operation.kind != "retrieval"
+        and role_of(call.tool, call.arguments) is None
+        and (roles[call.operation.id] != "other" or says_nothing_of_it(call.tool))
+    )
+    return list(dict.fromkeys(unclear))
 
 
 def is_interpreted(graph: ExecutionGraph) -> bool:

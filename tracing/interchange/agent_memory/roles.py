@@ -21,11 +21,14 @@ _COMMON = frozenset(("user", "context", "graph", "node", "nodes", "history", "in
 """Things of which other programs' operations are named too."""
 _ENOUGH = 3
 """Words that a text has at least, to be known where another tool shows it."""
+_SHORTEST = 3
+"""Letters that a word has at least which may tell what a tool does."""
 
 
 class _Words(msgspec.Struct, frozen=True):
     """The tables of `roles.toml`, which says what they are."""
 
+    empty: frozenset[str]
     things: frozenset[str]
     neutral: frozenset[str]
     actions: tuple[str, ...]
@@ -69,6 +72,17 @@ def _is_reckoning(arguments: Any) -> bool:
     """Whether arguments are numbers alone, as those of a calculator."""
     values = arguments.values() if isinstance(arguments, Mapping) else ()
     return bool(values) and all(isinstance(value, int | float) for value in values)
+
+
+def says_nothing_of_it(name: str) -> bool:
+    """Whether a tool's name has no word that tells what it does.
+
+    Example:
+        >>> says_nothing_of_it("tool_7"), says_nothing_of_it("get_weather")
+        (True, False)
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return all(word.isdigit() or len(word) < _SHORTEST or word in _words().empty for word in words)
 
 
 def is_of_memory(name: str) -> bool:
