@@ -24,6 +24,7 @@ from experiments.systems.fact_memory import FactMemory
 from experiments.systems.long_context import LongContext
 from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
+from experiments.systems.trace_memory.system import TraceMemorySystem
 from experiments.views.trace_page import questions_of
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.evaluation.ladder import audit
@@ -119,8 +120,15 @@ def attributed(system: MemorySystem, outcome: Outcome, name: str) -> Attribution
     return Survival(outcome.graph, FERRY, system.operations).attribute(case_of(outcome, name))
 
 
-SYSTEMS = [FactMemory(near=NEAR), Rebuilt(near=NEAR), Rag(retrieval="sparse", top_k=1), LongContext(), Mem0()]
-NAMES = ["stepwise", "rebuilt", "rag", "long context", "mem0"]
+SYSTEMS = [
+    FactMemory(near=NEAR),
+    Rebuilt(near=NEAR),
+    Rag(retrieval="sparse", top_k=1),
+    LongContext(),
+    Mem0(),
+    TraceMemorySystem(near=NEAR),
+]
+NAMES = ["stepwise", "rebuilt", "rag", "long context", "mem0", "trace memory"]
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=NAMES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import (
@@ -89,10 +89,14 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
         with EverOsIngestion(
             access, candidate, max_tokens=self.max_tokens, enforced=self.enforced_with(access)
         ) as reader:
+            vectors: dict[str, list[float]] = {}
             for dialogue in conversation.sessions:
+                first = len(reader.entries)
                 with session(dialogue.id, time=dialogue.time):
                     reader.read(dialogue)
-        return _memory(reader.entries, access)
+                    # Here, so that equal sessions are recorded alike, however many follow.
+                    vectors |= _embedded(reader.entries[first:], vectors, access)
+        return Memory(as_state(reader.entries, vectors))
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Answer one question from what EverOS's search finds."""
@@ -148,14 +152,21 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
 
 def _memory(entries: Sequence[StoredEpisode], access: ModelAccess) -> Memory:
     """A memory of these entries, with the vectors of all that EverOS indexes."""
-    texts = list(dict.fromkeys(text for entry in entries for text in entry.indexed))
-    vectors: list[list[float]] = []
-    if texts:
-        with operation("embed", kind="embedding", inputs={"entries": recalled(entry.variable for entry in entries)}):
-            vectors = access.embedding.embed(texts)
-        for vector in vectors:
-            check_lengths(vector, vectors[0])
-    return Memory(as_state(entries, dict(zip(texts, vectors, strict=True))))
+    return Memory(as_state(entries, _embedded(entries, {}, access)))
+
+
+def _embedded(
+    entries: Sequence[StoredEpisode], earlier: Mapping[str, Sequence[float]], access: ModelAccess
+) -> dict[str, list[float]]:
+    """The vectors of what EverOS indexes of these entries, by text, of those that have none from earlier."""
+    texts = list(dict.fromkeys(text for entry in entries for text in entry.indexed if text not in earlier))
+    if not texts:
+        return {}
+    with operation("embed", kind="embedding", inputs={"entries": recalled(entry.variable for entry in entries)}):
+        vectors = access.embedding.embed(texts)
+    for vector in vectors:
+        check_lengths(vector, next(iter(earlier.values()), vectors[0]))
+    return dict(zip(texts, vectors, strict=True))
 
 
 def _episode(name: str, text: str, variable_id: str) -> StoredEpisode:

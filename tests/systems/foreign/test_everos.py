@@ -102,8 +102,8 @@ def test_what_everos_asks_and_stores_is_recorded_and_a_re_run_asks_nothing_new(
     first = first.model_copy(update={"time": "10 am on 4 March, 2024"})
     talk = SMALL_TALK.model_copy(update={"sessions": (first, second)})
     memory, graph = build(open_access(), talk)
-    one = ["detect_boundaries", "extract_episode", "store", "extract_facts", "store", "store"]
-    assert [op.name for op in graph.operations.values()] == [*one, *one, "embed"]
+    one = ["detect_boundaries", "extract_episode", "store", "extract_facts", "store", "store", "embed"]
+    assert [op.name for op in graph.operations.values()] == [*one, *one]
     entries = memory.state["entries"]
     assert [(entry["id"], entry["parent"]) for entry in entries] == [
         ("e1", ""),
