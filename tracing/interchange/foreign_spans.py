@@ -153,8 +153,8 @@ def _parts(content: _Content, value: Any) -> Iterator[tuple[str, str, Any]]:
             role = role_of(message) if isinstance(message, Mapping) else ""
             nobody = unspoken(message) if isinstance(message, Mapping) else None
             kind = "prompt" if nobody == INSTRUCTIONS else _NO_SPEECH if nobody is not None else content.kind
-            for told, part in _message_values(message, kind):
-                yield role or content.role, told, part
+            for part_kind, part in _message_values(message, kind):
+                yield role or content.role, part_kind, part
     elif content.kind == "context" and isinstance(value, list):
         for document in value:
             yield content.role, content.kind, document

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 _TAGS = r"think|thinking|thought|thoughts|reasoning|reflection"
-_OPENED = re.compile(
+_OPENING = re.compile(
     rf"\s*(?:<(?P<tag>{_TAGS})>|(?P<mistral>\[THINK\])|(?P<cohere><\|START_THINKING\|>))", re.IGNORECASE
 )
 _CLOSED_ALONE = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]|<\|END_THINKING\|>", re.IGNORECASE)
@@ -35,25 +35,25 @@ def split_thinking(text: str) -> SplitReply:
     """
     if "<|channel|>" in text or "<|message|>" in text:
         return _channels(text)
-    opened = _OPENED.match(text)
-    start = opened.end() if opened else 0
-    closed = _closing(opened).search(text, start) if opened else _closed_alone(text)
+    opening = _OPENING.match(text)
+    start = opening.end() if opening else 0
+    closed = _closing(opening).search(text, start) if opening else _closed_alone(text)
     if closed is not None:
         return SplitReply(_RESPONSE.sub("", text[closed.end() :]).strip(), text[start : closed.start()].strip())
-    return SplitReply("", text[start:].strip()) if opened else SplitReply(text, "")
+    return SplitReply("", text[start:].strip()) if opening else SplitReply(text, "")
 
 
-def _closing(opened: re.Match[str]) -> re.Pattern[str]:
-    if opened["tag"]:
-        return re.compile(rf"</{re.escape(opened['tag'])}>", re.IGNORECASE)
-    return re.compile(re.escape("[/THINK]" if opened["mistral"] else "<|END_THINKING|>"), re.IGNORECASE)
+def _closing(opening: re.Match[str]) -> re.Pattern[str]:
+    if opening["tag"]:
+        return re.compile(rf"</{re.escape(opening['tag'])}>", re.IGNORECASE)
+    return re.compile(re.escape("[/THINK]" if opening["mistral"] else "<|END_THINKING|>"), re.IGNORECASE)
 
 
 def _closed_alone(text: str) -> re.Match[str] | None:
     """The end of what was thought where no tag opens it; a text that speaks of tags has both."""
     closed = _CLOSED_ALONE.search(text)
-    opened = closed and re.search(re.escape(closed[0].replace("/", "", 1)), text[: closed.start()], re.IGNORECASE)
-    return None if opened else closed
+    opening = closed and re.search(re.escape(closed[0].replace("/", "", 1)), text[: closed.start()], re.IGNORECASE)
+    return None if opening else closed
 
 
 def _channels(text: str) -> SplitReply:

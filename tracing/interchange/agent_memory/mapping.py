@@ -43,8 +43,8 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def names(self) -> dict[str, str]:
         """The names of arguments that it says → those that are known."""
-        known = {"text": self.text, "id": self.id, "user_id": self.user}
-        return {own: name for name, own in known.items() if own is not None}
+        arguments = {"text": self.text, "id": self.id, "user_id": self.user}
+        return {own: name for name, own in arguments.items() if own is not None}
 
     def applied(self, arguments: Any) -> Any:
         """The arguments of a call under the names that are known."""
@@ -52,7 +52,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not isinstance(arguments, Mapping) or not names:
             return arguments
         rest = {key: value for key, value in arguments.items() if key not in names}
-        return {known: arguments[own] for own, known in names.items() if own in arguments} | rest
+        return {name: arguments[own] for own, name in names.items() if own in arguments} | rest
 
 
 class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,7 +86,7 @@ def read_mapping(path: Path) -> Mapping[str, Mapped]:
 def renamed(result: Any, mapping: Mapping[str, Mapped]) -> Any:
     """A result with the fields of entries under the names that are known: they are called as what writes them is."""
     writing = [mapped.names() for mapped in mapping.values() if mapped.role in ("store", "update")]
-    names = {own: known for own_names in writing for own, known in own_names.items()}
+    names = {own: name for own_names in writing for own, name in own_names.items()}
     return _under(names, unwrapped(result)) if names else result
 
 
@@ -106,14 +106,14 @@ def unused(mapping: Mapping[str, Mapped], graph: ExecutionGraph) -> list[str]:
 
 def roles_in(calls: Sequence[Call], mapping: Mapping[str, Mapped]) -> dict[str, Role]:
     """The roles of calls, by the ids of their operations: as a mapping, their kind, their name or other calls tell."""
-    shown = roles_shown((call.tool, call.arguments, str(unwrapped(call.result))) for call in calls)
+    shown_roles = roles_shown((call.tool, call.arguments, str(unwrapped(call.result))) for call in calls)
 
     def role(call: Call) -> Role:
         if call.tool in mapping:
             return mapping[call.tool].role
         if call.operation.kind == "retrieval":
             return "retrieve"
-        return role_of(call.tool, call.arguments) or shown.get(call.tool) or "other"
+        return role_of(call.tool, call.arguments) or shown_roles.get(call.tool) or "other"
 
     return {call.operation.id: role(call) for call in calls}
 

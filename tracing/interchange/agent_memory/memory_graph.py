@@ -41,13 +41,13 @@ class _Lineage:
     Attributes:
         name: its id, or a name made up for it; `named` says whether it is the id.
         user: whose it is.
-        latest: the id of its present version; told: whether a result has shown what was stored.
+        latest: the id of its present version; confirmed: whether a result has shown what was stored.
     """
 
     name: str
     user: str
     latest: str
-    told: bool
+    confirmed: bool
     named: bool
 
 
@@ -104,10 +104,10 @@ class MemoryGraph:
             of_prompt = turn.prompt.session or ""
             self._sessions.setdefault(of_prompt, Session(of_prompt, of_prompt))
             inputs.append(("prompt", turn.prompt.id))
-        known = self._said[turn.conversation]
-        inputs += [("history", vid) for vid in dict.fromkeys(known[text] for text in turn.earlier if text in known)]
+        by_text = self._said[turn.conversation]
+        inputs += [("history", vid) for vid in dict.fromkeys(by_text[text] for text in turn.earlier if text in by_text)]
         prediction = self._variable(f"{chat.id}/prediction", name, "prediction", turn.reply, session)
-        known[turn.reply] = prediction
+        by_text[turn.reply] = prediction
         self._operation(chat, chat.id, chat.name, "answer", session, inputs, [("prediction", prediction)])
 
     def _message(self, turn: Turn, name: str, owner: Mapping[str, str]) -> str:
@@ -132,7 +132,7 @@ class MemoryGraph:
         outputs: list[Link] = []
         for number, note in enumerate(notes_in(call.result), start=1):
             facts: dict[str, Any] = {}
-            entry, by_text = self._shown(note, turn, session, operation) if role == "retrieve" else (None, False)
+            entry, by_text = self._entry_of(note, turn, session, operation) if role == "retrieve" else (None, False)
             if entry is not None:
                 by_text = by_text or self._variables[entry].attributes.get(LINKED) == BY_TEXT
                 facts = {"entry": entry} | ({LINKED: BY_TEXT} if by_text else {})
@@ -143,7 +143,7 @@ class MemoryGraph:
         self._operation(operation, operation.id, call.tool, stage, session, inputs, outputs)
         return [vid for _, vid in outputs]
 
-    def _shown(self, note: EntryText, turn: Turn, session: str, operation: Operation) -> tuple[str | None, bool]:
+    def _entry_of(self, note: EntryText, turn: Turn, session: str, operation: Operation) -> tuple[str | None, bool]:
         """The entry that a note shows, and whether it was found by its text; it is new if it has an unknown id."""
         lineage = (self._lineage(note.id, turn.user) or self._nameless(note)) if note.id else None
         if lineage is not None:
@@ -152,9 +152,9 @@ class MemoryGraph:
         if note.id:
             owner = {"user": note.user} if note.user else {}
             vid = self._variable(f"{operation.id}/found {note.id}", note.id, "memory_entry", note.text, session, owner)
-            self._lineages.append(_Lineage(note.id, turn.user, vid, told=True, named=True))
+            self._lineages.append(_Lineage(note.id, turn.user, vid, confirmed=True, named=True))
             return vid, False
-        likely = max(self._lineages, key=lambda known: self._nearness(known, note.text, turn.user), default=None)
+        likely = max(self._lineages, key=lambda lineage: self._nearness(lineage, note.text, turn.user), default=None)
         if likely is None or self._nearness(likely, note.text, turn.user) < _ALIKE:
             return None, True
         return likely.latest, True
@@ -162,10 +162,12 @@ class MemoryGraph:
     def _nameless(self, note: EntryText) -> _Lineage | None:
         """The entry whose id no result told until this note: by its text, or by its number where ids count entries."""
         nameless = [lineage for lineage in self._lineages if not lineage.named]
-        likely = max(nameless, key=lambda known: self._nearness(known, note.text, ""), default=None)
+        likely = max(nameless, key=lambda lineage: self._nearness(lineage, note.text, ""), default=None)
         if likely is None or self._nearness(likely, note.text, "") < _ALIKE:
             places = {
-                at + _number(note.id) - _number(known.name) for at, known in enumerate(self._lineages) if known.named
+                at + _number(note.id) - _number(lineage.name)
+                for at, lineage in enumerate(self._lineages)
+                if lineage.named
             }
             at = places.pop() if len(places) == 1 else -1
             likely = self._lineages[at] if 0 <= at < len(self._lineages) and not self._lineages[at].named else None
@@ -199,9 +201,9 @@ class MemoryGraph:
         intended, updated_text = self._updated or (lineage, "")
         if intended is not lineage and plain(updated_text) == plain(note.text):
             self._move_update(intended, lineage)
-        elif not lineage.told:
+        elif not lineage.confirmed:
             self._variables[latest.id] = replace(latest, value=note.text)
-        lineage.told = True
+        lineage.confirmed = True
 
     def _move_update(self, intended: _Lineage, lineage: _Lineage) -> None:
         """The last update, whose result told nothing, was of this entry and not of the one that it was asked for."""
@@ -221,18 +223,18 @@ class MemoryGraph:
         self, turn: Turn, writing: list[tuple[Call, Role]], message: str | None, session: str, retrieved: list[str]
     ) -> None:
         """Add the calls that write the memory, and what made their arguments."""
-        asked: dict[str, list[tuple[Call, Role]]] = defaultdict(list)
+        by_chat: dict[str, list[tuple[Call, Role]]] = defaultdict(list)
         for call, role in writing:
-            asked[call.chat.id if call.chat is not None else ""].append((call, role))
+            by_chat[call.chat.id if call.chat is not None else ""].append((call, role))
         entries = dict.fromkeys(str(self._variables[vid].attributes.get("entry", "")) for vid in retrieved)
-        shown: list[Link] = [("entry", vid) for vid in entries if vid]
-        for calls in asked.values():
+        entry_links: list[Link] = [("entry", vid) for vid in entries if vid]
+        for calls in by_chat.values():
             facts = {call.operation.id: self._fact(call, session) for call, _ in calls}
             chat = calls[0][0].chat or (turn.chats[0] if turn.chats else None)
             source, linked = (message, False) if message is not None else self._likely_message(calls[0][0], turn)
             read: list[Link] = [("message", source)] if source is not None else []
             if chat is not None:
-                self._extract(chat, session, [*read, *shown], [("fact", fact) for fact in facts.values() if fact])
+                self._extract(chat, session, [*read, *entry_links], [("fact", fact) for fact in facts.values() if fact])
             for call, role in calls:
                 fact = facts[call.operation.id]
                 inputs: list[Link] = [("fact", fact)] if fact else []
@@ -258,42 +260,43 @@ class MemoryGraph:
     def _change(self, call: Call, role: Role, inputs: list[Link], turn: Turn, session: str, *, linked: bool) -> None:
         """Add a call that stores, updates or deletes entries."""
         operation = call.operation
-        asked = asked_in(call.arguments, flat=role != "store")
-        told = told_of(call.result, text_in(call.arguments)) if call.result is not None else []
+        entries = asked_in(call.arguments, flat=role != "store")
+        stored = told_of(call.result, text_in(call.arguments)) if call.result is not None else []
         failed = call.result is None and (operation.error is not None or operation.status == "error")
-        notes = told or ([] if failed or says_nothing(call.result) else [EntryText(wanted.id, "") for wanted in asked])
+        notes = stored or [EntryText(entry.id, "") for entry in entries if not (failed or says_nothing(call.result))]
+        whole = EntryText(entries[0].id, text_in(call.arguments))
         outputs: list[Link] = []
         for number, note in enumerate(notes, start=1):
-            wanted = asked[number - 1] if len(asked) == len(notes) else EntryText(asked[0].id, text_in(call.arguments))
-            event, name = note.event.lower(), note.id or wanted.id
+            entry = entries[number - 1] if len(entries) == len(notes) else whole
+            event, name = note.event.lower(), note.id or entry.id
             if event in ("none", "noop"):
                 continue
             lineage = self._lineage(name, turn.user) if name else None
             if lineage is None and role != "store" and name:
                 lineage = self._nameless(EntryText(name, ""))
-            text = note.text or wanted.text
-            rest = wanted.after(str(self._variables[lineage.latest].value or ""), role) if lineage is not None else None
-            gone = not rest if role == "delete" else event == "delete"
-            if gone and lineage is None:
+            text = note.text or entry.text
+            rest = entry.after(str(self._variables[lineage.latest].value or ""), role) if lineage is not None else None
+            is_deleted = not rest if role == "delete" else event == "delete"
+            if is_deleted and lineage is None:
                 continue
             fresh = (
                 role == "store" and event not in ("update", "delete") and (lineage is None or lineage.user != turn.user)
             )
-            value = None if gone else text if fresh or rest is None else rest
-            vid = f"{operation.id}/{'deleted' if gone else 'entry'} {number}"
+            value = None if is_deleted else text if fresh or rest is None else rest
+            vid = f"{operation.id}/{'deleted' if is_deleted else 'entry'} {number}"
             facts = {LINKED: BY_TEXT} if linked else {}
-            kind = "delete_marker" if gone else "memory_entry"
+            kind = "delete_marker" if is_deleted else "memory_entry"
             if fresh or lineage is None:
                 own = name or f"{call.tool} {len(self._lineages) + 1}"
                 self._variable(vid, own, kind, value, session, facts)
-                self._lineages.append(_Lineage(own, turn.user, vid, told=bool(note.text), named=bool(name)))
+                self._lineages.append(_Lineage(own, turn.user, vid, confirmed=bool(note.text), named=bool(name)))
             else:
                 old = self._variables[lineage.latest]
                 inputs.append(("entry", old.id))
                 self._variables[vid] = Variable(
                     vid, old.name, kind, value, old.version + 1, old.id, session, attributes=facts
                 )
-                lineage.latest, lineage.told = vid, bool(note.text)
+                lineage.latest, lineage.confirmed = vid, bool(note.text)
                 self._updated = (lineage, text) if not note.text else None
             outputs.append(("entry", vid))
         self._operation(operation, operation.id, call.tool, "update", session, inputs, outputs)

@@ -68,8 +68,8 @@ class EntryText:
             return "; ".join(filter(None, (entry, *(part for part in self.parts if part not in entry))))
         for part in self.parts:
             entry = entry.replace(part, "")
-        left = [piece for piece in entry.split(";") if piece.replace(f"{self.id}:", "").strip()]
-        return ";".join(left).strip()
+        pieces = [piece for piece in entry.split(";") if piece.replace(f"{self.id}:", "").strip()]
+        return ";".join(pieces).strip()
 
 
 def says_nothing(result: Any) -> bool:
@@ -86,8 +86,8 @@ def plain(text: str) -> str:
 
 def likeness(first: str, second: str) -> float:
     """The share of the words of the text with fewer that the other has too."""
-    one, other = set(plain(first).split()), set(plain(second).split())
-    return len(one & other) / min(len(one), len(other)) if one and other else 0.0
+    words, other_words = set(plain(first).split()), set(plain(second).split())
+    return len(words & other_words) / min(len(words), len(other_words)) if words and other_words else 0.0
 
 
 def arguments_of(value: Any) -> Any:

@@ -52,7 +52,7 @@ class Requests:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._variables = graph.variables
 
-    def said(self, operation: Operation) -> list[tuple[str, str]]:
+    def messages(self, operation: Operation) -> list[tuple[str, str]]:
         """Who said what in the request of a model or an agent."""
         messages = self._messages(operation, operation.inputs, USER)
         return [(who, text) for who, text, _ in messages if who and text]

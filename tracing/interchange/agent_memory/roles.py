@@ -54,9 +54,9 @@ def role_of(name: str, arguments: Any = None) -> Role | None:
         return None
     if isinstance(arguments, Mapping) and tables.things.intersection(words):
         action = next((arguments[key] for key in tables.actions if isinstance(arguments.get(key), str)), "")
-        told = _verb(word.lower() for word in _WORDS.findall(str(action)))
-        if told is not None:
-            return told
+        role = _verb(word.lower() for word in _WORDS.findall(str(action)))
+        if role is not None:
+            return role
     verb = _verb(words)
     if verb is None:
         return None
@@ -100,7 +100,7 @@ def is_of_memory(name: str) -> bool:
 def _verb(words: Iterable[str]) -> Role | None:
     """The role of the first word that is a verb of one."""
     verbs = _words().verbs
-    return next((role for word in words for role, known in verbs.items() if word in known), None)
+    return next((role for word in words for role, role_verbs in verbs.items() if word in role_verbs), None)
 
 
 def roles_shown(calls: Iterable[tuple[str, Any, str]]) -> dict[str, Role]:
@@ -109,13 +109,13 @@ def roles_shown(calls: Iterable[tuple[str, Any, str]]) -> dict[str, Role]:
     One whose result shows the text that an earlier call of another was given retrieves, and that other stores.
     """
     roles: dict[str, Role] = {}
-    given: list[tuple[str, str]] = []
+    earlier_texts: list[tuple[str, str]] = []
     for name, arguments, result in calls:
         values = arguments.values() if isinstance(arguments, Mapping) else (arguments,)
-        texts, shown = [plain(text_in(value)) for value in values], f" {plain(result)} "
-        for writer, written in given:
-            if writer != name and f" {written} " in shown and not any(written in text for text in texts):
+        texts, result_words = [plain(text_in(value)) for value in values], f" {plain(result)} "
+        for writer, written in earlier_texts:
+            if writer != name and f" {written} " in result_words and not any(written in text for text in texts):
                 roles.setdefault(writer, "store")
                 roles.setdefault(name, "retrieve")
-        given += [(name, text) for text in texts if len(text.split()) >= _ENOUGH]
+        earlier_texts += [(name, text) for text in texts if len(text.split()) >= _ENOUGH]
     return roles

@@ -123,7 +123,7 @@ class _Reading:
         self._chats = {op.id for op in chats if op.id not in outer and not self._in_a_tool(op)}
         framed = {ancestor.id for oid in self._chats for ancestor in self._around(graph.operations[oid])}
         agents = [op for op in graph.operations.values() if op.kind in FRAMES and op.id not in self._tools]
-        bare = [op for op in agents if op.id not in framed and self._requests.said(op) and self._requests.reply(op)]
+        bare = [op for op in agents if op.id not in framed and self._requests.messages(op) and self._requests.reply(op)]
         inside_others = {ancestor.id for op in bare for ancestor in self._around(op)}
         self._chats |= {op.id for op in bare if op.id not in inside_others}
 
@@ -140,18 +140,18 @@ class _Reading:
         """The turns of one trace."""
         turns: list[Turn] = []
         pending: list[Operation] = []
-        self._own, alone = self._told(operations)
+        self._own, alone = self._tool_calls(operations)
         for operation in operations:
             if operation.id in self._chats:
-                said = self._requests.said(operation)
-                users = [text for who, text in said if who == USER]
+                messages = self._requests.messages(operation)
+                users = [text for who, text in messages if who == USER]
                 if not users:
                     continue
-                texts = [text for _, text in said]
+                texts = [text for _, text in messages]
                 before = texts[: len(texts) - 1 - texts[::-1].index(users[-1])]
-                last, asked = turns[-1] if turns else None, self._text(operation, users[-1])
-                if last is None or last.text != asked or len(before) > len(last.earlier):
-                    turns.append(Turn(asked, tuple(before)))
+                last, message = turns[-1] if turns else None, self._text(operation, users[-1])
+                if last is None or last.text != message or len(before) > len(last.earlier):
+                    turns.append(Turn(message, tuple(before)))
                 turn = turns[-1]
                 turn.chats.append(operation)
                 turn.reply = self._requests.reply(operation) or turn.reply
@@ -194,27 +194,27 @@ class _Reading:
     def _in_a_tool(self, operation: Operation) -> bool:
         return any(outer.id in self._inside for outer in self._around(operation))
 
-    def _told(self, operations: Sequence[Operation]) -> tuple[dict[str, ToolCall], dict[str, list[Call]]]:
+    def _tool_calls(self, operations: Sequence[Operation]) -> tuple[dict[str, ToolCall], dict[str, list[Call]]]:
         """What messages tell of calls: by the operation that is the call or, where none is, by that of the model."""
-        told: list[tuple[Operation, ToolCall]] = []
+        mentions: list[tuple[Operation, ToolCall]] = []
         for chat in (operation for operation in operations if operation.id in self._chats):
             for call in self._requests.tool_calls(chat):
-                known = self._known.setdefault(call.key, call)
-                if known is call and not call.is_past:
-                    told.append((chat, call))
-                elif known.result is None:
-                    known.result = call.result
+                earlier_call = self._known.setdefault(call.key, call)
+                if earlier_call is call and not call.is_past:
+                    mentions.append((chat, call))
+                elif earlier_call.result is None:
+                    earlier_call.result = call.result
         tools = [operation for operation in operations if operation.id in self._tools]
         own: dict[str, ToolCall] = {}
         for operation in tools:
             name, number = _tool_of(operation), str(_first(operation.attributes, _CALL_IDS) or "")
-            fitting = [row for row in told if row[1].tool == name and (not number or row[1].id in ("", number))]
+            fitting = [row for row in mentions if row[1].tool == name and (not number or row[1].id in ("", number))]
             if fitting:
-                told.remove(fitting[0])
+                mentions.remove(fitting[0])
                 own[operation.id] = fitting[0][1]
         recorded = {_tool_of(operation) for operation in tools}
         alone: dict[str, list[Call]] = defaultdict(list)
-        for place, (chat, call) in enumerate(row for row in told if row[1].tool not in recorded):
+        for place, (chat, call) in enumerate(row for row in mentions if row[1].tool not in recorded):
             when = (chat.ended or chat.started) if call.is_reply else chat.started
             oid = f"{chat.id}/call {place}"
             operation = Operation(oid, call.tool, "tool", session=chat.session, started=when, ended=when)
@@ -233,10 +233,10 @@ class _Reading:
         tool = _tool_of(operation)
         arguments, result = _first(facts, _ARGUMENTS), _first(facts, _RESULTS)
         variables = self._graph.variables
-        told = self._own.get(operation.id)
-        if told is not None:
-            arguments = told.arguments if arguments is None else arguments
-            result = told.result if result is None else result
+        tool_call = self._own.get(operation.id)
+        if tool_call is not None:
+            arguments = tool_call.arguments if arguments is None else arguments
+            result = tool_call.result if result is None else result
         if arguments is None and result is None and not operation.inputs and not operation.outputs:
             own = f"{operation.name.partition('.')[0]}."
             facts_of_own = {name.removeprefix(own): fact for name, fact in facts.items() if name.startswith(own)}
@@ -259,11 +259,11 @@ class _Reading:
     def _recorded_arguments(self, operation: Operation, tool: str) -> Any:
         """The arguments in what an operation read: of memtune's recordings, in the reply that called it."""
         inputs = {role: self._graph.variables[vid].value for role, vid in operation.inputs}
-        asked = inputs.get("call")
-        requests = asked.get("tool_calls") if isinstance(asked, Mapping) else None
+        call = inputs.get("call")
+        requests = call.get("tool_calls") if isinstance(call, Mapping) else None
         if isinstance(requests, list):
             return next((request.get("arguments") for request in requests if request.get("name") == tool), None)
-        return asked if asked is not None else inputs
+        return call if call is not None else inputs
 
 
 def _first(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -297,13 +297,13 @@ def user_argument(call: Call) -> str:
 
 def _name_conversations(turns: list[Turn]) -> None:
     """Give the turns of one conversation one name: the id that spans name or, where they name none, by its texts."""
-    known: dict[str, str] = {}
+    names: dict[str, str] = {}
     for number, turn in enumerate(turns, start=1):
         if not turn.conversation and turn.text:
-            turn.conversation = known.get("\n".join(turn.earlier[-2:]), "") if turn.earlier else ""
+            turn.conversation = names.get("\n".join(turn.earlier[-2:]), "") if turn.earlier else ""
             turn.conversation = turn.conversation or f"dialogue {number}"
         if turn.text:
-            known["\n".join((turn.text, turn.reply))] = turn.conversation
+            names["\n".join((turn.text, turn.reply))] = turn.conversation
     users = {turn.conversation: turn.user for turn in turns if turn.user}
     for turn in turns:
         turn.user = turn.user or users.get(turn.conversation, "")
