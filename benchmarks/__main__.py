@@ -17,6 +17,7 @@ BENCHMARKS: Mapping[str, str] = {
     "agents": "agents:agents",
     "attribution": "attribution:attribution",
     "authors": "authors:authors",
+    "blame": "blame:blame",
     "busy": "busy:busy",
     "calibration": "calibration:calibration",
     "evidence": "evidence:evidence",

@@ -99,12 +99,14 @@ class Statement:
     Attributes:
         key: unique among all conversations.
         value: what it tells.
+        session: number of the session in which it is told, from 1.
         preference, users, first: whether it is a preference, the user says it, it is the first of its session.
         earlier: the value that was told before on the matter; None where nothing was.
     """
 
     key: str
     value: str
+    session: int
     preference: bool
     users: bool
     first: bool

@@ -115,6 +115,7 @@ class Stories:
                 statement = Statement(
                     key=f"{who} {topic} {number}",
                     value=value,
+                    session=number,
                     preference=preference,
                     users=who == user,
                     first=place == 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from attribution.text.content import time_words
 from attribution.text.languages.language_data import Tongue
@@ -73,11 +74,13 @@ class TextLimits:
         Proposers learn from `train`. Those who write texts know the `keys`, which are of the run's models.
         """
         baseline = "\n".join(spec.text for spec in specs.values())
-        rules = (
+        checks: Sequence[Callable[[str], Sequence[str]]] = (
             TrainValuesStayOut(train_values(train, baseline), word_names(train), speakers_of(train)),
             TrainSpeechStaysOut(train_pieces(train, baseline)),
             CredentialsStayOut(frozenset(baseline.splitlines()), tuple(keys)),
         )
+        # A text is checked again with every candidate that has it.
+        rules = tuple(cache(check) for check in checks)
 
         def with_limits(spec: PromptSpec) -> PromptSpec:
             most = self.max_tokens or max(LEAST_TOKENS, TIMES_BASELINE * tokens_of(spec.text))

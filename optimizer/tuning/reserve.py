@@ -110,10 +110,11 @@ class TimeReserve:
 
     def seconds_a_call(self, operation: str) -> float:
         """How long a call of an operation that was made took, or of any, if none of it was made."""
-        usage = self._meter.snapshot().get(operation)
-        if usage is None or not usage["calls_made"]:
-            usage = self._meter.totals()
-        return usage["seconds"] / usage["calls_made"] if usage["calls_made"] else 0.0
+        usage = self._meter.usage_of(operation)
+        if usage.calls_made:
+            return usage.seconds / usage.calls_made
+        totals = self._meter.totals()
+        return totals["seconds"] / totals["calls_made"] if totals["calls_made"] else 0.0
 
     def executions(self, operation: str) -> float:
         """How many executions of an operation, one call each, take as long as the calls of a conversation."""

@@ -84,6 +84,11 @@ class Meter:
         with self._lock:
             return {name: asdict(usage) for name, usage in sorted(self._usage.items())}
 
+    def usage_of(self, operation: str) -> Usage:
+        """The counts of one operation."""
+        with self._lock:
+            return self._usage.get(operation, Usage())
+
     def unusable(self) -> dict[str, dict[str, int]]:
         """Operation name → reason → how many of its replies could not be used; only where there are any."""
         with self._lock:

@@ -1,0 +1,85 @@
+"""All searches of the bench, in several processes, each kept as soon as it is done."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from benchmarks.blame.one_search import Search, Task, search
+from benchmarks.blame.pipelines import PIPELINES
+from benchmarks.blame.rules import rules
+from experiments.bench.attribution import Progress
+from tracing.errors import RunError
+from tracing.systems.conversations import first_problem
+
+_SEARCH = TypeAdapter(Search)
+_SEEDS_APART = 1000
+"""Between the seeds of two prompts of a system."""
+
+
+def tasks_of(
+    systems: Sequence[str], contenders: Sequence[str], seeds: int, calls: int, first_seed: int
+) -> Iterator[Task]:
+    """The searches, seed by seed, so that all contenders are compared soon. Flaws take turns."""
+    flaws = rules().flaws
+    for number in range(first_seed, first_seed + seeds):
+        for system in systems:
+            for place, step in enumerate(PIPELINES[system]):
+                for contender in contenders:
+                    seed = place * _SEEDS_APART + number
+                    yield Task(system, step.prompt, flaws[number % len(flaws)].name, contender, seed, calls)
+
+
+def searched(
+    tasks: Sequence[Task],
+    kept: Path | None,
+    processes: int,
+    *,
+    progress: Progress,
+    finished: Callable[[Sequence[Search]], None],
+) -> list[Search]:
+    """Make the searches that are not kept yet, and return all.
+
+    Args:
+        tasks: the searches.
+        kept: file to which each is added, and from which finished ones are read; None for none.
+        processes: that make searches at the same time.
+        finished: called now and then with those that are done.
+
+    Raises:
+        RunError: the file is damaged.
+        MemtuneError: as `search`.
+    """
+    wanted = set(tasks)
+    done = {result.task: result for result in _read(kept) if result.task in wanted}
+    missing = [task for task in tasks if task not in done]
+    progress("searches", len(done), len(tasks))
+    with multiprocessing.get_context("spawn").Pool(processes, _quiet) as pool:
+        for result in pool.imap_unordered(search, missing):
+            done[result.task] = result
+            if kept is not None:
+                with kept.open("ab") as file:
+                    file.write(_SEARCH.dump_json(result) + b"\n")
+            progress("searches", len(done), len(tasks))
+            if len(done) % 100 == 0:
+                finished(list(done.values()))
+    return [done[task] for task in tasks]
+
+
+def _read(kept: Path | None) -> Iterator[Search]:
+    if kept is None or not kept.exists():
+        return
+    for number, line in enumerate(kept.read_bytes().splitlines(), start=1):
+        try:
+            yield _SEARCH.validate_json(line)
+        except ValidationError as error:
+            raise RunError(f"{kept}, line {number}: {first_problem(error)}; delete the line") from None
+
+
+def _quiet() -> None:
+    """What an optimizer warns of, such as a baseline that answers little, is meant to be so here."""
+    logging.getLogger("optimizer").setLevel(logging.ERROR)

@@ -1,0 +1,179 @@
+"""One search for what a planted flaw costs: the product's own search and optimizers, with a scripted model."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from attribution.attributor import SURVIVAL, AttributorFactory, open_attributor
+from benchmarks.blame.contenders import CONTENDERS, Contender, Misleading
+from benchmarks.blame.pipelines import Pipeline
+from benchmarks.blame.proposing import ScriptedProposer
+from benchmarks.blame.rules import rules, spoiled
+from benchmarks.blame.scripted import Author, ScriptedModel, scripted_access
+from benchmarks.blame.stories import Stories
+from benchmarks.blame.worth import Worth
+from benchmarks.phases import Phases
+from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.scores import Settings
+from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
+from optimizer.tuning.failures import Failures
+from optimizer.tuning.results import LoopSettings
+from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tuning import Tuning
+from tracing.errors import BudgetExceededError
+from tracing.systems.baseline import with_baseline
+from tracing.systems.prompts import Candidate, baseline_candidate
+
+METRIC = "short_contains"
+
+ENOUGH = 0.9
+"""The share of the cost at which a search has done what is measured, and ends."""
+
+ROUNDS = 50
+"""More than a search makes before its calls end it, as in `python -m benchmarks optimize`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A search to make.
+
+    Attributes:
+        system: name of a pipeline.
+        prompt, flaw: what is spoiled.
+        contender: name of what searches.
+        seed: of conversations, model, author and search.
+        calls: that it may make, baselines and test aside.
+    """
+
+    system: str
+    prompt: str
+    flaw: str
+    contender: str
+    seed: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search did.
+
+    Attributes:
+        task: what was to be searched.
+        cost: what the flaw costs: the share of all questions that are wrong because of it.
+        blamed: the share of the blame that the spoiled prompt has at the start; None where nothing attributes.
+        spent: calls made.
+        crowned: calls before each champion, and the share of the cost that it wins back.
+        stopped: why it ended.
+    """
+
+    task: Task
+    cost: float
+    blamed: float | None
+    spent: int
+    crowned: tuple[tuple[int, float], ...]
+    stopped: str
+
+    def won_back(self, calls: int) -> float:
+        """The share of the cost that is won back after so many calls; below 0 where a champion is worse."""
+        return next((share for spent, share in reversed(self.crowned) if spent <= calls), 0.0)
+
+    @property
+    def calls_until_enough(self) -> int | None:
+        """Calls until nine tenths are won back; None if they are not."""
+        return next((spent for spent, won in self.crowned if won >= ENOUGH), None)
+
+
+def search(task: Task) -> Search:
+    """Make a search; equal tasks have equal results.
+
+    Raises:
+        MemtuneError: as `optimizer.search.optimize.optimize`.
+    """
+    contender, pipeline = CONTENDERS[task.contender], Pipeline(task.system)
+    faultless = baseline_candidate(pipeline.prompts)
+    flawed = {**faultless, task.prompt: spoiled(faultless[task.prompt], rules().flaw(task.flaw))}
+    system, worth, stories = with_baseline(pipeline, flawed), Worth(pipeline, task.seed), Stories(task.seed)
+    lowest, highest = worth.of(flawed), worth.of(faultless)
+    crowned: list[tuple[int, float]] = []
+    model = ScriptedModel(pipeline, stories, task.seed)
+    with (
+        tempfile.TemporaryDirectory(prefix="memtune-blame-") as folder,
+        scripted_access(model, Author(task.seed), Path(folder, "cache")) as access,
+    ):
+        found = open_optimizer(contender.optimizer)
+        observer = _Observer(lambda *progress: None, "")
+
+        def watched(tuning: Tuning, /) -> Stopped:
+            before = access.budget.spent.calls
+
+            def note(candidate: Candidate) -> None:
+                won = (worth.of(candidate) - lowest) / (highest - lowest)
+                crowned.append((access.budget.spent.calls - before, won))
+                if won >= ENOUGH:
+                    # Ends every optimizer cleanly.
+                    raise BudgetExceededError("what the flaw costs is won back")
+
+            # Optimizers use of it what a tuning has.
+            return found(cast("Tuning", _Watched(tuning, note)))
+
+        result = optimize(
+            evaluator=Evaluator(system, access, METRIC, Path(folder, "memories")),
+            splits=stories.splits,
+            baseline=flawed,
+            settings=LoopSettings(
+                ROUNDS, seed=task.seed, selector=contender.selector, blame=contender.blame, calls=task.calls
+            ),
+            access=access,
+            failures=Failures(_attributor(contender, pipeline, task), access, pipeline.operations),
+            observer=observer,
+            optimizer=watched,
+            proposers=[ScriptedProposer],
+        )
+    operation = pipeline.prompts[task.prompt].operation
+    blamed = None if observer.blamed is None or not contender.blame else observer.blamed.get(operation, 0.0)
+    return Search(
+        task, highest - lowest, blamed, result.search.calls if result.search else 0, tuple(crowned), str(result.stopped)
+    )
+
+
+def _attributor(contender: Contender, pipeline: Pipeline, task: Task) -> AttributorFactory:
+    method = open_attributor(SURVIVAL)
+    if contender.told is None:
+        return method
+    steered = [operation for operation in pipeline.operations if operation.prompt is not None]
+    (right,) = (operation for operation in steered if operation.prompt == task.prompt)
+    wrong = random.Random(f"wrong {task.seed}").choice([spec for spec in steered if spec is not right])  # noqa: S311
+    return Misleading(method, right if contender.told == "the right operation" else wrong, contender.share)
+
+
+class _Observer(Phases):
+    """Keeps the blame of the first attribution."""
+
+    blamed: Mapping[str, float] | None = None
+
+    def blame(self, n: int, signals: Any) -> None:
+        if self.blamed is None:
+            object.__setattr__(self, "blamed", {signal.operation: signal.share for signal in signals})
+
+
+class _Watched:
+    """A tuning whose crownings are noted."""
+
+    def __init__(self, tuning: Tuning, note: Any) -> None:
+        self._tuning, self._note = tuning, note
+
+    def crown(self, candidate: Candidate, settings: Settings | None = None, *, confirm: bool = True) -> bool:
+        """As `Tuning.crown`."""
+        crowned = self._tuning.crown(candidate, settings, confirm=confirm)
+        if crowned:
+            self._note(candidate)
+        return crowned
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tuning, name)

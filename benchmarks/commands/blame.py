@@ -1,0 +1,131 @@
+"""Whether blame pays: planted flaws, and how soon searches win back what they cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from experiments.commands.output import write_output, write_output_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.blame.figures import BlameFigures
+    from benchmarks.blame.one_search import Search
+
+CALLS = 1000
+
+SEEDS, FAST_SEEDS = 28, 7
+"""For each prompt; multiples of the number of flaws."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  python -m benchmarks blame --json blame.json
+  python -m benchmarks blame --fast --system evermemos --contender blame --contender miprov2
+  python -m benchmarks blame --seeds 200 --kept searches.jsonl --json blame.json
+"""
+)
+@click.option("--system", "systems", multiple=True, metavar="NAME", help="Only this system, repeatable.")
+@click.option("--contender", "contenders", multiple=True, metavar="NAME", help="Only this contender, repeatable.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=SEEDS, show_default=True, metavar="N", help="Searches a prompt."
+)
+@click.option("--fast", is_flag=True, help=f"Only {FAST_SEEDS} searches a prompt, one for each flaw.")
+@click.option(
+    "--first-seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="The first seed."
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(min=1),
+    default=CALLS,
+    show_default=True,
+    metavar="N",
+    help="Model calls that each search may make; baselines and test do not count.",
+)
+@click.option(
+    "--processes", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Searches at a time."
+)
+@click.option(
+    "--kept",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep each finished search here; the same command goes on.",
+)
+@click.option("--json", "target", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
+def blame(
+    systems: Sequence[str],
+    contenders: Sequence[str],
+    seeds: int,
+    fast: bool,
+    first_seed: int,
+    calls: int,
+    processes: int,
+    kept: Path | None,
+    target: Path | None,
+) -> None:
+    """Spoil one prompt of a system in a way people do, and measure how soon searches win back what that costs.
+
+    Optimizers do not know which prompt it is. The memory systems are pipelines with the steps of real ones, the model
+    is a script whose skill depends on what prompts ask for, and so is the author, the same for all. Rules:
+    benchmarks/blame/rules.toml.
+    """
+    from benchmarks.blame.contenders import CONTENDERS
+    from benchmarks.blame.figures import figures_of
+    from benchmarks.blame.measuring import searched, tasks_of
+    from benchmarks.blame.pipelines import PIPELINES
+    from experiments.display.tables import run_view
+
+    systems, contenders = systems or list(PIPELINES), contenders or list(CONTENDERS)
+    tasks = list(tasks_of(systems, contenders, FAST_SEEDS if fast else seeds, calls, first_seed))
+
+    def save(searches: Sequence[Search]) -> None:
+        if target is not None:
+            write_output_whole(target, figures_of(searches, calls).model_dump_json(indent=2) + "\n", "--json")
+
+    with run_view() as view:
+        searches = searched(tasks, kept, processes, progress=view.progress, finished=save)
+    figures = figures_of(searches, calls)
+    if target is not None:
+        write_output(target, figures.model_dump_json(indent=2) + "\n", "--json")
+    _show(figures)
+
+
+def _show(figures: BlameFigures) -> None:
+    from benchmarks.blame.figures import ALL, LOOKS
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import plain_table
+
+    console = LiteralConsole()
+    for system in dict.fromkeys(cell.system for cell in figures.cells):
+        console.print(f"{system}: each prompt spoiled in turn")
+        table = plain_table()
+        for heading in ("contender", "searches", "calls until 90 %", "95 %", "median", "reached"):
+            table.add_column(heading, justify="right" if heading != "contender" else "left", no_wrap=True)
+        for look in LOOKS:
+            table.add_column(f"at {look:,}", justify="right")
+        for cell in figures.cells:
+            if cell.system == system and cell.prompt == ALL:
+                low, high = cell.calls.ci
+                table.add_row(
+                    cell.contender,
+                    str(cell.searches),
+                    f"{cell.calls.value:.0f}",
+                    f"{low:.0f}–{high:.0f}",
+                    "–" if cell.median_calls is None else str(cell.median_calls),
+                    f"{cell.enough.value:.2f}",
+                    *(f"{cell.won_back[look].value:.2f}" for look in LOOKS),
+                )
+        console.print(table)
+        for ratio in figures.ratios:
+            if ratio.system == system:
+                (low, high), prompt = ratio.ratio.ci, "all prompts" if ratio.prompt == ALL else ratio.prompt
+                console.print(
+                    f"{prompt}: {ratio.contender} needs {ratio.ratio.value:.2f} ({low:.2f}–{high:.2f}) of the calls of "
+                    f"{ratio.other}",
+                    soft_wrap=True,
+                )
+        console.print("")
