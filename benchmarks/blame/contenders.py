@@ -56,14 +56,15 @@ CONTENDERS: Mapping[str, Contender] = {
         Contender("round-robin", LOCAL_SEARCH, "the same, one prompt a round in turn", "round-robin", blame=False),
         Contender("random", "random", "prompts and texts drawn, end to end"),
         Contender("miprov2", "miprov2", "MIPROv2 of DSPy"),
-        Contender("gepa", "gepa", "GEPA on all prompts, in turn"),
+        Contender("gepa", "gepa", "GEPA, prompts in turn"),
+        Contender("gepa-all", "optimizer.published.plain_gepa:gepa_on_all", "GEPA, all prompts at once"),
         Contender("told", LOCAL_SEARCH, "blame that is always right", told="the right operation", share=1.0),
         Contender("misled-30", LOCAL_SEARCH, "30 % of it on a wrong operation", told="a wrong operation", share=0.3),
         Contender("misled-100", LOCAL_SEARCH, "all of it on a wrong operation", told="a wrong operation", share=1.0),
     )
 }
 OURS = "blame"
-WITHOUT_BLAME = ("bandit", "uniform", "round-robin", "random", "miprov2", "gepa")
+WITHOUT_BLAME = ("bandit", "uniform", "round-robin", "random", "miprov2", "gepa", "gepa-all")
 MISLED = ("misled-30", "misled-100")
 
 

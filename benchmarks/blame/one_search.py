@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from benchmarks.blame.worth import Worth
 from benchmarks.phases import Phases
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.evaluation.scores import Settings
+from optimizer.proposers.text_limits import TextLimits
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
@@ -28,7 +29,8 @@ from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
 from tracing.systems.baseline import with_baseline
-from tracing.systems.prompts import Candidate, baseline_candidate
+from tracing.systems.conversations import Conversation
+from tracing.systems.prompts import Candidate, PromptSpec, baseline_candidate
 
 METRIC = "short_contains"
 
@@ -127,7 +129,12 @@ def search(task: Task) -> Search:
             splits=stories.splits,
             baseline=flawed,
             settings=LoopSettings(
-                ROUNDS, seed=task.seed, selector=contender.selector, blame=contender.blame, calls=task.calls
+                ROUNDS,
+                seed=task.seed,
+                limits=_Unlimited(),
+                selector=contender.selector,
+                blame=contender.blame,
+                calls=task.calls,
             ),
             access=access,
             failures=Failures(_attributor(contender, pipeline, task), access, pipeline.operations),
@@ -150,6 +157,15 @@ def _attributor(contender: Contender, pipeline: Pipeline, task: Task) -> Attribu
     (right,) = (operation for operation in steered if operation.prompt == task.prompt)
     wrong = random.Random(f"wrong {task.seed}").choice([spec for spec in steered if spec is not right])  # noqa: S311
     return Misleading(method, right if contender.told == "the right operation" else wrong, contender.share)
+
+
+class _Unlimited(TextLimits):
+    """Nothing is asked of texts: the author knows nothing of conversations that could stand in them."""
+
+    def applied(
+        self, specs: Mapping[str, PromptSpec], train: Sequence[Conversation], keys: Sequence[str | None] = ()
+    ) -> dict[str, PromptSpec]:
+        return dict(specs)
 
 
 class _Observer(Phases):

@@ -25,8 +25,8 @@ UNKNOWN = "unknown"
 _LONG = "With pleasure: as far as the memories that were given tell, the answer to this good question is {value}."
 _POLITE = "It is a pleasure to note what {who} tells about the {topic}."
 _NOTHING = "There is nothing to add."
-_DSPY = re.compile(r"\[\[ ## basic_instruction ## \]\]\n(.*?)\n\n\[\[ ##", re.DOTALL)
-_FENCED = re.compile(r"```\n(.*?)\n```", re.DOTALL)
+_SHOWN = re.compile(r"\[\[ ## basic_instruction ## \]\]\n(.*?)\n\n(?:\[\[ ##|Respond)|```\n(.*?)\n```", re.DOTALL)
+"""An instruction as DSPy shows it to an author, after the form in which it does, and as gepa and our proposer do."""
 
 
 class ScriptedModel:
@@ -103,11 +103,13 @@ class Author:
 
     def reply(self, text: str, sample: str) -> str:
         """The reply to a request for an instruction; to any other, that there is nothing to add."""
-        shown = _DSPY.search(text) or _FENCED.search(text)
-        if shown is None or not any(flaw.asks in shown[1] for flaw in rules().flaws):
+        shown = [(in_dspy, in_dspy or fenced) for in_dspy, fenced in _SHOWN.findall(text)]
+        shown = [pair for pair in shown if any(flaw.asks in pair[1] for flaw in rules().flaws)]
+        if not shown:
             return _NOTHING
-        instruction = written(self._seed, shown[1], f"{text}{sample}")
-        return f"```\n{instruction}\n```" if shown.re is _FENCED else instruction
+        in_dspy, instruction = shown[-1]
+        rewritten = written(self._seed, instruction, f"{text}{sample}")
+        return rewritten if in_dspy else f"```\n{rewritten}\n```"
 
 
 class _CallClock:

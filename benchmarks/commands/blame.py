@@ -78,7 +78,12 @@ def blame(
     from benchmarks.blame.measuring import searched, tasks_of
     from benchmarks.blame.pipelines import PIPELINES
     from experiments.display.tables import run_view
+    from tracing.errors import ConfigError
+    from tracing.suggestions import unknown_names
 
+    for option, names, known in (("--system", systems, PIPELINES), ("--contender", contenders, CONTENDERS)):
+        if unknown := [name for name in names if name not in known]:
+            raise ConfigError(f"{option}: there is no {unknown_names(unknown, known)}; choose from {', '.join(known)}")
     systems, contenders = systems or list(PIPELINES), contenders or list(CONTENDERS)
     tasks = list(tasks_of(systems, contenders, FAST_SEEDS if fast else seeds, calls, first_seed))
 

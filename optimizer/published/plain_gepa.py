@@ -48,7 +48,16 @@ def metric_calls(tuning: Tuning) -> int:
 
 
 def plain_gepa(tuning: Tuning) -> Stopped:
-    """An `Optimizer` that leaves the search to gepa; the author model reflects."""
+    """An `Optimizer` that leaves the search to gepa; the author model reflects on one prompt at a time, in turn."""
+    return _searched(tuning, "round_robin")
+
+
+def gepa_on_all(tuning: Tuning) -> Stopped:
+    """The same, where each rewrite is of all prompts."""
+    return _searched(tuning, "all")
+
+
+def _searched(tuning: Tuning, module_selector: str) -> Stopped:
     refuse_rewrites_by_hand(tuning, "gepa")
     if not tuning.settings.rounds:
         return Stopped("rounds")
@@ -71,6 +80,7 @@ def plain_gepa(tuning: Tuning) -> Stopped:
                 {name: f"{template}\n\n{prompt.request}" for name, prompt in prompts.items()}
             ),
             candidate_selection_strategy="pareto",
+            module_selector=module_selector,
             use_merge=True,
             max_merge_invocations=MERGES,
             merge_val_overlap_floor=min(MERGES, len(tuning.validation)),

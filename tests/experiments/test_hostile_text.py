@@ -227,6 +227,10 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "attribution", "--suite", "annotated.json", "--method", "survival"), []),
         (("bench", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
+    "benchmarks blame": [
+        (("benchmarks", "blame", "--system", ARGUMENT), GIVEN),
+        (("benchmarks", "blame", "--contender", ARGUMENT), GIVEN),
+    ],
     "benchmarks busy": [(("benchmarks", "busy", "--weights", ARGUMENT), GIVEN)],
     "benchmarks calibration": [
         (("benchmarks", "calibration", "--labelled", "annotated.json", "--cases", "20"), []),
