@@ -34,6 +34,8 @@ class History:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
+        self._last: tuple[set[str], Conversation] | None = None
+        """The turns that a moment lacks, and the conversation without them: the next case is often of the same one."""
 
     def at(self, case: Case) -> Recording:
         """The recording without what was said and stored after a case was answered; itself if nothing was."""
@@ -45,7 +47,10 @@ class History:
         if self._content <= graph.variables.keys():
             return whole
         later = {turn for turn, messages in self._turns.items() if graph.variables.keys().isdisjoint(messages)}
-        return Recording(graph, _without(whole.conversation, later), whole.operations)
+        last = self._last
+        if last is None or last[0] != later:
+            last = self._last = later, _without(whole.conversation, later)
+        return Recording(graph, last[1], whole.operations)
 
     def later_than(self, past: Recording) -> Sequence[Turn]:
         """The turns that a past does not have."""

@@ -21,15 +21,19 @@ _SPEAKERS = 2
 
 
 class Audit:
-    """Audits the gold answers of one conversation; what they share is computed once. No model is asked."""
+    """Audits the gold answers of one conversation; what they share is computed once. No model is asked.
 
-    def __init__(self, conversation: Conversation) -> None:
+    `whole` is the audit of a conversation of which this one may be the past.
+    """
+
+    def __init__(self, conversation: Conversation, whole: Audit | None = None) -> None:
         self._conversation = conversation
         self.language = language_of(turn.text for turn in conversation.turns())
         """The conversation's language, in which texts are read."""
         self._pasts: dict[int, Audit] = {}
         with reading(self.language):
-            self._talk = Transcript(conversation)
+            alike = whole is not None and whole.language == self.language
+            self._talk: Transcript = Transcript(conversation, whole._talk if whole is not None and alike else None)
             self._days = days_of(conversation)
 
     def suspicions(self) -> Iterator[Suspicion]:
@@ -45,7 +49,7 @@ class Audit:
         if past is self._conversation:
             return self
         if len(past.sessions) not in self._pasts:
-            self._pasts[len(past.sessions)] = Audit(past)
+            self._pasts[len(past.sessions)] = Audit(past, self)
         return self._pasts[len(past.sessions)]
 
     def suspicion(self, question: Question, reply: str = "") -> Suspicion | None:

@@ -20,29 +20,35 @@ class Transcript:
 
     A word counts as said where a turn has it, a word of the same beginning (`photographer` for `photography`), one
     that holds it or is held by it (`roadtrip` for `trip`), or one a slip of the pen away. A number has one form only.
+
+    `whole` is the transcript of a conversation of which this one may be the past.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, whole: Transcript | None = None) -> None:
         self.conversation = conversation
         self.turns: tuple[Turn, ...] = tuple(conversation.turns())
         self.place = {turn.id: at for at, turn in enumerate(self.turns)}
         self.session = {turn.id: session.id for session in conversation.sessions for turn in session.turns}
         self.names = frozenset().union(*map(content_of, conversation.speakers))
         self.everywhere = frozenset(range(len(self.turns)))
+        self._forms: dict[str, frozenset[int]] = {}
+        self._whole = whole if whole is not None and self.turns == whole.turns[: len(self.turns)] else None
+        """That of more turns, if these are the first of them: its index serves."""
         self._postings: dict[str, set[int]] = defaultdict(set)
-        for at, turn in enumerate(self.turns):
+        self._by_letter: dict[str, list[str]] = defaultdict(list)
+        for at, turn in enumerate(self.turns if self._whole is None else ()):
             for word in content_of(turn.text):
                 self._postings[word].add(at)
-        self._by_letter: dict[str, list[str]] = defaultdict(list)
         for word in self._postings:
             self._by_letter[word[0]].append(word)
         self._all = f" {' '.join(self._postings)} "
-        self._forms: dict[str, frozenset[int]] = {}
 
     def where(self, word: str) -> frozenset[int]:
         """The places of the turns that say a content word in any form."""
         places_of_word = self._forms.get(word)
-        if places_of_word is None:
+        if places_of_word is None and self._whole is not None:
+            places_of_word = self._forms[word] = self._whole.where(word) & self.everywhere
+        elif places_of_word is None:
             places = (self._postings[form] for form in self._forms_of(word) if form in self._postings)
             places_of_word = self._forms[word] = frozenset().union(*places)
         return places_of_word

@@ -53,22 +53,32 @@ class ContentFlow:
     def __init__(self, graph: ExecutionGraph, operations: Sequence[OperationSpec]) -> None:
         self.graph = graph
         self.specs: Mapping[str, OperationSpec] = {spec.name: spec for spec in operations}
+        self._stages = {spec.stage for spec in self.specs.values()}
         self._messages: dict[str, list[Variable]] = defaultdict(list)
+        self._entries: list[Variable] = []
         self._following: dict[str, list[Variable]] = defaultdict(list)
         self._changed: set[str] = set()
+        self._read: set[str] = set()
+        """What was read to be extracted from."""
         self._answers: dict[str, Operation] = {}
         self._retrievals: dict[str, list[Operation]] = defaultdict(list)
+        for operation in graph.operations.values():
+            stage = self.stage(operation)
+            if stage == "update":
+                self._follow(operation)
+            elif stage == "extract":
+                self._read.update(operation.input_ids())
+            elif stage in ("answer", "retrieve") and operation.session in graph.sessions:
+                question = graph.sessions[operation.session].name
+                if stage == "answer":
+                    self._answers[question] = operation
+                else:
+                    self._retrievals[question].append(operation)
         for variable in graph.variables.values():
             if variable.kind == "message":
                 self._messages[variable.name].append(variable)
-        for operation in graph.operations.values():
-            self._follow(operation)
-            session = graph.sessions.get(operation.session or "")
-            if session is not None and self.stage(operation) == "answer":
-                self._answers[session.name] = operation
-            elif session is not None and self.stage(operation) == "retrieve":
-                self._retrievals[session.name].append(operation)
-        for variable in graph.variables.values():
+            elif variable.kind == "memory_entry":
+                self._entries.append(variable)
             if variable.previous is not None and variable.name not in self._changed:
                 self._following[variable.previous].append(variable)
         self.current = [variable for variable in self._stored() if not self._following.get(variable.id)]
@@ -76,18 +86,19 @@ class ContentFlow:
 
     def stage(self, operation: Operation) -> Stage | None:
         """What an operation does with information; None for one that no spec names."""
-        return self.specs[operation.name].stage if operation.name in self.specs else None
+        spec = self.specs.get(operation.name)
+        return None if spec is None else spec.stage
 
     def has(self, stage: Stage) -> bool:
         """Whether the system has a stage at all."""
-        return any(spec.stage == stage for spec in self.specs.values())
+        return stage in self._stages
 
     def shows_memory(self) -> bool:
         """Whether the graph shows what a memory held: by steps that wrote it, by its entries, or kept messages."""
         return (
             self.has("extract")
             or self.has("update")
-            or any(variable.kind == "memory_entry" for variable in self.graph.variables.values())
+            or bool(self._entries)
             or any(
                 self.graph.variables[vid].kind == "message"
                 for operation in self.graph.operations.values()
@@ -243,12 +254,10 @@ class ContentFlow:
         return [self.graph.variables[vid] for vid in operation.output_ids()]
 
     def _follow(self, operation: Operation) -> None:
-        """Record which version an update made of which, by what it read and made, not by the versions' numbers.
+        """Record which version an update made of which, by what it read and made, not by the numbers of versions.
 
         Foreign traces number versions in the order in which they were first seen.
         """
-        if self.stage(operation) != "update":
-            return
         read = {self.graph.variables[vid].name: self.graph.variables[vid] for vid in operation.input_ids()}
         for output in map(self.graph.variables.__getitem__, operation.output_ids()):
             old = read.get(output.name)
@@ -260,14 +269,14 @@ class ContentFlow:
         """Everything that was ever in the memory. Without an update stage that is whatever was extracted."""
         variables = self.graph.variables
         if self.has("update"):
-            return [variable for variable in variables.values() if variable.kind == "memory_entry"]
+            return self._entries
         if not self.has("extract"):
             return [message for messages in self._messages.values() for message in messages]
         extracts = [op for op in self.graph.operations.values() if self.stage(op) == "extract"]
         return [variables[vid] for op in extracts for vid in op.output_ids() if self._is_final(vid)]
 
     def _is_final(self, vid: str) -> bool:
-        return not any(self.stage(reader) == "extract" for reader in self.graph.consumers(vid))
+        return vid not in self._read
 
     def _decides(self, vid: str) -> bool:
         return self.graph.variables[vid].kind not in ("memory_entry", "delete_marker", "fact")

@@ -74,11 +74,12 @@ def attribute(
 
 
 class _Talk:
-    """A conversation, as its cases read it; what they share is computed once."""
+    """A conversation, as its cases read it; what they share is computed once. It may be the past of a `whole`."""
 
-    def __init__(self, conversation: Conversation, matcher: Matcher | None) -> None:
-        self.conversation, self.own_matcher = conversation, matcher
-        self.vocabulary = Vocabulary(turn.text for turn in conversation.turns())
+    def __init__(self, conversation: Conversation, matcher: Matcher | None, whole: _Talk | None = None) -> None:
+        self.conversation, self.own_matcher, self._whole = conversation, matcher, whole
+        texts = (turn.text for turn in conversation.turns())
+        self.vocabulary: Vocabulary = Vocabulary(texts) if whole is None else whole.vocabulary.past(texts)
         self.matcher = matcher or WordMatcher(conversation, self.vocabulary)
         self.embedding = matcher.embedding if isinstance(matcher, HasEmbedding) else None
 
@@ -88,7 +89,7 @@ class _Talk:
 
     @cached_property
     def audit(self) -> Audit:
-        return Audit(self.conversation)
+        return Audit(self.conversation, self._whole.audit if self._whole is not None else None)
 
 
 class Survival:
@@ -113,7 +114,7 @@ class Survival:
         self._untold: str | None = None
         self._flow = ContentFlow(graph, operations)
         self._talk = _Talk(conversation, matcher)
-        self._last_past: tuple[Sequence[str], _Talk] | None = None
+        self._last_past: _Talk | None = None
         """Questions of one moment come one after the other, and had the same turns before them."""
 
     @property
@@ -160,10 +161,10 @@ class Survival:
         return then, case_then
 
     def _talk_of(self, past: Conversation) -> _Talk:
-        turns, last = [turn.id for turn in past.turns()], self._last_past
-        if last is None or last[0] != turns:
-            last = self._last_past = turns, _Talk(past, self._talk.own_matcher)
-        return last[1]
+        last = self._last_past
+        if last is None or last.conversation is not past:
+            last = self._last_past = _Talk(past, self._talk.own_matcher, self._talk)
+        return last
 
     @in_its_language
     def _told_by(self, later: Sequence[Turn], case: Case, case_then: Case) -> str | None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from itertools import chain, islice
 from typing import Any
 
 from attribution.constants import ENOUGH_WORDS, WITHOUT_A_NUMBER
 from attribution.text.calendar_names import MONTHS, WEEKDAYS
 from attribution.text.date_rules import spelt_out
+from attribution.text.dates import without_stamp
 from attribution.text.digits import without_figures
 from attribution.text.languages.language_data import LANGUAGES, Tongue, compiled_of_language
 from attribution.text.languages.reading_language import (
@@ -53,7 +57,15 @@ def text_of(value: Any) -> str:
 
 @cached_in_language(16384)
 def words_of(text: str) -> tuple[str, ...]:
-    """Content words of `text` in order: lemmas, numbers in digits, dates as day month year, CJK in pairs."""
+    """Content words of `text` in order: lemmas, numbers in digits, dates as day month year, CJK in pairs.
+
+    Lines are read each for itself, and so are time stamps: contexts repeat them.
+    """
+    if "\n" in text:
+        return tuple(chain.from_iterable(map(words_of, text.splitlines())))
+    line = without_stamp(text)[1]
+    if line and line != text:
+        return words_of(text.removesuffix(line)) + words_of(line)
     text = spelt_out(text, language())
     if language() == "en":
         text = _DAY_BEFORE.sub("yesterday", _EARLIER.sub("last", text))
@@ -62,7 +74,7 @@ def words_of(text: str) -> tuple[str, ...]:
     small = small_words(tongue())
     run = ""
     for word in (*cased_words(text), ""):
-        if CJK_CHARACTER.fullmatch(word):
+        if not word.isascii() and CJK_CHARACTER.fullmatch(word):
             run += plain_letters(word, tongue())
             continue
         content += [run[at : at + 2] for at in range(max(1, len(run) - 1))] if run else []
@@ -95,22 +107,36 @@ class Vocabulary:
     """How informative each content word is in one conversation: rare words more, common ones less."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        texts = list(texts)
+        self._describe(tuple(texts))
+        self._places: dict[str, list[int]] = defaultdict(list)
+        """The places of the texts that have a word; those that come after a past, too."""
+        with reading(self.language):
+            for place, text in enumerate(self._texts):
+                for word in content_of(text):
+                    self._places[word].append(place)
+
+    def _describe(self, texts: tuple[str, ...]) -> None:
+        self._texts, self._weights = texts, dict[str, float]()
         self.language: Tongue = language_of(texts)
         """The language of the texts."""
         self._is_read = is_read(texts)
-        self._few = texts if sum(len(text.split()) for text in texts) < ENOUGH_WORDS else []
-        with reading(self.language):
-            contents = [content_of(text) for text in texts]
-        self._size = len(contents)
-        self._weights: dict[str, float] = {}
-        self._frequency = Counter(word for content in contents for word in content)
+        words = chain.from_iterable(map(str.split, texts))
+        self._few = texts if len([*islice(words, ENOUGH_WORDS)]) < ENOUGH_WORDS else ()
+
+    def past(self, texts: Iterable[str]) -> Vocabulary:
+        """The vocabulary of the first of these texts; it shares their index."""
+        past = copy(self)
+        past._describe(tuple(texts))
+        alike = past.language == self.language and past._texts == self._texts[: len(past._texts)]
+        return past if alike else Vocabulary(past._texts)
 
     def weight(self, word: str) -> float:
         """Smoothed inverse frequency over the conversation's turns, greater than 0."""
         weight = self._weights.get(word)
         if weight is None:
-            weight = self._weights[word] = math.log(1 + (self._size + 1) / (self._frequency[word] + 0.5))
+            size = len(self._texts)
+            frequency = bisect_left(self._places.get(word, ()), size)
+            weight = self._weights[word] = math.log(1 + (size + 1) / (frequency + 0.5))
         return weight
 
     def content_of(self, text: str) -> frozenset[str]:

@@ -98,7 +98,7 @@ def months_spelt_out(text: str) -> str:
         years = "-" in match[0] and month > int(year) % 100
         return match[0] if years else f"{MONTHS[month - 1]} {year}"
 
-    return _MONTH_IN_DIGITS.sub(in_words, text)
+    return _MONTH_IN_DIGITS.sub(in_words, text) if has_digits(text) else text
 
 
 def _iso(match: re.Match[str]) -> Span | None:

@@ -60,7 +60,8 @@ def without_stamp(line: str) -> tuple[date | None, str]:
 
 def days_of(conversation: Conversation) -> dict[str, date | None]:
     """The day on which each turn was said, by its id, if its session's time gives it."""
-    return {turn.id: moment(session.time) for session in conversation.sessions for turn in session.turns}
+    days = ((session, moment(session.time)) for session in conversation.sessions)
+    return {turn.id: day for session, day in days for turn in session.turns}
 
 
 @cached_in_language(16384)

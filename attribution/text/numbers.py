@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from text_to_num import alpha2digit
 
-from attribution.text.digits import german_halves, plain_figures, whole_halves
+from attribution.text.digits import german_halves, has_digits, plain_figures, whole_halves
 from attribution.text.languages.language_data import Language, compiled_of_language, language_data, patterns_of_language
 
 _ONE_TO_NINETEEN = """
@@ -60,7 +60,7 @@ def in_digits(text: str, language: Language) -> str:
 
 def without_ordinals(text: str, language: Language) -> str:
     """A text in digits with its ordinal numbers as cardinal ones: the 21st, der 21., la 3ª, le 20e."""
-    return _ordinal(language).sub(r"\1", text)
+    return _ordinal(language).sub(r"\1", text) if has_digits(text) else text
 
 
 def cjk_in_digits(text: str) -> str:

@@ -25,12 +25,13 @@ _ARTICLES: dict[Tongue, frozenset[str]] = {
 _DASHES = re.compile(r"[-\u2010-\u2015/_]")
 # In the scripts of India and South East Asia vowels are marks, which `\w` leaves out.
 _VOWELS = "".join(filter(lambda sign: unicodedata.category(sign) in ("Mn", "Mc"), map(chr, range(0x900, 0x1800))))
-_PUNCTUATION = re.compile(rf"(?!(?<=\d)\.(?=\d)|\u2212\d)[^\w\s{_VOWELS}]")
+# What is tried at each letter comes first, and what must stand around it after: that takes a third of the time.
+_PUNCTUATION = re.compile(rf"[^\w\s{_VOWELS}](?!(?<=\d\.)\d|(?<=\u2212)\d)")
 # Korean puts no space between a number in digits and what it counts.
 _COUNTED = re.compile(r"(?<=\d)(?=[가-힣])|(?<=[만억천])(?=원)")
 # A time of day: 17h30, 17 h 30, 17.30 Uhr.
-_CLOCK = re.compile(r"(?<![\d.,:])(\d{1,2})(?: ?h ?|\.(?=\d\d ?Uhr))(\d\d)(?!\d)")
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+_CLOCK = re.compile(r"(\d(?<![\d.,:]\d)\d?)(?: ?h ?|\.(?=\d\d ?Uhr))(\d\d)(?!\d)")
+_POSSESSIVE = re.compile(r"['’](?<=\w.)s\b")
 # French cuts off the end of small words: l'école, qu'elle, aujourd'hui is one word.
 _ELISION = re.compile(r"(?<![^\W\d_]{3})\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
 

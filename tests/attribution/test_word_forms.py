@@ -109,6 +109,7 @@ def without_libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         word_forms.bases,
         word_forms._stemmer,
         reading_language._has_libraries,
+        reading_language._is_read,
     )
     for module in (segments, word_forms, reading_language):
         monkeypatch.setattr(module, "find_spec", lambda name: None)

@@ -219,12 +219,16 @@ class ExecutionGraph:
     def producers(self, vid: str) -> list[Operation]:
         """Operations that made the variable, in the order recorded: none for what came from outside."""
         self.variable(vid)
-        return [self.neighbours.operations[place] for place in tuple(self.neighbours.producers(vid))]
+        return self._here(self.neighbours.producers(vid))
 
     def consumers(self, vid: str) -> list[Operation]:
         """Operations that read the variable, in the order recorded."""
         self.variable(vid)
-        return [self.neighbours.operations[place] for place in tuple(self.neighbours.consumers(vid))]
+        return self._here(self.neighbours.consumers(vid))
+
+    def _here(self, operations: Iterable[Operation]) -> list[Operation]:
+        """Those that this graph has, as it has them."""
+        return [self.operations[operation.id] for operation in operations if operation.id in self.operations]
 
     def versions(self, vid: str) -> list[Variable]:
         """Every version of the variable, oldest first, those of all branches included."""
@@ -239,12 +243,12 @@ class ExecutionGraph:
         return self._onward(self.variable(vid))[-1]
 
     def _onward(self, start: Variable) -> list[Variable]:
-        near = self.neighbours.caught_up()
+        near = self.neighbours.at_hand()
         queue = [near.variable_places[start.id]]
         reached = set(queue)
         for place in queue:
             for following in near.later.get(place, ()):
-                if following not in reached:
+                if following not in reached and near.variables[following].id in self.variables:
                     reached.add(following)
                     queue.append(following)
         return [near.variables[place] for place in queue]
@@ -309,13 +313,16 @@ class ExecutionGraph:
             TraceError: the graph has no such operation.
         """
         self.operation(oid)
-        return self._part(*self.neighbours.until(oid))
+        return self._part(*self.neighbours.until(oid), of_whole=True)
 
     def _admitting(self, only: Filter | None) -> Admits | None:
         return None if only is None else lambda operation: only.admits(operation, self.sessions)
 
-    def _part(self, variables: set[int], operations: set[int]) -> ExecutionGraph:
-        """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut."""
+    def _part(self, variables: set[int], operations: set[int], *, of_whole: bool = False) -> ExecutionGraph:
+        """A graph of some variables and operations of this one, and of their sessions; links elsewhere are cut.
+
+        It may share this graph's index, and then keeps it in memory.
+        """
         part = ExecutionGraph(attributes=self.attributes)
         near = self.neighbours
         part_variables = list(map(near.variables.__getitem__, sorted(variables)))
@@ -324,7 +331,7 @@ class ExecutionGraph:
         part.operations = dict(zip(map(_id, cut), cut, strict=True))
         used = dict.fromkeys(map(_session, chain(part_variables, cut)))
         part.sessions = {sid: self.sessions[sid] for sid in used if sid is not None and sid in self.sessions}
-        part.neighbours.note_all(part_variables, cut)
+        part.neighbours.note_all(part_variables, cut, near if of_whole else None)
         return part
 
     # --- search ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import compress, count, filterfalse
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -47,8 +47,10 @@ class Neighbours:
 
     __slots__ = (
         "_awaited",
+        "_extents",
         "_lock",
         "_pending",
+        "_whole",
         "earlier",
         "later",
         "made_by",
@@ -67,6 +69,8 @@ class Neighbours:
         self.note: Callable[[Variable | Operation], None] = self._pending.append
         self._lock = threading.Lock()
         self._awaited: dict[str, list[int]] = {}
+        self._extents: tuple[list[int], list[int], dict[str, str], dict[str, list[int]]] | None = None
+        self._whole: tuple[Neighbours, int] | None = None
         self.variables: list[Variable] = []
         self.operations: list[Operation] = []
         self.variable_places: dict[str, int] = {}
@@ -78,10 +82,13 @@ class Neighbours:
         self.earlier: dict[int, tuple[int, ...]] = {}
         self.later: dict[int, list[int]] = {}
 
-    def note_all(self, variables: Iterable[Variable], operations: Iterable[Operation]) -> None:
-        """Take notice of many at once."""
+    def note_all(
+        self, variables: Iterable[Variable], operations: Iterable[Operation], whole: Neighbours | None = None
+    ) -> None:
+        """Take notice of many at once, as a part of a graph whose index may be asked while the part does not grow."""
         self._pending.extend(variables)
         self._pending.extend(operations)
+        self._whole = None if whole is None else (whole, len(self._pending))
 
     def resolve(self, variable: Variable) -> None:
         """Let a variable take the place of the reference to it."""
@@ -91,13 +98,21 @@ class Neighbours:
             if variable.previous is not None:
                 self._add_version(variable.previous, place)
 
-    def producers(self, vid: str) -> dict[int, None] | tuple[int, ...]:
-        """The operations that made the variable. Not a copy: copy it where the graph may grow meanwhile."""
-        return users(self.made_by[self.caught_up().variable_places[vid]])
+    def producers(self, vid: str) -> list[Operation]:
+        """The operations that made the variable, and others of the whole graph where this is an unindexed part."""
+        near = self.at_hand()
+        return [near.operations[place] for place in tuple(users(near.made_by[near.variable_places[vid]]))]
 
-    def consumers(self, vid: str) -> dict[int, None] | tuple[int, ...]:
+    def consumers(self, vid: str) -> list[Operation]:
         """The operations that read the variable, likewise."""
-        return users(self.read_by[self.caught_up().variable_places[vid]])
+        near = self.at_hand()
+        return [near.operations[place] for place in tuple(users(near.read_by[near.variable_places[vid]]))]
+
+    def at_hand(self) -> Neighbours:
+        """The index of the whole, while this is of a part of it that was neither grown nor indexed; else this one."""
+        if self._whole is not None and len(self._pending) == self._whole[1]:
+            return self._whole[0]
+        return self.caught_up()
 
     def caught_up(self) -> Neighbours:
         """This index, with all in it that was noted by now."""
@@ -113,6 +128,7 @@ class Neighbours:
                     for entry in noted:
                         if isinstance(entry, Operation):
                             self._add_operation(entry)
+                self._extents = self._whole = None
                 del self._pending[:count]
         return self
 
@@ -197,17 +213,8 @@ class Neighbours:
     def surroundings(self, oid: str) -> Cut:
         """An operation with those nested in it, their variables, and the operations these come from and go to."""
         self.caught_up()
-        children: dict[str, list[int]] = {}
-        for place, operation in enumerate(self.operations):
-            if operation.parent is not None:
-                children.setdefault(operation.parent, []).append(place)
-        inside = [self.operation_places[oid]]
+        inside = self._nested(oid)
         operations = set(inside)
-        for place in inside:
-            for child in children.get(self.operations[place].id, ()):
-                if child not in operations:  # a damaged file may hold a circle of parents
-                    operations.add(child)
-                    inside.append(child)
         read = {variable for place in inside for variable in self.reads[place]}
         outputs = {variable for place in inside for variable in self.makes[place]}
         for index, variables in ((self.made_by, read), (self.read_by, outputs)):
@@ -223,38 +230,70 @@ class Neighbours:
         """
         self.caught_up()
         at = self.operation_places[oid]
-        operation, outputs = self.operations[at], self.makes[at]
-        first = min(outputs, default=max(self.reads[at], default=-1) + 1)
-        variables, operations = self.backward(operation.input_ids(), None, None)
-        outer = outer_operations({operation.id: operation for operation in self.operations})
-        around = frozenset(operations_around(outer, oid))
-        later = set[int]()
-        for place, other in enumerate(self.operations):
-            before = place < at or place in operations
-            if place != at and not before and oid not in operations_around(outer, other.id):
-                later.update(self.makes[place])
-                continue
-            operations.add(place)
-            links = {*self.reads[place], *self.makes[place]}
+        operation, (latest, earliest, outer, _) = self.operations[at], self._extent()
+        last_read = max(self.reads[at], default=-1)
+        first = min(self.makes[at], default=last_read + 1)
+        crossing = {place for place in range(at) if latest[place] >= first}
+        crossing.update(place for place in range(at + 1, len(earliest)) if earliest[place] < first)
+        variables, origins, around = set[int](), set[int](), frozenset(operations_around(outer, oid))
+        if crossing or last_read >= first or any(before > place for place, (before,) in self.earlier.items()):
+            # Only then can it come from what was recorded after it.
+            variables, origins = self.backward(operation.input_ids(), None, None)
+        inside = {place for place in self._nested(oid) if oid in operations_around(outer, self.operations[place].id)}
+        operations = {*range(at + 1), *inside, *origins}
+        for place in operations & {at, *crossing, *inside, *(place for place in origins if place > at)}:
+            other, links = self.operations[place], {*self.reads[place], *self.makes[place]}
+            before = place < at or place in origins
             outlasts = operation.ended is not None and other.ended is not None and other.ended > operation.ended
             if place != at and (not before or other.id in around or outlasts):
                 links = {variable for variable in links if variable < first}
-                later.update(variable for variable in self.makes[place] if variable > first)
             variables |= links
-        variables.update(variable for variable in range(first) if variable not in later)
+        later = {variable for place in crossing - operations for variable in self.makes[place]} - variables
+        variables.update(range(first))
+        for variable in later:
+            if operations.isdisjoint((*users(self.read_by[variable]), *users(self.made_by[variable]))):
+                variables.discard(variable)
         return variables, operations
+
+    def _nested(self, oid: str) -> list[int]:
+        """An operation, and those nested in it."""
+        inside, children = {self.operation_places[oid]: None}, self._extent()[3]
+        queue = list(inside)
+        for place in queue:
+            fresh = [child for child in children.get(self.operations[place].id, ()) if child not in inside]
+            inside.update(dict.fromkeys(fresh))  # a damaged file may hold a circle of parents
+            queue += fresh
+        return queue
+
+    def _extent(self) -> tuple[list[int], list[int], dict[str, str], dict[str, list[int]]]:
+        """For each operation its latest variable and the earliest that it made; what is around which, and inside it."""
+        with self._lock:
+            if self._extents is None:
+                links = zip(self.reads, self.makes, strict=True)
+                latest = [max((*reads, *makes), default=-1) for reads, makes in links]
+                earliest = [min(makes, default=len(self.variables)) for makes in self.makes]
+                outer = outer_operations({operation.id: operation for operation in self.operations})
+                children: dict[str, list[int]] = {}
+                for place, operation in enumerate(self.operations):
+                    if operation.parent is not None:
+                        children.setdefault(operation.parent, []).append(place)
+                self._extents = latest, earliest, outer, children
+            return self._extents
 
     def cut(self, operations: Iterable[int], variables: set[int]) -> list[Operation]:
         """Operations with only the links to some variables; one that keeps all and has ended stays itself."""
         operations_cut = []
         all_kept, is_kept = variables.issuperset, variables.__contains__
+        missing = next(filterfalse(is_kept, count()))
         with self._lock:  # an operation and its links are of one moment
+            latest = self._extents[0] if self._extents is not None else ()
             for place in operations:
                 operation, reads, makes = self.operations[place], self.reads[place], self.makes[place]
                 inputs, outputs = operation.inputs, operation.outputs
-                if len(inputs) != len(reads) or not all_kept(reads):
+                early = bool(latest) and latest[place] < missing
+                if len(inputs) != len(reads) or not (early or all_kept(reads)):
                     inputs = tuple(compress(inputs, map(is_kept, reads)))
-                if len(outputs) != len(makes) or not all_kept(makes):
+                if len(outputs) != len(makes) or not (early or all_kept(makes)):
                     outputs = tuple(compress(outputs, map(is_kept, makes)))
                 if inputs is not operation.inputs or outputs is not operation.outputs or operation.status == "open":
                     operation = replace(operation, inputs=inputs, outputs=outputs)

@@ -246,8 +246,7 @@ class GraphBuilder:
         """The latest first: what is passed from one to the next was made by the one inside."""
         if variable.id in self._makers:
             yield self.graph.operations[self._makers[variable.id]]
-        near = self.graph.neighbours
-        yield from map(near.operations.__getitem__, reversed(near.producers(variable.id)))
+        yield from reversed(self.graph.neighbours.producers(variable.id))
 
     # --- variables -------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ MEASURED = (
 
 _WORD = re.compile(r"[^\W\d_]+")
 _READING: ContextVar[Tongue] = ContextVar("reading", default="en")
+_READ_IN_FULL: dict[Tongue, Language] = {language: language for language in LANGUAGES}
 _SCRIPTS = {tongue: re.compile(tongue_data(tongue)["script"]) for tongue in tongues_with("script")}
 _TELLING = {tongue: re.compile(tongue_data(tongue)["telling"]) for tongue in tongues_with("telling")}
 _FOREIGN = {tongue: re.compile(tongue_data(tongue)["foreign"]) for tongue in tongues_with("foreign")}
@@ -47,8 +48,7 @@ _NEEDED = {"segmented": "icu4py", "stemmer": "snowballstemmer"}
 
 def language() -> Language:
     """The language whose patterns texts are read with at present: English unless `reading` says otherwise."""
-    current = _READING.get()
-    return next((read for read in LANGUAGES if read == current), "en")
+    return _READ_IN_FULL.get(_READING.get(), "en")
 
 
 def tongue() -> Tongue:
@@ -77,7 +77,11 @@ def language_of(texts: Iterable[str]) -> Tongue:
 
     A text in another language must have clearly more words of that language than of any other.
     """
-    sample = list(islice(texts, constants.LANGUAGE_SAMPLE))
+    return _language_of(_sample(texts))
+
+
+@lru_cache(maxsize=64)
+def _language_of(sample: tuple[str, ...]) -> Tongue:
     written = written_in(sample)
     if written is not None:
         return written
@@ -125,31 +129,47 @@ def is_read(texts: Iterable[str]) -> bool:
     Of short texts a few different small words are enough, and of all that most words are in its dictionary. What is too
     short for that too counts as read; data, such as the events of a program, is in no language.
     """
-    sample = [text for text in islice(texts, constants.LANGUAGE_SAMPLE) if isinstance(structured(text), str)]
-    letters = [sign for text in sample for sign in text if sign.isalpha()]
-    if sum(map(_is_latin, letters)) < constants.LATIN * len(letters):
+    return _is_read(_sample(texts))
+
+
+@lru_cache(maxsize=64)
+def _is_read(texts: tuple[str, ...]) -> bool:
+    sample = [text for text in texts if isinstance(structured(text), str)]
+    letters = sum(sum(map(str.isalpha, text)) for text in sample)
+    strange = sum(_is_strange(sign) for text in sample if not text.isascii() for sign in text)
+    if letters - strange < constants.LATIN * letters:
         written = written_in(sample)
         return written is not None and _has_libraries(written)
-    words = [word for text in sample for word in _words(text)]
-    small = {language: [word for word in words if word in function_words(language)] for language in LANGUAGES}
-    best = sorted(small, key=lambda language: -len(small[language]))
+    counts = Counter(word for text in sample for word in _words(text))
+
+    def occurrences(words: Iterable[str]) -> int:
+        return sum(counts[word] for word in words)
+
+    small = {language: counts.keys() & function_words(language) for language in LANGUAGES}
+    best = sorted(small, key=lambda language: -occurrences(small[language]))
     most = small[best[0]]
     tongue = language_of(sample)
     if tongue in _LATIN_TONGUES:
-        most = [word for word in words if word in function_words(tongue) or _tells(word, tongue)]
-    if any(sum(word in own for word in words) > len(most) for own in near_function_words()):
+        most = {word for word in counts if word in function_words(tongue) or _tells(word, tongue)}
+    known, total = occurrences(most), counts.total()
+    if any(occurrences(counts.keys() & own) > known for own in near_function_words()):
         return False
     if tongue in _LATIN_TONGUES:
-        return len(most) >= constants.SMALL_WORDS_BESIDE_ENDINGS * len(words) and _has_libraries(tongue)
-    if len(words) >= constants.ENOUGH_WORDS:
-        enough = len(most) >= constants.SMALL_WORDS * len(words)
+        return known >= constants.SMALL_WORDS_BESIDE_ENDINGS * total and _has_libraries(tongue)
+    if total >= constants.ENOUGH_WORDS:
+        enough = known >= constants.SMALL_WORDS * total
     else:
-        enough = len(set(most)) >= constants.FEW_SMALL_WORDS
+        enough = len(most) >= constants.FEW_SMALL_WORDS
     if enough:
         return True
     # A dictionary lacks names, so only words without a capital tell.
     lower = [word for text in sample for word in _WORD.findall(text) if word.islower()]
     return any(_is_known_to(language, lower) for language in best)
+
+
+def _sample(texts: Iterable[str]) -> tuple[str, ...]:
+    """The first texts. What they tell is kept: the pasts of a conversation begin alike."""
+    return tuple(islice(texts, constants.LANGUAGE_SAMPLE))
 
 
 def _tells(word: str, candidate: Tongue) -> bool:
@@ -164,7 +184,7 @@ def _has_libraries(tongue: Tongue) -> bool:
 
 def is_read_in_full(texts: Iterable[str]) -> bool:
     """Whether texts are in a language of which more than words is read."""
-    sample = list(islice(texts, constants.LANGUAGE_SAMPLE))
+    sample = _sample(texts)
     return is_read(sample) and language_of(sample) in LANGUAGES
 
 
@@ -173,8 +193,9 @@ def _is_known_to(language: Language, words: Sequence[str]) -> bool:
     return unknown < 2 or unknown <= (1 - constants.KNOWN_WORDS) * len(words)
 
 
-def _is_latin(letter: str) -> bool:
-    return letter < "\u0250" or "\u1e00" <= letter <= "\u1eff"
+def _is_strange(sign: str) -> bool:
+    """Whether a sign is a letter, and none of the Latin ones."""
+    return sign >= "\u0250" and sign.isalpha() and not "\u1e00" <= sign <= "\u1eff"
 
 
 class _InALanguage(Protocol):
@@ -195,7 +216,7 @@ def cached_in_language(maxsize: int = 8192) -> Callable[[Callable[_P, _R]], Call
 
         @wraps(function)
         def read(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            return cached(tongue(), *args, **kwargs)
+            return cached(_READING.get(), *args, **kwargs)
 
         return read
 
@@ -214,4 +235,4 @@ def in_its_language(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Conca
 
 
 def _words(text: str) -> list[str]:
-    return "".join(sign if sign.isalpha() else " " for sign in text.casefold()).split()
+    return _WORD.findall(text.casefold())
