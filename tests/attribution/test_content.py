@@ -62,3 +62,25 @@ def test_may_is_a_month_only_as_a_name() -> None:
 
 def test_structured_values_give_their_words() -> None:
     assert text_of({"memory": "likes figs", "tags": ["food", None, 3], "seen": True}) == "likes figs\nfood\n3"
+
+
+def test_lines_and_time_stamps_are_read_each_for_itself() -> None:
+    line = "1:51 pm on 15 July, 2023: Mara moved to Oslo 2 weeks ago."
+    context = f"{line}\nJonas has a tortoise."
+    assert content_of(line) == content_of("1:51 pm on 15 July, 2023:") | content_of("Mara moved to Oslo 2 weeks ago.")
+    assert content_of(context) == content_of(line) | content_of("Jonas has a tortoise.")
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4])
+def test_the_vocabulary_of_a_past_is_that_of_its_texts_alone(count: int) -> None:
+    texts = ["Mara has a tortoise", "the tortoise sleeps", "Mara sleeps in Oslo", "Oslo is far", "Ich wohne in Oslo"]
+    past, alone = Vocabulary(texts).past(texts[:count]), Vocabulary(texts[:count])
+    words = {word for text in texts for word in content_of(text)}
+    assert {word: past.weight(word) for word in words} == {word: alone.weight(word) for word in words}
+
+
+def test_the_vocabulary_of_other_texts_than_the_first_is_their_own() -> None:
+    texts = ["Mara has a tortoise", "the tortoise sleeps"]
+    assert Vocabulary(texts).past(texts[1:]).weight("mara") == Vocabulary(texts[1:]).weight("mara")
+    german = ["Ich bin gestern mit der Bahn nach Hause gefahren.", "Das war die Reise, die ich mir immer wünschte."]
+    assert Vocabulary([*texts, *german]).past(texts).language == "en"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tracing.errors import TraceError
@@ -67,3 +69,51 @@ def test_what_led_to_an_operation_is_in_its_past_wherever_a_foreign_file_lists_i
         ],
     )
     assert held(graph.until("answer")) == {"reply", "entry", "message"}
+
+
+def shape(graph: ExecutionGraph) -> list[tuple[list[str], list[str], list[str]]]:
+    """Of each variable the operations that made and read it, and its versions."""
+    return [
+        (
+            [maker.id for maker in graph.producers(vid)],
+            [reader.id for reader in graph.consumers(vid)],
+            [version.id for version in graph.versions(vid)],
+        )
+        for vid in graph.variables
+    ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_past_answers_as_a_graph_of_what_it_has_and_goes_on_to_when_it_grows(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a choice of shapes, no secret
+    ids = [f"v{place}" for place in range(12)]
+    variables = [
+        Variable(vid, vid, "memory_entry", vid, previous=chance.choice(ids) if chance.random() < 0.3 else None)
+        for vid in ids
+    ]
+    operations = [
+        Operation(
+            f"o{place}",
+            "step",
+            inputs=tuple(("in", vid) for vid in chance.sample(ids, chance.randrange(4))),
+            outputs=tuple(("out", vid) for vid in chance.sample(ids, chance.randrange(3))),
+            parent=f"o{chance.randrange(place)}" if place and chance.random() < 0.3 else None,
+            started=float(place),
+            ended=place + chance.random() * 3,
+            status="ok",
+        )
+        for place in range(7)
+    ]
+    graph = ExecutionGraph(variables, operations)
+    for oid in graph.operations:
+        past = graph.until(oid)
+        alone = ExecutionGraph(past.variables.values(), past.operations.values())
+        assert shape(past) == shape(alone)
+        # All that led to it is in it, whatever was recorded when.
+        assert graph.backward_slice(*graph.operations[oid].input_ids()).variables.keys() <= past.variables.keys()
+        for grown in (past, alone):
+            grown.add_variable(
+                Variable("more", "more", "memory_entry", "more", previous=next(iter(grown.variables), None))
+            )
+            grown.add_operation(Operation("again", "step", inputs=(("in", "more"),), outputs=(), started=9.0))
+        assert shape(past) == shape(alone)
