@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,13 @@ from experiments.runs.run_settings import check_secrets
 from tracing.errors import ConfigError
 from tracing.llm.accounting.price import price_of
 from tracing.systems.baseline import with_baseline
-from tracing.systems.protocol import ChecksItself, MemorySystem
+from tracing.systems.description import describe
+from tracing.systems.protocol import ChecksItself, HasRanges, MemorySystem
 from tracing.systems.registry import open_system
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Evaluator
+    from optimizer.evaluation.scores import Setting, Settings
     from optimizer.evaluation.variants import Variants
     from tracing.llm.access import ModelAccess
 
@@ -194,10 +196,38 @@ def variants_of(config: RunConfig, evaluator: Evaluator) -> Variants | None:
     """The system of `evaluator` under the settings that may be tuned; None if there are none."""
     from optimizer.evaluation.variants import Variants
 
-    if not config.search.settings:
-        return None
+    choices = choices_of(config, evaluator.system)
+    return Variants(evaluator, choices, partial(configured_system, config)) if choices else None
 
-    return Variants(evaluator, config.search.settings, partial(configured_system, config))
+
+def choices_of(config: RunConfig, system: MemorySystem) -> Mapping[str, Sequence[Setting]]:
+    """Settings that may be tuned, with the values to choose from; for `auto` those of the system's own ranges that fit.
+
+    Raises:
+        ConfigError: `auto`, and the system has no range with another value than the run's.
+    """
+    if config.search.settings != "auto":
+        return config.search.settings
+    own, ranges = describe(system).settings, system.ranges if isinstance(system, HasRanges) else {}
+    choices = {
+        name: fitting
+        for name, values in ranges.items()
+        if (fitting := [value for value in values if value != own[name] and _fits(config, system, {name: value})])
+    }
+    if not choices:
+        raise ConfigError(
+            f"search.settings: {describe(system).name} names no values that are worth trying beside the run's own; "
+            "name settings with values"
+        )
+    return choices
+
+
+def _fits(config: RunConfig, system: MemorySystem, settings: Settings) -> bool:
+    """Whether the system takes these settings, with the same prompts."""
+    try:
+        return set(configured_system(config, settings).prompts) == set(system.prompts)
+    except ConfigError:
+        return False
 
 
 def unpriced(config: RunConfig) -> str | None:

@@ -14,7 +14,7 @@ from attribution.attributor import AttributorFactory, open_attributor
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
 from experiments.mlflow_tracking.outbox import run_key
 from experiments.mlflow_tracking.store import check_store
-from experiments.running.parts import configured_system, open_access, ready_system, unpriced
+from experiments.running.parts import choices_of, configured_system, open_access, ready_system, unpriced
 from experiments.runs.config_file import anchored
 from experiments.runs.fingerprint import check_fingerprint, fingerprint, read_fingerprint
 from experiments.runs.folder import BASELINE, BY_HAND, LEDGER, LOCK, STUDY, RunFolder
@@ -313,7 +313,7 @@ def check_settings(config: RunConfig, system: MemorySystem) -> None:
             f"--optimizer {LOCAL_SEARCH}"
         )
     own = describe(system).settings
-    for name, values in config.search.settings.items():
+    for name, values in choices_of(config, system).items():
         key = f"search.settings.{name}"
         for value in values:
             try:

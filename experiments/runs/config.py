@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from attribution.attributor import ATTRIBUTORS, SURVIVAL
 from attribution.judging.metrics import METRIC_PLUGINS
@@ -122,12 +132,29 @@ class SearchSettings(_Section):
         default_factory=dict
     )
     """By prompt, local objectives in place of the built-in ones."""
-    settings: Mapping[str, Annotated[tuple[_Value, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    """Settings of the memory system that `local-search` may tune, with the values to choose from beside the run's."""
+    settings: Literal["auto"] | Mapping[str, Annotated[tuple[_Value, ...], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
+    """Settings of the memory system that `local-search` may tune, with the values to choose from beside the run's;
+    `auto`: those for which the system names values that are worth trying."""
     calls: Positive | None = None
     """Most model calls of the search alone: those of baselines and test do not count."""
     storage: Annotated[str, AfterValidator(storage_url)] | None = None
     """URL of a database for the Optuna studies of the joint choice; by default a file in the run's folder."""
+
+    @field_validator("settings", mode="wrap")
+    @classmethod
+    def _choices(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        """One error in place of one for each form that a value may have."""
+        try:
+            return check(value)
+        except ValidationError as error:
+            places = dict.fromkeys(str(problem["loc"][1]) for problem in error.errors() if len(problem["loc"]) > 1)
+            where = "".join(f"{place}: " for place in list(places)[:1])
+            raise ValueError(
+                f"{where}numbers, texts or booleans to choose from are expected, not "
+                f"{value[next(iter(places))] if places else value!r}; write {{top_k: [3, 5]}}, or auto"
+            ) from None
 
 
 def _known_to(registry: PluginRegistry, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
@@ -52,6 +52,7 @@ class FactMemory(SharedAnswer):
         OperationSpec("answer", "answer", "answer"),
     )
     settings = Settings("top_k", "window", "near", "compared")
+    ranges: Mapping[str, Sequence[int]] = {"top_k": (2, 3, 4, 6, 8)}
 
     def __init__(self, *, top_k: int = 4, window: int = 4, near: float = 0.9, compared: int = 2) -> None:
         check_least(1, window=window)

@@ -99,6 +99,7 @@ class LongContext(SharedAnswer):
         OperationSpec("answer", "answer", "answer"),
     )
     settings = Settings("window_tokens")
+    ranges: Mapping[str, Sequence[int]] = {"window_tokens": (2_048, 8_192, 32_768)}
 
     def __init__(self, *, window_tokens: int = 32_768) -> None:
         check_least(1, window_tokens=window_tokens)

@@ -52,6 +52,11 @@ class Rag(SharedAnswer):
         OperationSpec("answer", "answer", "answer"),
     )
     settings = Settings("chunk_tokens", "overlap", "top_k", "retrieval", "rerank")
+    ranges: Mapping[str, Sequence[int | str]] = {
+        "chunk_tokens": (60, 120, 200),
+        "top_k": (2, 3, 4),
+        "retrieval": ("dense", "hybrid"),
+    }
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from scripted_server import ScriptedServer, prompt_of
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.mlflow_tracking.store import TrackingStore
-from experiments.running.parts import ready_system
+from experiments.running.parts import choices_of, configured_system, ready_system
 from experiments.running.run_parts import check_settings
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
@@ -56,9 +56,10 @@ def command(memtune: MemtuneCommand) -> Command:
         ),
         ("search: {settings: {top_k: [many]}}", "search.settings.top_k: a value of type int is expected, not 'many'"),
         ("search: {settings: {top_k: [1]}}", "search.settings.top_k: nothing to choose from"),
-        ("search: {settings: {top_k: []}}", "search.settings.top_k"),
-        ("search: {settings: {top_k: [[2]]}}", "search.settings.top_k"),
-        ("search: {settings: {top_k: [.nan]}}", "search.settings.top_k"),
+        ("search: {settings: {top_k: []}}", "search.settings: top_k: numbers, texts or booleans to choose from are"),
+        ("search: {settings: {top_k: [[2]]}}", "expected, not [[2]]; write {top_k: [3, 5]}, or auto"),
+        ("search: {settings: {top_k: [.nan]}}", "search.settings: top_k: "),
+        ("search: {settings: all}", "are expected, not 'all'; write {top_k: [3, 5]}, or auto"),
         ("optimizer: random\nsearch: {settings: {top_k: [3]}}", "add --optimizer local-search"),
     ],
 )
@@ -118,6 +119,33 @@ def test_the_configuration_on_the_settings_page_is_accepted() -> None:
     config = RunConfig.model_validate(yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0]))
     assert set(config.search.settings) == {"top_k", "chunk_tokens"}
     check_settings(config, ready_system(config))
+
+
+def test_auto_takes_the_values_that_the_system_names_and_that_fit_the_runs_own(tmp_path: Path) -> None:
+    def choices(system: str, **settings: object) -> dict[str, list[object]]:
+        config = RunConfig.model_validate(
+            {"system": system, "system_settings": settings, "search": {"settings": "auto"}}
+        )
+        opened = configured_system(config)
+        check_settings(config, opened)
+        return {name: list(values) for name, values in choices_of(config, opened).items()}
+
+    assert choices("rag", top_k=3, overlap=80) == {
+        "chunk_tokens": [120],
+        "top_k": [2, 4],
+        "retrieval": ["hybrid"],
+    }
+    for system in ("fact-memory", "mem0", "mem0@2", "evermemos", "everos", "memori", "trace-memory", "long-context"):
+        assert choices(system), system
+
+
+def test_auto_is_refused_where_a_system_names_no_values(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text(
+        "from experiments.systems.rag import Rag\n\n\nclass Plain(Rag):\n    name = 'plain'\n    ranges = {}\n"
+    )
+    code, _, err = command("system: plain:Plain\nsearch: {settings: auto}", "run", "run.yaml", "--dry-run")
+    assert code == 2
+    assert "search.settings: plain names no values that are worth trying beside the run's own; name settings" in err
 
 
 def test_a_setting_whose_own_value_is_no_plain_value_is_refused(command: Command, tmp_path: Path) -> None:

@@ -145,6 +145,21 @@ class HasCaveats(Protocol):
 
 
 @runtime_checkable
+class HasRanges(Protocol):
+    """A system that says which values of its settings are worth trying: `search.settings: auto`.
+
+    Example:
+        >>> class MyMemory:
+        ...     ranges = {"top_k": (2, 4, 8)}
+        >>> isinstance(MyMemory(), HasRanges)
+        True
+    """
+
+    ranges: Mapping[str, Sequence[bool | int | float | str]]
+    """Name of a setting → values, those of which the most is to be expected."""
+
+
+@runtime_checkable
 class BuildsStepwise(Protocol):
     """Questions between sessions: the memory is built once, and kept as it was at each of them.
 

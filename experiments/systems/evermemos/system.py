@@ -60,6 +60,7 @@ class EverMemOS(SharedAnswer):
     settings = Settings(
         "cell_tokens", "cell_messages", "cluster_similarity", "cluster_days", "candidates", "top_k", "rerank"
     )
+    ranges: Mapping[str, Sequence[int]] = {"top_k": (5, 10, 15)}
 
     def __init__(
         self,

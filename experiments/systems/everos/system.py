@@ -62,6 +62,7 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
     )
     library = LIBRARY
     settings = Settings("top_k", "method", "max_tokens", "reply_schema")
+    ranges: Mapping[str, Sequence[int]] = {"top_k": (3, 5, 8)}
 
     def __init__(
         self, *, top_k: int = 5, method: str = "hybrid", max_tokens: int = 1024, reply_schema: str = "embedded"

@@ -43,6 +43,7 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
     generation = V1
     prompts: Mapping[str, PromptSpec] = PROMPTS
     operations: Sequence[OperationSpec]
+    ranges: Mapping[str, Sequence[int]] = {"top_k": (2, 4, 6, 8)}
 
     def __init__(
         self, *, top_k: int = 4, window: int = 4, max_tokens: int = 1024, reply_schema: str = "embedded"

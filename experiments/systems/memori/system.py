@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -52,6 +52,7 @@ class Memori(SharedAnswer, NeedsLibrary):
     )
     library = LIBRARY
     settings = Settings("top_k", "window", "max_tokens")
+    ranges: Mapping[str, Sequence[int]] = {"top_k": (3, 5, 8)}
 
     def __init__(self, *, top_k: int = 5, window: int = 4, max_tokens: int = 512) -> None:
         check_least(1, window=window)

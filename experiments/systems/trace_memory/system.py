@@ -83,6 +83,7 @@ class TraceMemorySystem(SharedAnswer):
         OperationSpec("answer", "answer", "answer"),
     )
     settings = Settings("top_k", "statements", "window", "near", "compared", "filtered")
+    ranges: Mapping[str, Sequence[int]] = {"top_k": (2, 4, 6, 8)}
 
     def __init__(
         self,
