@@ -52,7 +52,7 @@ class ReviewServer:
     def _rows(self) -> list[Mapping[str, Any]]:
         """All rows, those of test and sealed conversations first: without a person they count for nothing."""
         rows = [
-            _shown(conversation, question, conversation.id in self._tested)
+            _review_row(conversation, question, conversation.id in self._tested)
             for conversation, question in self._reviews.rows.values()
         ]
         return sorted(rows, key=lambda row: not row["tested"])
@@ -86,7 +86,7 @@ def _decision(review: Review) -> dict[str, Any]:
     return {"verdict": review.verdict, "question": safe(review.question), "answers": [*map(safe, review.answers)]}
 
 
-def _shown(conversation: Conversation, question: Question, tested: bool) -> Mapping[str, Any]:
+def _review_row(conversation: Conversation, question: Question, tested: bool) -> Mapping[str, Any]:
     near = question.near_miss
     about = {*question.evidence, *([near.turn] if near is not None else [])}
     return {

@@ -131,9 +131,9 @@ class RowReviews:
             conversation.model_copy(
                 update={
                     "questions": tuple(
-                        left
+                        row
                         for question in conversation.questions
-                        if (left := _left(question, in_force.get(question.id, {}).values())) is not None
+                        if (row := _as_reviewed(question, in_force.get(question.id, {}).values())) is not None
                     )
                 }
             )
@@ -155,7 +155,7 @@ class RowReviews:
         return RowAgreement(len(shared), alpha, tuple(pairs), disputed)
 
 
-def _left(question: Question, reviews: Iterable[Review]) -> Question | None:
+def _as_reviewed(question: Question, reviews: Iterable[Review]) -> Question | None:
     """A question after its reviews: None if more drop it than find it right; unconfirmed where they are even.
 
     It has the text that was written last, and is confirmed by those who found this text right.

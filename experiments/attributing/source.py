@@ -42,7 +42,7 @@ class TraceContent:
     Attributes:
         problem: what is wrong with the trace, or with what was said of it; None if nothing is.
         unmatched: of that, the complaints that match no answer in it, each with its place.
-        said: by the ids of replies, when users said that they are wrong, in epoch seconds, where that is known.
+        complaint_times: by the ids of replies, when users said that they are wrong, in epoch seconds.
         of_users: in a trace of several users, by the ids of wrong replies, the recording of that user alone.
         all_judged: whether right answers would be among the cases; otherwise they are failures alone.
         leaks: entries of one user that another one was answered with.
@@ -54,7 +54,7 @@ class TraceContent:
     cases: tuple[Case, ...]
     problem: str | None
     unmatched: tuple[str, ...] = ()
-    said: Mapping[str, float] = field(default_factory=dict)
+    complaint_times: Mapping[str, float] = field(default_factory=dict)
     of_users: Mapping[str | None, Recording] = field(default_factory=dict)
     all_judged: bool = False
     system_known: bool = False
@@ -72,8 +72,8 @@ class TraceContent:
 
     def time_of(self, case: Case) -> float | None:
         """When a user said that the answer is wrong, or else when it was given; None if nothing tells."""
-        said = self.said.get(case.prediction or "")
-        return said if said is not None else answer_time(self.recording.graph, case.prediction)
+        time = self.complaint_times.get(case.prediction or "")
+        return time if time is not None else answer_time(self.recording.graph, case.prediction)
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ class Source:
         """Whether all that was said of it, or else its last writing, is from before `since`."""
         if self.since is None:
             return False
-        said = [row.time for _, row in self.feedback or ()]
-        times = [time for time in said if time is not None]
-        if times and len(times) == len(said):
+        row_times = [row.time for _, row in self.feedback or ()]
+        times = [time for time in row_times if time is not None]
+        if times and len(times) == len(row_times):
             return max(times) < self.since
         return self.path.stat().st_mtime + _DAY < self.since
 
@@ -179,7 +179,7 @@ class Source:
                 "give that trace too, or the folder of all"
             )
             content = replace(content, problem=content.problem or missing)
-        leaks = (leak for seen in (graph, *histories) for leak in leaks_in(seen) if leak.piece.id in graph.variables)
+        leaks = (leak for part in (graph, *histories) for leak in leaks_in(part) if leak.piece.id in graph.variables)
         return replace(content, leaks=tuple(dict.fromkeys(leak.line() for leak in leaks)))
 
     def _recording(self, history: ExecutionGraph, content: TraceContent) -> Recording:
@@ -249,7 +249,7 @@ def _by_feedback(
     answers = [answer for chat in chats for answer in chat.answers]
     unrecorded = None if answers else answer_missing(recording.graph)
     cases: dict[str, Case] = {}
-    unmatched, said = [], dict[str, float]()
+    unmatched, complaint_times = [], dict[str, float]()
     for where, row in feedback:
         answer = matching_answer(row.question, row.reply, answers)
         try:
@@ -267,9 +267,9 @@ def _by_feedback(
         if row.answers or key not in cases:  # several may complain about one answer
             cases[key] = case
         if row.time is not None:
-            said[key] = max(row.time, said.get(key, row.time))
+            complaint_times[key] = max(row.time, complaint_times.get(key, row.time))
     problem = "\n".join(filter(None, (problem, *unmatched))) or None
-    return TraceContent(recording, tuple(cases.values()), problem, tuple(unmatched), said)
+    return TraceContent(recording, tuple(cases.values()), problem, tuple(unmatched), complaint_times)
 
 
 def _annotated(recording: Recording, tell: Callable[[str], None]) -> list[Case]:

@@ -176,7 +176,7 @@ class ModelAccess:
         if when_needed:
             for (endpoint, _), _ in self._served():
                 endpoint.settings.require_named_key()
-                endpoint.check_first(alternatives=self._wanted(endpoint, alternatives))
+                endpoint.check_first(alternatives=self._alternatives(endpoint, alternatives))
             return
         for answer in self.ask_endpoints(alternatives=alternatives).values():
             if isinstance(answer, MemtuneError):
@@ -189,7 +189,7 @@ class ModelAccess:
             (endpoint, embedding), _ = served
             try:
                 endpoint.settings.require_named_key()
-                endpoint.check(embedding=embedding, alternatives=self._wanted(endpoint, alternatives))
+                endpoint.check(embedding=embedding, alternatives=self._alternatives(endpoint, alternatives))
             except MemtuneError as error:
                 return error
             return endpoint.capabilities.accepted
@@ -199,7 +199,7 @@ class ModelAccess:
         answers = Threads(len(served)).map(ask, served)
         return {role: answer for (_, roles), answer in zip(served, answers, strict=True) for role in roles}
 
-    def _wanted(self, endpoint: Endpoint, alternatives: int) -> int:
+    def _alternatives(self, endpoint: Endpoint, alternatives: int) -> int:
         judge, _ = self._shared.chats.get("judge") or self._shared.chats["task"]
         return alternatives if endpoint is judge else 0
 

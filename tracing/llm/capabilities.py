@@ -72,12 +72,12 @@ class Accepted(BaseModel):
 
     def label(self, request: Mapping[str, Any]) -> str:
         """What it changes of the replies to a request, as part of their key; "" if nothing."""
-        wanted = request.get("response_format", {}).get("type", _FORMS[2])
-        weaker = max(wanted, self.reply_format, key=_FORMS.index)
+        form = request.get("response_format", {}).get("type", _FORMS[2])
+        weaker = max(form, self.reply_format, key=_FORMS.index)
         # Another name of the limit changes no reply.
         changing = ",".join(name for name in self.without if name in request)
         return (
-            (f" format={weaker}" if weaker != wanted else "")
+            (f" format={weaker}" if weaker != form else "")
             + (f" without={changing}" if changing else "")
             + (f" thinking={THINKING_TOKENS}" if self.thinks else "")
         )
@@ -86,14 +86,14 @@ class Accepted(BaseModel):
     def description(self) -> str:
         """What is known of it, in a line; "" if nothing."""
         names = {_LIMIT: self.token_limit, "response_format": self.reply_format.removesuffix(_FORMS[2])}
-        taken = [name for field in self.tried if field not in self.without and (name := names.get(field, field))]
+        fields = [name for field in self.tried if field not in self.without and (name := names.get(field, field))]
         refused = (
             *((_LIMIT,) if self.token_limit != _LIMIT else ()),
             *_FORMS[: _FORMS.index(self.reply_format)],
             *self.without,
         )
         parts = (
-            f"takes {', '.join(taken)}" if taken else "",
+            f"takes {', '.join(fields)}" if fields else "",
             f"not {', '.join(refused)}" if refused else "",
             "thinks before it answers" if self.thinks else "",
             "" if self.usage is None else f"tells {'' if self.usage else 'no '}usage",
@@ -128,7 +128,7 @@ class Capabilities:
     def __init__(self, cache: ResponseCache | None, identity: str) -> None:
         self._cache, self._key = cache, request_key(kind="capabilities", model=identity)
         self._lock = threading.Lock()
-        self.accepted = self._kept()
+        self.accepted = self._from_cache()
 
     def adapted(self, body: Mapping[str, Any], accepted: Accepted | None = None) -> dict[str, Any]:
         """The request in a form that the endpoint takes, as far as is known, or as `accepted` says."""
@@ -199,18 +199,18 @@ class Capabilities:
         return True
 
     def _format(self, sent: dict[str, Any], accepted: str) -> None:
-        asked = sent["response_format"]
-        if asked["type"] == _FORMS[0] and accepted == _FORMS[0]:
+        reply_format = sent["response_format"]
+        if reply_format["type"] == _FORMS[0] and accepted == _FORMS[0]:
             return
-        schema = asked.get("json_schema", {}).get("schema")
+        schema = reply_format.get("json_schema", {}).get("schema")
         if accepted == _FORMS[2]:
             del sent["response_format"]
-        elif asked["type"] == _FORMS[0]:
+        elif reply_format["type"] == _FORMS[0]:
             sent["response_format"] = {"type": _FORMS[1]}
         form = f" that fits this JSON schema: {json.dumps(schema, ensure_ascii=False)}" if schema else ""
         sent["messages"] = _with_note(sent["messages"], f"Reply with nothing but a JSON object{form}")
 
-    def _kept(self) -> Accepted:
+    def _from_cache(self) -> Accepted:
         entry = None if self._cache is None else self._cache.get(self._key)
         try:
             return Accepted.model_validate_json(entry) if entry else Accepted()

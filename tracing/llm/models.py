@@ -153,8 +153,8 @@ class ChatModel(_Model):
 
         def key() -> str:
             """What the endpoint takes is part of it, where that changes the request; a call may find that out."""
-            asked = self.identity + self._endpoint.capabilities.accepted.label(sent)
-            return request_key(kind="chat", model=asked, sample=sample, request=request)
+            model = self.identity + self._endpoint.capabilities.accepted.label(sent)
+            return request_key(kind="chat", model=model, sample=sample, request=request)
 
         def most() -> Spending:
             room = self._endpoint.capabilities.accepted.thinking_room

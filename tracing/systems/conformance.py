@@ -228,7 +228,7 @@ class MemorySystemConformance(SystemSteps):
         if not builds_stepwise(stepwise) or len(sessions) == 1:
             return
         stretches = [Stretch(sessions[:1], ()), Stretch(sessions[1:], ())]
-        first, _ = self._run("b", lambda *given: [*build_stepwise(stepwise, *given)], stretches, candidate).result
+        first, _ = self._run("b", lambda *inputs: [*build_stepwise(stepwise, *inputs)], stretches, candidate).result
         early = self.conversation.model_copy(update={"sessions": sessions[:1], "facts": (), "questions": ()})
         alone = self._run("b", self.system().build, early, candidate)
         require(first.state == alone.result.state, "the memory after the first session is not that of it alone")

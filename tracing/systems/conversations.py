@@ -223,12 +223,12 @@ class Conversation(_Row):
             >>> [([session.id for session in stretch.sessions], len(stretch.questions)) for stretch in mara.stretches()]
             [(['D1', 'D2'], 1)]
         """
-        asked: dict[int, list[Question]] = {}
+        by_place: dict[int, list[Question]] = {}
         for question in self.questions:
-            asked.setdefault(self.sessions_before(question), []).append(question)
+            by_place.setdefault(self.sessions_before(question), []).append(question)
         stretches, start = [], 0
-        for place in sorted(asked) or [len(self.sessions)]:
-            stretches.append(Stretch(self.sessions[start:place], tuple(asked.get(place, ()))))
+        for place in sorted(by_place) or [len(self.sessions)]:
+            stretches.append(Stretch(self.sessions[start:place], tuple(by_place.get(place, ()))))
             start = place
         return stretches
 

@@ -98,7 +98,7 @@ class Histories:
             graphs.insert(0, (lender.path.stem, self._graph(lender).backward_slice(vid)))
         same = {vid: entry for part in parts for vid, entry in part.same.items()}
         history = one_history(_with_references(graph, same), graphs)
-        if not earlier or not any(is_interpreted(seen) for seen in (graph, *(seen for _, seen in graphs))):
+        if not earlier or not any(map(is_interpreted, (graph, *(other for _, other in graphs)))):
             return history
         # What a trace changed another one stored: only all calls together tell the versions of an agent's entries.
         before = [(other.stem, read_graph(other)[0]) for other in dict.fromkeys(part.path for part in earlier)]
@@ -140,12 +140,12 @@ class Histories:
             if problem is not None:
                 self._damaged[path] = problem
             written[path] = [(_part(path, user, own), *_entries(own)) for user, own in graphs_by_user(graph).items()]
-        known: dict[_Entry, str] = {}
+        latest: dict[_Entry, str] = {}
         rows = (row for rows in written.values() for row in rows)
         for part, wrote, read in sorted(rows, key=lambda row: row[0].began):
-            part.same = {vid: known[entry] for vid, entry in read.items() if entry in known}
+            part.same = {vid: latest[entry] for vid, entry in read.items() if entry in latest}
             part.references |= frozenset(part.same.values())
-            known |= wrote
+            latest |= wrote
         return {path: [part for part, _, _ in rows] for path, rows in written.items()}
 
     @cached_property
@@ -230,12 +230,12 @@ def _timed_operations(graph: ExecutionGraph) -> Iterable[tuple[float, Operation]
 
 def _timed_variables(graph: ExecutionGraph) -> Iterable[tuple[float, Variable]]:
     """As `_timed_operations`: the time of a variable is that of the first operation that made or read it."""
-    seen: dict[str, float] = {}
+    first_times: dict[str, float] = {}
     for time, operation in _timed_operations(graph):
         for _, vid in (*operation.inputs, *operation.outputs):
-            seen.setdefault(vid, time)
-    began = next(iter(seen.values()), 0.0)
-    times = accumulate((seen.get(vid, began) for vid in graph.variables), max)
+            first_times.setdefault(vid, time)
+    began = next(iter(first_times.values()), 0.0)
+    times = accumulate((first_times.get(vid, began) for vid in graph.variables), max)
     return zip(times, graph.variables.values(), strict=True)
 
 

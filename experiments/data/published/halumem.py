@@ -26,7 +26,7 @@ HALUMEM = "halumem"
 _EXPECTED = "the layout of HaluMem is expected, see docs/data-format.md"
 _BOUNDARY, _UPDATE, _INTERFERENCE = "Memory Boundary", "Dynamic Update", "interference"
 _NAME = re.compile(r"\bName:\s*([^;\n]+)")
-_SAID = 0.5
+_LEAST_SAID = 0.5
 """Least share of a memory point's content words, by weight, that its turn has."""
 
 
@@ -125,7 +125,7 @@ class _Talk:
         needed = self._vocabulary.content_of(point.memory_content) - self._vocabulary.content_of(self._user)
         shares = {turn: self._vocabulary.coverage(needed, content) for turn, content in said.items()}
         turn = max(shares, key=lambda name: shares[name], default=None)
-        if turn is None or shares[turn] < _SAID:
+        if turn is None or shares[turn] < _LEAST_SAID:
             self._reading.left_out(self._row.uuid, "memory points that no turn of their session says")
             return None
         earlier = next((self._facts[text] for text in point.original_memories if text in self._facts), None)

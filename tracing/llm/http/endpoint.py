@@ -119,8 +119,8 @@ class Endpoint:
             return self._send("/embeddings", body, read)
         except ManyTextsError:
             embeddings = self._embed_in_parts(body, check, len(texts) // 2)
-        known = self.capabilities.accepted.texts
-        self.capabilities.note(texts=min(len(texts) // 2, known or len(texts)))
+        most_texts = self.capabilities.accepted.texts
+        self.capabilities.note(texts=min(len(texts) // 2, most_texts or len(texts)))
         return embeddings
 
     def _embed_in_parts(self, body: Mapping[str, Any], check: Callable[[Embeddings], None], size: int) -> Embeddings:
@@ -302,8 +302,8 @@ class Endpoint:
 
     def _without_key(self, completion: ChatCompletion) -> ChatCompletion:
         """A reply without the key, which an endpoint may repeat. A short key stays: it may be a word of the reply."""
-        known = (self._connection.key, *self.settings.credentials)
-        secrets = [secret for secret in known if secret is not None and len(secret) >= _SHORTEST_KEY]
+        credentials = (self._connection.key, *self.settings.credentials)
+        secrets = [secret for secret in credentials if secret is not None and len(secret) >= _SHORTEST_KEY]
         if not secrets:
             return completion
         if completion.tool_calls is None:

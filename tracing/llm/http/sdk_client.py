@@ -96,9 +96,9 @@ class SdkClient:
             self._headers |= {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
         self._headers |= {name: value.get_secret_value() for name, value in settings.headers.items()}
         self.key = key or "none"
-        self._client = self._opened(settings, base_url, answers or WholeAnswers())
+        self._client = self._sdk_client(settings, base_url, answers or WholeAnswers())
 
-    def _opened(self, settings: ModelSettings, base_url: str, answers: WholeAnswers) -> openai.AsyncOpenAI:
+    def _sdk_client(self, settings: ModelSettings, base_url: str, answers: WholeAnswers) -> openai.AsyncOpenAI:
         async def key() -> str:
             return self.key
 
