@@ -1,4 +1,4 @@
-"""Which answers were right: written by `memtune eval --answers`, drawn from by `memtune bench gate`."""
+"""Which answers were right, by prompts and conversation: what `memtune eval --answers` writes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from experiments.runs.folder import BASELINE
 from optimizer.evaluation.evaluator import Outcome
 from tracing.errors import DataError
 from tracing.files.opening import read_file
-
-Row = tuple[str, str]
-"""Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
 
 Recorded = Mapping[str, Mapping[str, str]]
 """Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `baseline` too."""
@@ -46,33 +43,6 @@ def read_answers(path: Path) -> Recorded:
                     f"{path}: {name}.{conversation}: a + or - for each question, as many as of {BASELINE!r}"
                 )
     return recorded
-
-
-def read_recorded(path: Path) -> Recorded:
-    """Recorded answers to draw from.
-
-    Raises:
-        DataError: as `read_answers`, or there is nothing to compare.
-    """
-    recorded = read_answers(path)
-    compared = by_prompts(recorded)
-    if not compared:
-        raise DataError(f"{path}: no prompts that have a conversation in common with {BASELINE!r}")
-    for name, rows in compared.items():
-        if not any("-" in side for row in rows for side in row):
-            raise DataError(f"{path}: {name}: no answer is wrong (-), so nothing could be better; record some that are")
-    return recorded
-
-
-def by_prompts(recorded: Recorded) -> dict[str, list[Row]]:
-    """The baseline's answers beside those of other prompts, by conversation; prompts that have none are left out."""
-    baseline = recorded.get(BASELINE, {})
-    rows_by_prompts = {
-        name: [(baseline[conversation], marks) for conversation, marks in answers.items() if conversation in baseline]
-        for name, answers in recorded.items()
-        if name != BASELINE
-    }
-    return {name: rows for name, rows in rows_by_prompts.items() if rows}
 
 
 def with_outcomes(recorded: Recorded, evaluated: Mapping[str, Sequence[Outcome]]) -> dict[str, dict[str, str]]:

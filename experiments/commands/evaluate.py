@@ -71,8 +71,8 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
 @click.option(
     "--answers",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Add which answers were right (+) to this JSON file, by prompts and conversation; `memtune bench gate "
-    "--recorded` draws from it. With --repeat, of the first time.",
+    help="Add which answers were right (+) to this JSON file, by prompts and conversation. With "
+    "--repeat, of the first time.",
 )
 @click.option(
     "--min-score",

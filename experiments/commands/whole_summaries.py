@@ -15,7 +15,14 @@ _LONGEST = 200
 
 
 class WholeSummaries(click.Group):
-    """A group that lists its commands with the whole first sentence of their help."""
+    """A group that lists its commands with the whole first sentence of their help.
+
+    `gone` has, by the name of a command that is no longer there, why, and what to use.
+    """
+
+    def __init__(self, *args: Any, gone: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._gone = gone or {}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands and their summaries, in the group's order."""
@@ -27,8 +34,10 @@ class WholeSummaries(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names; an error names the one that was probably meant."""
+        """The command that the first argument names; an error says which one was probably meant, or what to use now."""
         name = args[0]
+        if name in self._gone:
+            ctx.fail(f"{name!r} is no longer part of memtune: {self._gone[name]}")
         # click suggests from the commands that are loaded, and ours are loaded when they are used.
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"No such command {name!r}{did_you_mean(name, self.list_commands(ctx))}")
@@ -38,8 +47,7 @@ class WholeSummaries(click.Group):
 class LazyCommands(WholeSummaries):
     """A group whose commands are imported from `package` when they are used.
 
-    `places` are `module:function` by name, in the order of --help; `earlier_names` have the names by those of before,
-    `gone` the reasons why a command is no longer there, and what to use.
+    `places` are `module:function` by name, in the order of --help; `earlier_names` have the names by those of before.
     """
 
     def __init__(
@@ -48,19 +56,15 @@ class LazyCommands(WholeSummaries):
         package: str,
         places: Mapping[str, str],
         earlier_names: Mapping[str, str] | None = None,
-        gone: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
-        self._package, self._places = package, places
-        self._earlier_names, self._gone = earlier_names or {}, gone or {}
+        self._package, self._places, self._earlier_names = package, places, earlier_names or {}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The same, also by an earlier name, which is told; for a command that is gone, the error says why."""
-        if args[0] in self._gone:
-            ctx.fail(f"{args[0]!r} is no longer part of memtune: {self._gone[args[0]]}")
+        """The same, also by an earlier name, which is told."""
         name = self._earlier_names.get(args[0])
         if name is not None:
             note_renamed(args[0], name)

@@ -1,7 +1,7 @@
 """The answers that `python -m benchmarks gate` draws from by default."""
 
 from benchmarks.commands.gate import BUNDLED
-from experiments.bench.recorded_answers import by_prompts, read_recorded
+from benchmarks.gate_simulation import by_prompts, read_recorded
 
 
 def test_the_bundled_answers_can_be_drawn_from() -> None:

@@ -240,13 +240,13 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("benchmarks", "evidence", "--suite", "annotated.json", "--words"), []),
         (("benchmarks", "evidence", "--suite", ARGUMENT, "--words"), GIVEN),
     ],
-    "bench gate": [
-        (("bench", "gate", "--recorded", ARGUMENT), GIVEN),
-    ],
     "benchmarks attribution": [
         (("benchmarks", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
-    "benchmarks gate": [(("benchmarks", "gate", "--trials", "1", "--json", f"{OUT}.json"), [])],
+    "benchmarks gate": [
+        (("benchmarks", "gate", "--trials", "1", "--json", f"{OUT}.json"), []),
+        (("benchmarks", "gate", "--recorded", ARGUMENT), GIVEN),
+    ],
     "benchmarks loop": [
         (("benchmarks", "loop", "--optimizer", "closed-loop", "--system", "rag", "--conversations", "3"), []),
         (("benchmarks", "loop", "--system", ARGUMENT), []),

@@ -9,6 +9,7 @@ import traced_runs
 from data_files import traces
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from benchmarks.gate_simulation import by_prompts, read_recorded
 from experiments.command import main
 from experiments.data.loaders import load_dataset, load_sealed
 from experiments.runs.config_file import load_config
@@ -127,8 +128,8 @@ def test_what_regressed_fails_a_build_and_is_written_for_other_programs(
 
 
 @pytest.mark.usefixtures("half_right")
-def test_answers_are_added_to_a_file_that_bench_gate_draws_from(
-    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_answers_are_added_to_a_file_that_the_benchmark_of_the_gate_draws_from(
+    command: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "tuned").mkdir()
     (tmp_path / "tuned" / "answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nShort:")
@@ -141,9 +142,7 @@ def test_answers_are_added_to_a_file_that_bench_gate_draws_from(
     assert set(recorded) == {"tuned", "baseline"}
     assert recorded["baseline"] == recorded["tuned"]
     assert list(recorded["baseline"].values()) == ["+-", "+-"]
-    with pytest.raises(SystemExit) as ended:
-        main(["bench", "gate", "--recorded", "mine.json", "--trials", "2"])
-    assert ended.value.code == 0, capsys.readouterr().err
+    assert list(by_prompts(read_recorded(Path("mine.json")))) == ["tuned"]
 
     Path("mine.json").write_text('{"baseline": {"a": "right"}}')
     code, _, err = command("eval", "--prompts", "baseline", "--answers", "mine.json")

@@ -1,15 +1,16 @@
-"""`memtune bench`: measure optimizers, attribution methods and recorded answers of your own."""
+"""`memtune bench`: measure optimizers and attribution methods on data of your own."""
 
 from __future__ import annotations
 
 import click
 
 from experiments.commands.bench.attribution import attribution
-from experiments.commands.bench.gate import gate
 from experiments.commands.bench.optimize import optimize
 from experiments.commands.whole_summaries import WholeSummaries
 
+GONE = {"gate": "it measures memtune, not your prompts; in a clone it is `python -m benchmarks gate --recorded FILE`"}
 
-@click.group(cls=WholeSummaries, commands=[optimize, attribution, gate])
+
+@click.group(cls=WholeSummaries, commands=[optimize, attribution], gone=GONE)
 def bench() -> None:
-    """Measure on your own data: optimizers, an attribution method, what the gate would find."""
+    """Measure on your own data: optimizers, an attribution method."""

@@ -1,4 +1,4 @@
-"""`memtune bench gate`: what the gate and the verdict find, by challengers whose effect is known."""
+"""`python -m benchmarks gate`: what the gate and the verdict find, by challengers whose effect is known."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.bench.gate import measure_gate
-from experiments.bench.recorded_answers import Recorded, by_prompts, read_recorded
-from experiments.command import main
+from benchmarks.__main__ import main
+from benchmarks.gate_simulation import by_prompts, measure_gate, read_recorded
+from experiments.bench.recorded_answers import Recorded
 from tracing.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ def test_the_command_writes_the_figures(tmp_path: Path, capsys: pytest.CaptureFi
     mine, file = tmp_path / "mine.json", tmp_path / "gate.json"
     mine.write_text(json.dumps(made(0.3)))
     with pytest.raises(SystemExit) as ended:
-        main(["bench", "gate", "--recorded", str(mine), "--trials", "4", "--json", str(file)])
+        main(["gate", "--recorded", str(mine), "--trials", "4", "--json", str(file)])
     assert ended.value.code == 0
     assert set(json.loads(file.read_text())) == KEYS
     assert "+0.10" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What the gate and the verdict together find, simulated from recorded answers: `memtune bench gate`.
+"""What the gate and the verdict together find, simulated from recorded answers.
 
 Each trial draws conversations with replacement from those on which two sets of prompts were recorded. Exchanging the
 two sides of half of them at random makes a challenger that is as good as the champion, with the churn that real prompts
@@ -9,17 +9,50 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.bench.recorded_answers import Recorded, Row, by_prompts
+from experiments.bench.recorded_answers import Recorded, read_answers
+from experiments.runs.folder import BASELINE
 from optimizer.evaluation.statistics import sign_flip_p
 from optimizer.gating.gate import Comparison, look_schedule
 from optimizer.gating.verdict import SIGNIFICANCE
+from tracing.errors import DataError
+
+Row = tuple[str, str]
+"""Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
 
 EFFECTS = (0.05, 0.10, 0.15)
 """True gains in mean score that the power is simulated for."""
+
+
+def read_recorded(path: Path) -> Recorded:
+    """Recorded answers to draw from.
+
+    Raises:
+        DataError: as `read_answers`, or there is nothing to compare.
+    """
+    recorded = read_answers(path)
+    compared = by_prompts(recorded)
+    if not compared:
+        raise DataError(f"{path}: no prompts that have a conversation in common with {BASELINE!r}")
+    for name, rows in compared.items():
+        if not any("-" in side for row in rows for side in row):
+            raise DataError(f"{path}: {name}: no answer is wrong (-), so nothing could be better; record some that are")
+    return recorded
+
+
+def by_prompts(recorded: Recorded) -> dict[str, list[Row]]:
+    """The baseline's answers beside those of other prompts, by conversation; prompts that have none are left out."""
+    baseline = recorded.get(BASELINE, {})
+    rows_by_prompts = {
+        name: [(baseline[conversation], marks) for conversation, marks in answers.items() if conversation in baseline]
+        for name, answers in recorded.items()
+        if name != BASELINE
+    }
+    return {name: rows for name, rows in rows_by_prompts.items() if rows}
 
 
 class Rates(BaseModel):
