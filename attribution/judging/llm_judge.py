@@ -148,7 +148,7 @@ class LlmJudge:
 
 
 def _messages(form: str, question: Question, reply: str) -> list[dict[str, str]]:
-    template = _PROMPTS["task"] + _PROMPTS[form]
+    template = _PROMPTS["rules"] + _PROMPTS["case"] + _PROMPTS[form]
     return request(template, question=question.question, answers=question.answers, reply=reply)
 
 

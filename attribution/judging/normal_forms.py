@@ -65,8 +65,8 @@ def same_items(question: str, answer: str, reply: str) -> bool | None:
     expected_words = content_of(question).union(*items)
     matched = [item for item in items if any(item <= reply_item for reply_item in reply_items)]
     if len(matched) < len(items):
-        # Items in other words cannot be told from items left out, unless there are fewer of them.
-        return False if len(reply_items) < len(items) or matched else None
+        # Where none is named, all may be in other words; where some are, the others are left out.
+        return False if matched else None
     return all(any(item <= reply_item for item in items) or reply_item <= expected_words for reply_item in reply_items)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -234,7 +235,7 @@ def test_a_judge_has_a_say_as_far_as_it_is_right_where_that_is_known(
     }
 
     def grading(body: dict[str, Any]) -> str:
-        given = body["messages"][-1]["content"].partition("Answer to grade: ")[2].partition("\n\nThe answer")[0]
+        given = body["messages"][-1]["content"].partition("Answer to grade: ")[2].partition("\n")[0]
         return json.dumps({"reason": "", "label": "right" if given in right else "wrong"})
 
     scripted_server.script = grading
@@ -246,12 +247,18 @@ def test_a_judge_has_a_say_as_far_as_it_is_right_where_that_is_known(
 
 
 def test_margins_leave_hardly_a_known_reply_misjudged_and_meet_where_all_are_told_apart() -> None:
-    apart = margins_of([1.0, 2.0, 3.0], [-3.0, -2.0, -1.0])
+    apart = margins_of([2.0] * 99, [-2.0] * 99)
     assert apart == (0.0, 0.0)
-    mixed = margins_of([-1.0, 1.0, 3.0], [-3.0, -2.0, 2.0])
+    mixed = margins_of([-1.0] * 33 + [1.0] * 33 + [3.0] * 33, [-3.0] * 33 + [-2.0] * 33 + [2.0] * 33)
     assert [mixed.verdict(each) for each in (2.5, 2.0, 0.0, -1.0, -2.5)] == [None, None, None, None, False]
-    once = margins_of([1.0] * 49 + [-5.0], [-1.0] * 49 + [5.0])
+    once = margins_of([1.0] * 98 + [-5.0], [-1.0] * 98 + [5.0])
     assert once == (0.0, 0.0)
+
+
+def test_of_few_replies_none_tells_how_seldom_a_margin_is_exceeded() -> None:
+    # Of 48 margins in random order the last is the greatest once in 48 times, which is more than 2 %.
+    assert margins_of([1.0] * 48, [-1.0] * 48) == (math.inf, -math.inf)
+    assert margins_of([1.0] * 49, [-1.0] * 49) == (0.0, 0.0)
 
 
 def test_a_budget_ends_the_asking(pets: Conversation, open_access: Open, scripted_server: ScriptedServer) -> None:

@@ -132,6 +132,13 @@ def test_values_are_compared_whatever_a_matcher_says(opinion: bool | None) -> No
     assert not said_right(asked, "30 months", Says(opinion))
 
 
+def test_a_list_in_other_words_altogether_is_left_to_a_matcher_and_one_cut_short_is_not() -> None:
+    asked = Question(id="q", question="Where was he?", answers=("Toronto, Canada",), evidence=())
+    assert said_right(asked, "In the largest city of Ontario.", Says(True))
+    assert not said_right(asked, "In the largest city of Ontario.", None)
+    assert not said_right(asked, "Somewhere in Canada.", Says(True))
+
+
 @pytest.mark.parametrize(
     ("answer", "reply"), [("No", "Not mentioned."), ("No sugar", "No milk"), ("Yes, to Berlin", "Yes, to Paris")]
 )

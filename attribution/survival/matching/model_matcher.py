@@ -68,19 +68,27 @@ _NEVER = Margins(math.inf, -math.inf)
 
 
 def margins_of(right: Sequence[float], wrong: Sequence[float]) -> Margins:
-    """The margins beyond which at most `MISJUDGED` of the wrong replies, and of the right ones, lie.
+    """The margins beyond which a further wrong reply, or right one, lies with a chance of at most `MISJUDGED`.
 
     If that leaves a gap that either verdict would fit, its middle parts them. A verdict that would be given to less
     than `FEWEST_TOLD` of the replies that deserve it does not count: beyond such a margin chance alone leaves no
     wrong one.
     """
-    above = sorted(wrong, reverse=True)[int(MISJUDGED * len(wrong))]
-    below = sorted(right)[int(MISJUDGED * len(right))]
+    above, below = _seldom_exceeded(wrong), -_seldom_exceeded([-margin for margin in right])
     if above < below:
         above = below = (above + below) / 2
     tells_right = sum(margin > above for margin in right) >= FEWEST_TOLD * len(right)
     tells_wrong = sum(margin < below for margin in wrong) >= FEWEST_TOLD * len(wrong)
     return Margins(above if tells_right else math.inf, below if tells_wrong else -math.inf)
+
+
+def _seldom_exceeded(margins: Sequence[float]) -> float:
+    """What a further margin like these exceeds with a chance of at most `MISJUDGED`; infinite if they are too few.
+
+    Split conformal prediction (Vovk et al. 2005, Algorithmic Learning in a Random World).
+    """
+    rank = int(MISJUDGED * (len(margins) + 1))
+    return sorted(margins, reverse=True)[rank - 1] if rank else math.inf
 
 
 def believed(verdicts: Sequence[tuple[bool | None, bool]]) -> frozenset[bool]:
