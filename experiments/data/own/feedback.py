@@ -6,7 +6,6 @@ wrong ones.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -175,12 +174,16 @@ def complaints_in(
     if looks:
         raise DataError(f"{log}: is not a log of complaints; {looks}")
     complaints: dict[Path, list[tuple[str, FeedbackRow]]] = defaultdict(list)
+    named = _by_name(traces)
     for where, _, row in rows_of(log, ComplaintRow, reading):
         if not row.question and not row.reply:
             reading.problem(f"{where}: question: is missing; give the question or the reply, as it was recorded")
             continue
         trace: Path | str
-        question, fitting = row.question, [trace for trace in traces if _names_trace(row.trace, trace, log.parent)]
+        question, fitting = row.question, list(traces)
+        if row.trace:
+            at_path = named.get((log.parent / row.trace).resolve(), ())
+            fitting = list(dict.fromkeys((*at_path, *named.get(row.trace, ()))))
         if len(fitting) == 1 and not row.user and row.time is None:
             trace = fitting[0]
         else:
@@ -218,9 +221,11 @@ def _place_of(row: ComplaintRow, traces: Sequence[Path], answers: Answers) -> tu
     return trace, answer.id
 
 
-def _names_trace(name: str, trace: Path, folder: Path) -> bool:
-    if not name or (folder / name).resolve() == trace.resolve():
-        return True
-    if os.sep in name:
-        return False
-    return name in (trace.name, *(trace.name.removesuffix(ending) for ending in ENDINGS))
+def _by_name(traces: Sequence[Path]) -> Mapping[Path | str, list[Path]]:
+    """The traces by their paths, by their names, and by these without an ending."""
+    named: dict[Path | str, list[Path]] = defaultdict(list)
+    for trace in traces:
+        keys: set[Path | str] = {trace.resolve(), trace.name, *map(trace.name.removesuffix, ENDINGS)}
+        for name in keys:
+            named[name].append(trace)
+    return named
