@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
-from attribution.constants import MOST_OF_A_TURN, PARTLY_STATED, SAME_MATTER, STATED
+from attribution.constants import MOST_OF_A_REPLY, MOST_OF_A_TURN, PARTLY_STATED, SAME_MATTER, STATED
 from attribution.explanations import ExplainedStep, quote, quoted
 from attribution.survival.assertion import Assertion
 from attribution.survival.flow import Answering, ContentFlow
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
 from attribution.survival.matching.word_matcher import WordMatcher
-from attribution.survival.needs import Need
+from attribution.survival.needs import Need, shows_something
 from attribution.text.content import Vocabulary, content_of, text_of
 from attribution.text.phrases import says_retracted, without_courtesies
 from attribution.text.utterances import is_most_of, repeated
@@ -216,6 +216,21 @@ class CaseView:
         """Whether the reply gives this content."""
         (grade,) = self.matcher.grades(Claim(self.case.question, need), [Passage(self.case.reply, wording="reply")])
         return grade.carries
+
+    def drawn_from(self, need: Need) -> Variable | None:
+        """What the answer was given of a need's turns, if it is most of the reply; they say the right one in no words.
+
+        Then what they say has reached it, on whatever way. What was in a picture has not.
+        """
+        shown = need.basis == "unstated" and any(shows_something(self._turns[turn].text) for turn in need.turns)
+        if need.basis not in ("unstated", "implied") or shown or self.assertion is not None:
+            return None
+        question = self.case.question
+        own_words = content_of(self.case.reply).difference(*map(content_of, (question.question, *question.answers)))
+        drawn = own_words & frozenset().union(*map(self._said_in, need.turns))
+        if self.vocabulary.coverage(own_words, drawn) < MOST_OF_A_REPLY:
+            return None
+        return next((piece for piece in self.answering.context if drawn <= content_of(text_of(piece.value))), None)
 
     def left_out(self, need: Need) -> Need:
         """What a reply leaves out of a need that its turns state, of which it gives a good part; else the need."""

@@ -104,19 +104,17 @@ class _NeedReader:
             needs = self._needs_stated()
             if needs:
                 return [replace(need, count=expected_count(question)) for need in needs] if len(needs) == 1 else needs
-            if not any(form & content_of(turn.spoken) for form in forms for turn in evidence):
+            if not any(form & content_of(turn.spoken) for form in self._unasked(forms) for turn in evidence):
                 elsewhere = self._elsewhere()
                 if elsewhere:
                     return [elsewhere]
                 if evidence and (is_inferred(question) or is_count(question)):
-                    return [self._implied(turn, content_of(question.question)) for turn in evidence]
-                pictured = any(list_patterns(language())["pointing"].search(turn.text) for turn in evidence)
-                if evidence and is_literal(question) and not pictured:
+                    return list(map(self._implied, evidence))
+                if evidence and is_literal(question) and not any(shows_something(turn.text) for turn in evidence):
                     return []
                 if evidence:
                     return [_unstated((forms, question.answers[0]), evidence)]
-        subject = frozenset().union(content_of(question.question), *forms)
-        return [self._implied(turn, subject) for turn in evidence]
+        return [self._implied(turn, *forms) for turn in evidence]
 
     def _needs_stated(self) -> list[Need]:
         """The needs for what the evidence says of the answer, in words or as a time; none if it says nothing of it."""
@@ -130,10 +128,17 @@ class _NeedReader:
             stated += needs
             if not needs:
                 unstated.append(item)
+        if stated and unstated and is_inferred(self._question):
+            return [*stated, *map(self._implied, self._evidence)]
         if stated:
             silent = [turn for turn in self._evidence if not any(turn.id in need.turns for need in stated)]
             stated += [_unstated(item, silent or self._evidence) for item in unstated]
         return stated
+
+    def _unasked(self, forms: _Forms) -> list[frozenset[str]]:
+        """The forms without what the question says itself, which tells nothing of the answer."""
+        asked = content_of(self._question.question)
+        return [form - asked or form for form in forms]
 
     def _elsewhere(self) -> Need | None:
         """The need for an answer that other turns on the question's topic state, though not the annotated ones."""
@@ -178,11 +183,11 @@ class _NeedReader:
         return []
 
     def _partly(self, item: _Item) -> list[Need]:
-        """The need for what one turn states of an item, if that is a good part of it."""
+        """The need for what one turn states of an item, if that is a good part of what the question does not say."""
         forms, label = item
         candidates = [
             (self._vocabulary.coverage(form, content_of(turn.text)), form, turn)
-            for form in forms
+            for form in self._unasked(forms)
             for turn in self._evidence
         ]
         coverage, form, turn = max(
@@ -257,7 +262,8 @@ class _NeedReader:
         unique = not stating(others, forms, self._vocabulary)
         return Need(forms, ids, label, basis, unique=unique, denied=denied, since=since, day=days.get(ids[0]))
 
-    def _implied(self, turn: Turn, preferred: frozenset[str]) -> Need:
+    def _implied(self, turn: Turn, *forms: frozenset[str]) -> Need:
+        preferred = content_of(self._question.question).union(*forms)
         weight = self._vocabulary.weight
         spoken_words = content_of(without_courtesies(turn.text)) - self._speakers
         telling = sorted(spoken_words, key=lambda word: (word in preferred, weight(word), word), reverse=True)
@@ -271,6 +277,11 @@ def _forms_of(answers: Sequence[str]) -> _Forms:
 
 def _is_any_of(span: Span, others: Iterable[Span]) -> bool:
     return any(same_time(span, other) for other in others)
+
+
+def shows_something(text: str) -> bool:
+    """Whether a speaker points at something, such as a picture, that the text need not describe."""
+    return list_patterns(language())["pointing"].search(text) is not None
 
 
 def listed(text: str) -> int:

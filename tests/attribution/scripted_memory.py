@@ -111,15 +111,22 @@ class ScriptedMemory:
         return f"m{self._named}"
 
     def answer(
-        self, question: Question, hits: Sequence[str], reply: str, metric: str = "short_contains", **notes: str
+        self,
+        question: Question,
+        hits: Sequence[str],
+        reply: str,
+        metric: str = "short_contains",
+        *,
+        stamp: str = "",
+        **notes: str,
     ) -> Case:
-        """Answer a question with `reply`, given the entries `hits`."""
+        """Answer a question with `reply`, given the entries `hits`, each with the time `stamp` before it."""
         with session(question.id):
             query = variable(question.question, name=question.id, kind="query")
             with operation("retrieve", inputs={"query": query, "entries": list(self.entries.values())}) as op:
                 context = [
-                    op.output("context", self.entries[hit].value, name=hit, kind="context", entry=self.entries[hit].id)
-                    for hit in hits
+                    op.output("context", f"{stamp}{entry.value}", name=entry.name, kind="context", entry=entry.id)
+                    for entry in (self.entries[hit] for hit in hits)
                 ]
             inputs = {"query": query, "context": context, "prompt": self._prompt}
             with operation("answer", kind="llm", inputs=inputs) as op:

@@ -33,8 +33,10 @@ def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
         blame = stale
     elif trail.context:
         blame = _without_owner(view, trail) or _ignored(view, trail)
+    elif piece := view.drawn_from(trail.need):
+        blame = _wrongly_concluded(view, trail, piece)
     elif trail.stored:
-        blame = _without_topic(view, trail) or _not_retrieved(view, trail)
+        blame = _misdated(view, trail) or _without_topic(view, trail) or _not_retrieved(view, trail)
     elif trail.extracted:
         blame = lost_at_update(view, trail)
     else:
@@ -43,15 +45,38 @@ def verdict_on(view: CaseView, trail: Trail, outdated: Need | None) -> Blame:
 
 
 def _ignored(view: CaseView, trail: Trail) -> Blame:
-    answer = view.answering.answer
     piece = trail.context[0]
     near = view.case.question.near_miss
     confused = f", which {near.turn} gives for another matter" if near is not None and view.confused else ""
     needed = quote(trail.need.label) if trail.need.basis != "implied" else trail.need.label
     holding = f"the context held {needed} in {piece.name}, {quoted(piece)}"
     reason = f"{holding}, but the reply is {quote(view.case.reply)}{confused}"
+    return _of_answer(view, IGNORED * trail.clarity, reason, piece)
+
+
+def _of_answer(view: CaseView, confidence: float, reason: str, piece: Variable) -> Blame:
+    """Blame for what the answer made of a piece of its context."""
     evidence = (piece.id, *((view.case.prediction,) if view.case.prediction else ()))
-    return view.flow.blame(answer, "ResponseError", IGNORED * trail.clarity, reason, evidence)
+    return view.flow.blame(view.answering.answer, "ResponseError", confidence, reason, evidence)
+
+
+def _wrongly_concluded(view: CaseView, trail: Trail, piece: Variable) -> Blame:
+    turns = " and ".join(trail.need.turns)
+    reply = quote(view.case.reply)
+    reason = f"the reply is {reply}, as {turns} and {piece.name} say, and something else was to be concluded from it"
+    return _of_answer(view, IGNORED * trail.clarity, reason, piece)
+
+
+def _misdated(view: CaseView, trail: Trail) -> Blame | None:
+    """Blame for an answer that was given an entry which tells the time, though under another time stamp."""
+    for entry in trail.stored if trail.need.times else ():
+        text = text_of(entry.value)
+        piece = next((piece for piece in view.pieces_showing([entry]) if text in text_of(piece.value)), None)
+        if piece is not None:
+            holding = f"the context held {quoted(entry)} in {piece.name}, under another time stamp"
+            reason = f"{holding}, but the reply is {quote(view.case.reply)}"
+            return _of_answer(view, GARBLED * trail.clarity, reason, piece)
+    return None
 
 
 def _without_owner(view: CaseView, trail: Trail) -> Blame | None:
