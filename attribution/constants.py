@@ -134,7 +134,10 @@ MOST_OF_A_TURN = 0.5
 """Part of a turn's content in a stored chunk that was cut from it. A choice, insensitive."""
 
 MOST_OF_A_REPLY = 0.5
-"""Part of what a reply says, beside question and answer, that comes from turns which it was drawn from. A choice."""
+"""Part of what a reply says, beside question and answer, that comes from turns which it was drawn from. A choice.
+
+On the 40 cases of conv-26 that were read, 0.4 changes nothing and 0.6 makes two wrong.
+"""
 
 SAME_MATTER = 0.5
 """Part of the question's subject in texts that are taken together. A choice, insensitive."""
