@@ -1,4 +1,7 @@
-"""Prompts as arguments of a library's functions, in a JSON file: plain texts, whose braces mean nothing."""
+"""Prompts as arguments of a library's functions, in a JSON file: plain texts, whose braces mean nothing.
+
+A library of this kind is a row of `argument_targets.toml` and a proof; it needs no code here.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ from typing import Any, ClassVar
 
 from experiments.systems.exporting.formats.literal_templates import escaped
 from experiments.systems.exporting.places import Place
-from experiments.systems.exporting.proving import ProvenLibrary, sent_by
+from experiments.systems.exporting.proving import ProvenLibrary, proven_in, sent_by
 from experiments.systems.exporting.written_files import OneFile, as_json, json_object
 from experiments.systems.libraries import NeedsLibrary
+from experiments.systems.worker.environment import Environment
 from tracing.errors import RunError
+from tracing.package_data import packaged_tables
 from tracing.systems.prompts import Candidate, render
 
 
@@ -70,6 +75,32 @@ class Arguments(OneFile, NeedsLibrary):
         file = str(folder / self.file)
         sent = sent_by(self.library, self.proof, {"arguments": json_object(file)}, reply_by_schema)
         return sent.proofs({place: [text] for place, text in self.texts(file).items()})
+
+
+def _target(product: str, row: Mapping[str, Any]) -> type[Arguments]:
+    environment = Environment(row["target"], f"{__name__}:{product}", (row["requirement"],))
+    members = {
+        "environment": environment,
+        "library": proven_in(environment, row["requirement"].partition("==")[0], row["generation"]),
+        "proof": Path(__file__).parents[1] / product / "proof.py",
+        "file": f"{product}.json",
+        "places": tuple(Place(**place) for place in row["places"]),
+    }
+    return type(product, (Arguments,), members)
+
+
+TARGETS: Mapping[str, type[Arguments]] = {
+    product: _target(product, row)
+    for product, row in packaged_tables("experiments.systems.exporting", "argument_targets.toml").items()
+}
+"""Product → the class of its exporters, which an attribute of this module is called, too."""
+
+
+def __getattr__(name: str) -> type[Arguments]:
+    try:
+        return TARGETS[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
 
 _SCHEMA_IN_TEXT = re.compile(r"conforming to this schema:\n```json\n(.*?)\n```", re.DOTALL)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from experiments.systems.exporting.places import Place
 from tracing.errors import ConfigError, MemtuneError
+from tracing.package_data import packaged_tables
 from tracing.plugins import PluginRegistry
 from tracing.systems.prompts import Candidate
 
@@ -189,9 +190,11 @@ EXPORTERS = PluginRegistry(
         "mem0@0.1": "experiments.systems.mem0.exporter:Mem0FirstSettings",
         "mem0@1.0": "experiments.systems.mem0.exporter:Mem0OneSettings",
         "mem0@2": "experiments.systems.mem0.exporter:Mem0TwoSettings",
-        "langmem@0.0.30": "experiments.systems.langmem.exporter:LangmemInstructions",
         "graphiti@0.31": "experiments.systems.graphiti.exporter:GraphitiLibrary",
-        "cognee@1.6": "experiments.systems.cognee.exporter:CogneePrompts",
+        **{
+            row["target"]: f"experiments.systems.exporting.arguments:{product}"
+            for product, row in packaged_tables("experiments.systems.exporting", "argument_targets.toml").items()
+        },
         "everos@1.5": "experiments.systems.everos.exporter:EverOsSlots",
         "memori@3.3": "experiments.systems.memori.exporter:MemoriAugmentation",
     },

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from own_system import AWKWARD, OWN, Own
 
-from experiments.systems.cognee.exporter import CogneePrompts
+from experiments.systems.exporting.arguments import TARGETS, Arguments
 from experiments.systems.exporting.conformance import ExporterConformance
 from experiments.systems.exporting.export import export
 from experiments.systems.graphiti.exporter import GraphitiLibrary
-from experiments.systems.langmem.exporter import LangmemInstructions
 from experiments.systems.mem0.exporter import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
 from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
@@ -212,14 +211,13 @@ class TestMem0TwoSettings(_Places):
         return Mem0TwoSettings()
 
 
-class TestLangmemInstructions(_Places):
-    def exporter(self) -> LangmemInstructions:
-        return LangmemInstructions()
+@pytest.mark.parametrize("product", sorted(TARGETS))
+def test_a_row_of_a_library_that_takes_arguments_is_an_exporter(product: str) -> None:
+    class OfRow(_Places):
+        def exporter(self) -> Arguments:
+            return TARGETS[product]()
 
-
-class TestCogneePrompts(_Places):
-    def exporter(self) -> CogneePrompts:
-        return CogneePrompts()
+    assert OfRow().problems() == []
 
 
 class TestGraphitiLibrary(_Places):
