@@ -126,9 +126,11 @@ class CaseView:
 
     def is_given(self, need: Need) -> bool:
         """Whether a text that may have been made from the need's turns gives all of it, and whose it is."""
+        if self.is_verbatim:
+            return False
         sources = [variable for variable, _ in self.read(need)]
-        sources += [entry for entry in self.flow.current if not self.flow.graph.producers(entry.id)]
-        return not self.is_verbatim and any(self.grader.gives_whole(need, text_of(source.value)) for source in sources)
+        sources += [entry for entry in self.flow.current if entry.id in self.flow.unmade]
+        return any(self.grader.gives_whole(need, text_of(source.value)) for source in sources)
 
     def trail(self, need: Need) -> Trail:
         """Where a need has survived; found once, so that a verdict and its explanation agree."""
@@ -148,8 +150,7 @@ class CaseView:
         descendants = frozenset(version.id for result in results for version in self.flow.later(result))
         texts = frozenset(filter(None, (text_of(self.flow.graph.variables[vid].value) for vid in descendants)))
         entries = [(entry, entry.id in descendants) for entry in self._touching(need, self.flow.current, descendants)]
-        unmade = {entry.id for entry, _ in entries if not self.flow.graph.producers(entry.id)}
-        grades_held = self._grades(entries, need, possible=unmade)
+        grades_held = self._grades(entries, need, possible=self.flow.unmade)
         stored = [(entry, self._best(grades)) for (entry, _), grades in zip(entries, grades_held, strict=True)]
         traced_pieces = [
             (piece, self._shows(piece, descendants))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attribution.cases import UNUSABLE_REPLY, Blame, ErrorType
@@ -83,6 +84,11 @@ class ContentFlow:
                 self._following[variable.previous].append(variable)
         self.current = [variable for variable in self._stored() if not self._following.get(variable.id)]
         """Everything the memory holds in the end: the latest versions of the entries that were not deleted."""
+
+    @cached_property
+    def unmade(self) -> frozenset[str]:
+        """Ids of what the memory holds in the end and no operation is known to have made."""
+        return frozenset(entry.id for entry in self.current if not self.graph.producers(entry.id))
 
     def stage(self, operation: Operation) -> Stage | None:
         """What an operation does with information; None for one that no spec names."""
