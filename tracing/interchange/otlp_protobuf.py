@@ -43,10 +43,7 @@ def documents_in_protobuf(path: Path, content: bytes, troubles: Troubles) -> lis
                 raise TraceError(f"{path}: is OTLP in protobuf, but cut off or damaged; export it again") from None
             troubles.add("is cut off or damaged and was left out", place)
             continue
-        for span in _spans(document):
-            _write_ids(span)
-            for link in span.get("links", ()):
-                _write_ids(link)
+        _write_ids(document)
         documents.append((place, document))
     return documents
 
@@ -62,14 +59,9 @@ def _messages(content: bytes) -> Iterator[tuple[str, bytes]]:
         yield f"message {number}", content[begin:at]
 
 
-def _spans(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for group in document.get("resourceSpans", ()):
-        for scope in group.get("scopeSpans", ()):
-            yield from scope.get("spans", ())
-
-
-def _write_ids(row: dict[str, Any]) -> None:
-    """In hexadecimal digits, as OTLP has them and other bytes of protobuf's JSON are not."""
-    for name in _IDS:
-        if name in row:
-            row[name] = base64.b64decode(row[name]).hex()
+def _write_ids(document: dict[str, Any]) -> None:
+    """The ids in hexadecimal digits, as OTLP has them and other bytes of protobuf's JSON are not."""
+    scopes = (scope for group in document.get("resourceSpans", ()) for scope in group.get("scopeSpans", ()))
+    for span in (span for scope in scopes for span in scope.get("spans", ())):
+        for row in (span, *span.get("links", ())):
+            row |= {name: base64.b64decode(row[name]).hex() for name in _IDS if name in row}
