@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def searched(
         tasks: the searches.
         kept: file to which each is added, and from which finished ones are read; None for none.
         processes: that make searches at the same time.
-        finished: called now and then with those that are done.
+        finished: called with those that are done, after all contenders have met one flaw.
 
     Raises:
         RunError: the file is damaged.
@@ -59,15 +60,26 @@ def searched(
     missing = [task for task in tasks if task not in done]
     progress("searches", len(done), len(tasks))
     with multiprocessing.get_context("spawn").Pool(processes, _quiet) as pool:
-        for result in pool.imap_unordered(search, missing):
-            done[result.task] = result
+        for results in pool.imap_unordered(_searches, _by_flaw(missing)):
+            done |= {result.task: result for result in results}
             if kept is not None:
                 with kept.open("ab") as file:
-                    file.write(_SEARCH.dump_json(result) + b"\n")
+                    file.writelines(_SEARCH.dump_json(result) + b"\n" for result in results)
             progress("searches", len(done), len(tasks))
-            if len(done) % 100 == 0:
-                finished(list(done.values()))
+            finished(list(done.values()))
     return [done[task] for task in tasks]
+
+
+def _by_flaw(tasks: Sequence[Task]) -> list[list[Task]]:
+    """The tasks that begin alike, together."""
+    groups: dict[tuple[str, str, str, int], list[Task]] = defaultdict(list)
+    for task in tasks:
+        groups[task.system, task.prompt, task.flaw, task.seed].append(task)
+    return list(groups.values())
+
+
+def _searches(tasks: Sequence[Task]) -> list[Search]:
+    return [search(task) for task in tasks]
 
 
 def _read(kept: Path | None) -> Iterator[Search]:

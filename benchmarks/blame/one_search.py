@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,11 +16,11 @@ from benchmarks.blame.contenders import CONTENDERS, Contender, Misleading
 from benchmarks.blame.pipelines import Pipeline
 from benchmarks.blame.proposing import ScriptedProposer
 from benchmarks.blame.rules import rules, spoiled
-from benchmarks.blame.scripted import Author, ScriptedModel, scripted_access
+from benchmarks.blame.scripted import Author, RepliesInMemory, ScriptedModel, scripted_access
 from benchmarks.blame.stories import Stories
 from benchmarks.blame.worth import Worth
 from benchmarks.phases import Phases
-from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.evaluator import Evaluator, Outcome, Progress
 from optimizer.evaluation.scores import Settings
 from optimizer.proposers.text_limits import TextLimits
 from optimizer.search.optimize import optimize
@@ -28,9 +30,11 @@ from optimizer.tuning.results import LoopSettings
 from optimizer.tuning.stopped import Stopped
 from optimizer.tuning.tuning import Tuning
 from tracing.errors import BudgetExceededError
+from tracing.llm.accounting.meter import Usage
 from tracing.systems.baseline import with_baseline
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, PromptSpec, baseline_candidate
+from tracing.systems.protocol import MemorySystem
 
 METRIC = "short_contains"
 
@@ -91,6 +95,45 @@ class Search:
         return next((spent for spent, won in self.crowned if won >= ENOUGH), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """What every search of one planted flaw begins with: the spoiled baseline's outcomes, and what they took."""
+
+    system: MemorySystem
+    worth: Worth
+    stories: Stories
+    flawed: Candidate
+    lowest: float
+    highest: float
+    outcomes: Mapping[str, Outcome]
+    replies: RepliesInMemory
+    usage: Mapping[str, Usage]
+    folder: tempfile.TemporaryDirectory[str]
+
+    @property
+    def memories(self) -> Path:
+        """Folder of the memories that the baseline built."""
+        return Path(self.folder.name, "memories")
+
+
+@lru_cache(maxsize=1)
+def _beginning(system_name: str, prompt: str, flaw: str, seed: int) -> _Beginning:
+    """It is the same for all contenders, whose searches follow one another."""
+    pipeline, stories = Pipeline(system_name), Stories(seed)
+    faultless = baseline_candidate(pipeline.prompts)
+    flawed = {**faultless, prompt: spoiled(faultless[prompt], rules().flaw(flaw))}
+    worth, replies, system = Worth(pipeline, seed), RepliesInMemory(), with_baseline(pipeline, flawed)
+    folder = tempfile.TemporaryDirectory(prefix="memtune-blame-")
+    place = Path(folder.name)
+    with scripted_access(ScriptedModel(pipeline, stories, seed), Author(seed), place / "cache", replies) as access:
+        evaluator = Evaluator(system, access, METRIC, place / "memories")
+        every = [conversation for split in stories.splits.named().values() for conversation in split]
+        outcomes = {outcome.conversation.id: outcome for outcome in evaluator.evaluate(flawed, every)}
+        usage = {name: access.meter.usage_of(name) for name in access.meter.snapshot()}
+    lowest, highest = worth.of(flawed), worth.of(faultless)
+    return _Beginning(system, worth, stories, flawed, lowest, highest, outcomes, replies, usage, folder)
+
+
 def search(task: Task) -> Search:
     """Make a search; equal tasks have equal results.
 
@@ -98,16 +141,17 @@ def search(task: Task) -> Search:
         MemtuneError: as `optimizer.search.optimize.optimize`.
     """
     contender, pipeline = CONTENDERS[task.contender], Pipeline(task.system)
-    faultless = baseline_candidate(pipeline.prompts)
-    flawed = {**faultless, task.prompt: spoiled(faultless[task.prompt], rules().flaw(task.flaw))}
-    system, worth, stories = with_baseline(pipeline, flawed), Worth(pipeline, task.seed), Stories(task.seed)
-    lowest, highest = worth.of(flawed), worth.of(faultless)
+    begun = _beginning(task.system, task.prompt, task.flaw, task.seed)
+    cost = begun.highest - begun.lowest
     crowned: list[tuple[int, float]] = []
-    model = ScriptedModel(pipeline, stories, task.seed)
+    model = ScriptedModel(pipeline, begun.stories, task.seed)
     with (
         tempfile.TemporaryDirectory(prefix="memtune-blame-") as folder,
-        scripted_access(model, Author(task.seed), Path(folder, "cache")) as access,
+        scripted_access(model, Author(task.seed), Path(folder, "cache"), RepliesInMemory(begun.replies)) as access,
     ):
+        for name, usage in begun.usage.items():
+            access.meter.count(name, usage)
+        memories = shutil.copytree(begun.memories, Path(folder, "memories"))
         found = open_optimizer(contender.optimizer)
         observer = _Observer(lambda *progress: None, "")
 
@@ -115,7 +159,7 @@ def search(task: Task) -> Search:
             before = access.budget.spent.calls
 
             def note(candidate: Candidate) -> None:
-                won = (worth.of(candidate) - lowest) / (highest - lowest)
+                won = (begun.worth.of(candidate) - begun.lowest) / cost
                 crowned.append((access.budget.spent.calls - before, won))
                 if won >= ENOUGH:
                     # Ends every optimizer cleanly.
@@ -125,9 +169,9 @@ def search(task: Task) -> Search:
             return found(cast("Tuning", _Watched(tuning, note)))
 
         result = optimize(
-            evaluator=Evaluator(system, access, METRIC, Path(folder, "memories")),
-            splits=stories.splits,
-            baseline=flawed,
+            evaluator=_Evaluator(begun.system, access, METRIC, memories, beginning=begun),
+            splits=begun.stories.splits,
+            baseline=begun.flawed,
             settings=LoopSettings(
                 ROUNDS,
                 seed=task.seed,
@@ -144,9 +188,32 @@ def search(task: Task) -> Search:
         )
     operation = pipeline.prompts[task.prompt].operation
     blamed = None if observer.blamed is None or not contender.blame else observer.blamed.get(operation, 0.0)
-    return Search(
-        task, highest - lowest, blamed, result.search.calls if result.search else 0, tuple(crowned), str(result.stopped)
-    )
+    spent = result.search.calls if result.search else 0
+    return Search(task, cost, blamed, spent, tuple(crowned), str(result.stopped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evaluator(Evaluator):
+    """Knows what the baseline does from the beginning."""
+
+    beginning: _Beginning
+
+    def evaluate(
+        self, candidate: Candidate, conversations: Sequence[Conversation], *, progress: Progress | None = None
+    ) -> list[Outcome]:
+        """As `Evaluator.evaluate`."""
+        known = self._begun(candidate, conversations)
+        return known if known is not None else Evaluator.evaluate(self, candidate, conversations, progress=progress)
+
+    def known_outcomes(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
+        """As `Evaluator.known_outcomes`."""
+        known = self._begun(candidate, conversations)
+        return known if known is not None else Evaluator.known_outcomes(self, candidate, conversations)
+
+    def _begun(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome] | None:
+        if candidate != self.beginning.flawed:
+            return None
+        return [self.beginning.outcomes[conversation.id] for conversation in conversations]
 
 
 def _attributor(contender: Contender, pipeline: Pipeline, task: Task) -> AttributorFactory:

@@ -140,7 +140,7 @@ class _InProcess:
         )
 
 
-class _InMemory(dict[str, bytes]):
+class RepliesInMemory(dict[str, bytes]):
     """In the place of a `ResponseCache`."""
 
     def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
@@ -153,13 +153,13 @@ class _InMemory(dict[str, bytes]):
         return True
 
 
-def scripted_access(model: ScriptedModel, author: Author, folder: Path) -> ModelAccess:
+def scripted_access(model: ScriptedModel, author: Author, folder: Path, cache: RepliesInMemory) -> ModelAccess:
     """An access whose task model and author are scripted; calls are cached, booked and recorded as any others."""
     settings = ModelSettings(model="scripted", base_url="http://127.0.0.1:9/v1")
     clock = _CallClock()
     roles: dict[Role, ModelSettings] = {"task": settings, "embedding": settings}
     access = ModelAccess.open(roles, cache_dir=folder, limits=Limits(), concurrency=1, clock=clock)
-    replies = Replies(cast("ResponseCache", _InMemory()), Booking(access.budget, access.meter, None), SingleFlight())
+    replies = Replies(cast("ResponseCache", cache), Booking(access.budget, access.meter, None), SingleFlight())
 
     def chat_model(name: str, reply: Callable[[str, Mapping[str, Any]], str]) -> ChatModel:
         return ChatModel(replies, cast("Endpoint", _InProcess(settings, clock, reply)), name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.options import concurrency_option, config_from, data_options, home_option, task_model_options
 from experiments.commands.output import write_output, write_output_whole
 
 if TYPE_CHECKING:
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
 
     from benchmarks.blame.figures import BlameFigures
     from benchmarks.blame.one_search import Search
+    from experiments.runs.config import RunConfig
 
 CALLS = 1000
+
+CONVERSATIONS = 30
+"""With a real model, as in `python -m benchmarks optimize`."""
 
 SEEDS, FAST_SEEDS = 28, 7
 """For each prompt; multiples of the number of flaws."""
@@ -27,6 +32,7 @@ Examples:
   python -m benchmarks blame --json blame.json
   python -m benchmarks blame --fast --system evermemos --contender blame --contender miprov2
   python -m benchmarks blame --seeds 200 --kept searches.jsonl --json blame.json
+  python -m benchmarks blame --model qwen2.5-coder-0.5b --seeds 1 --folder planted --json planted.json
 """
 )
 @click.option("--system", "systems", multiple=True, metavar="NAME", help="Only this system, repeatable.")
@@ -55,6 +61,15 @@ Examples:
     metavar="FILE",
     help="Keep each finished search here; the same command goes on.",
 )
+@data_options
+@task_model_options
+@concurrency_option
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --model, folder of the runs; the same one goes on [default: bench-blame under the home].",
+)
+@home_option
 @click.option("--json", "target", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
 def blame(
     systems: Sequence[str],
@@ -65,14 +80,26 @@ def blame(
     calls: int,
     processes: int,
     kept: Path | None,
+    folder: Path | None,
+    home: Path | None,
     target: Path | None,
+    **given: Any,
 ) -> None:
     """Spoil one prompt of a system in a way people do, and measure how soon searches win back what that costs.
 
     Optimizers do not know which prompt it is. The memory systems are pipelines with the steps of real ones, the model
     is a script whose skill depends on what prompts ask for, and so is the author, the same for all. Rules:
     benchmarks/blame/rules.toml.
+
+    With --model the real fact memory is tuned with that model, on six flaws of its own prompts, by runs as of
+    `python -m benchmarks optimize`; then --system, --fast, --processes and --kept do not
+    apply, and only then the options of data, model and folder do.
     """
+    if given["model"] is not None:
+        numbers = range(first_seed, first_seed + seeds)
+        _measure_real(config_from(None, given), home, folder, contenders, numbers, calls, target)
+        return
+
     from benchmarks.blame.contenders import CONTENDERS
     from benchmarks.blame.figures import figures_of
     from benchmarks.blame.measuring import searched, tasks_of
@@ -97,6 +124,56 @@ def blame(
     if target is not None:
         write_output(target, figures.model_dump_json(indent=2) + "\n", "--json")
     _show(figures)
+
+
+def _measure_real(
+    config: RunConfig,
+    home: Path | None,
+    folder: Path | None,
+    contenders: Sequence[str],
+    seeds: Sequence[int],
+    calls: int,
+    target: Path | None,
+) -> None:
+    from benchmarks.blame.real_model import CONTENDERS, RealFigures, measure_real
+    from experiments.data.loaders import load_dataset
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import plain_table, run_view
+    from experiments.running.parts import home_folder
+
+    limits = config.limits.model_copy(update={"conversations": config.limits.conversations or CONVERSATIONS})
+    config = config.model_copy(update={"limits": limits})
+    place = (folder or home_folder(home) / "bench-blame").absolute()
+
+    def save(figures: RealFigures) -> None:
+        if target is not None:
+            write_output_whole(target, figures.model_dump_json(indent=2) + "\n", "--json")
+
+    with run_view() as view:
+        figures = measure_real(
+            config,
+            load_dataset(config),
+            place,
+            contenders or list(CONTENDERS),
+            seeds=seeds,
+            calls=calls,
+            progress=view.progress,
+            finished=save,
+        )
+    table = plain_table()
+    for heading in ("flaw", "prompt", "contender", "seed", "spoiled", "shipped", "champion", "won back", "calls"):
+        table.add_column(heading, justify="left" if heading in ("flaw", "prompt", "contender") else "right")
+    for run in figures.runs:
+        table.add_row(
+            run.flaw,
+            run.prompt,
+            run.contender,
+            str(run.seed),
+            *(f"{score:.3f}" for score in (run.spoiled, run.shipped, run.score)),
+            "–" if run.won_back is None else f"{run.won_back:.2f}",
+            "–" if run.calls_until_enough is None else str(run.calls_until_enough),
+        )
+    LiteralConsole().print(table)
 
 
 def _show(figures: BlameFigures) -> None:

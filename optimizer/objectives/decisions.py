@@ -22,13 +22,13 @@ class DecisionObjective:
 
     def weight(self, execution: RecordedInput) -> float:
         """1 if any question depends on the decision; 0 for an operation that makes something else."""
-        if execution.outputs and _change(execution, execution.outputs) is None:
+        if execution.outputs and change_in(execution, execution.outputs) is None:
             return 0.0
         return float(bool(self._dependent_golds(execution)))
 
     def credit(self, execution: RecordedInput, outputs: Sequence[Item]) -> Credit:
         """1 for a decision that needs no repair."""
-        change = _change(execution, outputs)
+        change = change_in(execution, outputs)
         if change is None:
             return Credit(0.0, ("no decision could be read from the reply",))
         fact, entries = _fact(execution), _entries(execution)
@@ -42,7 +42,7 @@ class DecisionObjective:
 
     def right(self, execution: RecordedInput) -> Sequence[Item] | None:
         """The decision recorded, or what the questions that depend on it make of it; None if they disagree."""
-        change = _change(execution, execution.outputs)
+        change = change_in(execution, execution.outputs)
         concerned = self._dependent_golds(execution)
         if change is None or not concerned:
             return None
@@ -79,7 +79,7 @@ def _entries(execution: RecordedInput) -> list[Entry]:
     return [Entry(item.name, item.text, (), "") for item in execution.items("memory_entry")]
 
 
-def _change(execution: RecordedInput, outputs: Sequence[Item]) -> Change | None:
+def change_in(execution: RecordedInput, outputs: Sequence[Item]) -> Change | None:
     """The decision among the outputs; text is the new fact unless it says another."""
     for item in outputs:
         if isinstance(item.value, Mapping) and isinstance(item.value.get("event"), str):

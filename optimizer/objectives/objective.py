@@ -17,6 +17,7 @@ OBJECTIVES = PluginRegistry(
     {
         "extraction": "optimizer.objectives.extraction:extraction",
         "decision": "optimizer.objectives.decisions:decision",
+        "update": "optimizer.objectives.updates:update",
         "answer": "optimizer.objectives.answers:answer",
     },
 )

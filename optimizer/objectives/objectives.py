@@ -25,7 +25,7 @@ from tracing.systems.protocol import OperationSpec, Stage
 
 _T = TypeVar("_T")
 
-BY_STAGE: Mapping[Stage, str] = {"extract": "extraction", "update": "decision", "answer": "answer"}
+BY_STAGE: Mapping[Stage, str] = {"extract": "extraction", "update": "update", "answer": "answer"}
 """The built-in objective of each stage that has one."""
 
 

@@ -12,10 +12,15 @@ from benchmarks.blame.contenders import CONTENDERS
 from benchmarks.blame.figures import ALL, figures_of
 from benchmarks.blame.one_search import Search, Task, search
 from benchmarks.blame.pipelines import PIPELINES, Pipeline
+from benchmarks.blame.real_model import SYSTEM, RealFigures, real_flaws
 from benchmarks.blame.rules import demands, faultless, rules, spoiled, written
-from benchmarks.blame.scripted import Author, ScriptedModel, scripted_access
+from benchmarks.blame.scripted import Author, RepliesInMemory, ScriptedModel, scripted_access
 from benchmarks.blame.stories import Stories
 from benchmarks.blame.worth import Worth
+from benchmarks.scripted_model import serve
+from benchmarks.weak_model import WeakModel
+from experiments.data.loaders import load_dataset
+from experiments.runs.config import RunConfig
 from optimizer.evaluation.evaluator import Evaluator, score_of
 from tracing.systems.prompts import baseline_candidate
 from tracing.systems.registry import open_system
@@ -53,7 +58,7 @@ def test_what_a_candidate_is_worth_is_what_it_scores(name: str, tmp_path: Path) 
         prompt = pipeline.steps[seed % len(pipeline.steps)].prompt
         candidate[prompt] = spoiled(candidate[prompt], rules().flaws[seed])
         model = ScriptedModel(pipeline, stories, seed)
-        with scripted_access(model, Author(seed), tmp_path / f"cache{seed}") as access:
+        with scripted_access(model, Author(seed), tmp_path / f"cache{seed}", RepliesInMemory()) as access:
             evaluator = Evaluator(pipeline, access, "short_contains", tmp_path / "memories")
             outcomes = evaluator.evaluate(candidate, [*stories.splits.train, *stories.splits.validation])
         assert not any(outcome.tainted for outcome in outcomes)
@@ -111,6 +116,40 @@ def test_a_search_that_does_not_get_there_counts_as_all_its_calls() -> None:
     (ratio,) = (ratio for ratio in figures.ratios if ratio.prompt == ALL)
     assert ratio.other == "random"
     assert ratio.ratio.value == 300 / 800
+
+
+def test_each_flaw_of_a_shipped_prompt_changes_it_and_keeps_its_contract() -> None:
+    prompts = open_system(SYSTEM, {}).prompts
+    assert len(real_flaws()) == 6
+    for flaw in real_flaws():
+        prompt = prompts[flaw.prompt]
+        text = prompt.text.replace(flaw.replaces, flaw.by)
+        assert text != prompt.text
+        assert prompt.contract.violations(text) == []
+
+
+@pytest.mark.slow
+def test_with_a_real_model_the_shipped_prompts_are_spoiled_and_runs_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "planted.json"
+    sample = load_dataset(RunConfig()).splits
+    conversations = [*sample.train, *sample.validation, *sample.test]
+    with serve(WeakModel(conversations)) as roles:
+        key = roles["task"].api_key
+        monkeypatch.setenv("OPENAI_API_KEY", key.get_secret_value() if key is not None else "")
+        with pytest.raises(SystemExit) as ended:
+            main(
+                [
+                    *("blame", "--model", roles["task"].model, "--base-url", str(roles["task"].base_url)),
+                    *("--contender", "random", "--seeds", "1", "--calls", "40", "--limit-conversations", "6"),
+                    *("--limit-questions", "2", "--folder", str(tmp_path / "runs"), "--json", str(target)),
+                ]
+            )
+    assert ended.value.code == 0
+    figures = RealFigures.model_validate_json(target.read_text())
+    assert [(run.flaw, run.contender) for run in figures.runs] == [(flaw.name, "random") for flaw in real_flaws()]
+    assert "won back" in capsys.readouterr().out
 
 
 def test_searches_are_kept_and_figures_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

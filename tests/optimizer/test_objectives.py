@@ -313,7 +313,7 @@ def test_requests_with_a_common_beginning_follow_one_another(
 
 
 def test_each_step_of_a_chain_answers_for_what_it_was_given(recorded: Callable[..., Local]) -> None:
-    """Boundaries are no statements and a profile is no decision, so there is nothing to credit them for."""
+    """Boundaries are no statements, so there is nothing to credit them for; a profile keeps what the facts tell."""
     told = {
         "My parrot is called Zibbel.": DECIDED.facts[0].text,
         "My parrot is called Quark now.": DECIDED.facts[1].text,
@@ -329,15 +329,19 @@ def test_each_step_of_a_chain_answers_for_what_it_was_given(recorded: Callable[.
         "boundary": 0,
         "episode": 2,
         "facts": 2,
-        "profile_init": 0,
-        "profile_update": 0,
+        "profile_init": 1,
+        "profile_update": 1,
         "answer": 1,
     }
     credits = {
         name: [local.objectives[name].credit(given, given.outputs).value for given in local.inputs(name, outcomes)]
-        for name in ("episode", "facts")
+        for name in ("episode", "facts", "profile_init", "profile_update")
     }
-    assert credits == {"episode": [1.0, 1.0], "facts": [1.0, 0.0]}
+    kept = {"profile_init": [1.0], "profile_update": [1.0]}
+    assert credits == {"episode": [1.0, 1.0], "facts": [1.0, 0.0], **kept}
+    for name in kept:
+        (given,) = local.inputs(name, outcomes)
+        assert local.objectives[name].credit(given, ()).value == 0.0
 
 
 def test_a_step_has_nothing_to_keep_of_what_an_earlier_one_lost(recorded: Callable[..., Local]) -> None:
