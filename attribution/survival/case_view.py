@@ -223,8 +223,8 @@ class CaseView:
 
         Then what they say has reached it, on whatever way. What was in a picture has not.
         """
-        shown = need.basis == "unstated" and any(shows_something(self._turns[turn].text) for turn in need.turns)
-        if need.basis not in ("unstated", "implied") or shown or self.assertion is not None:
+        pictured = need.basis == "unstated" and any(shows_something(self._turns[turn].text) for turn in need.turns)
+        if need.basis not in ("unstated", "implied") or pictured or self.assertion is not None:
             return None
         question = self.case.question
         own_words = content_of(self.case.reply).difference(*map(content_of, (question.question, *question.answers)))

@@ -104,7 +104,7 @@ class _NeedReader:
             needs = self._needs_stated()
             if needs:
                 return [replace(need, count=expected_count(question)) for need in needs] if len(needs) == 1 else needs
-            if not any(form & content_of(turn.spoken) for form in self._unasked(forms) for turn in evidence):
+            if not any(form & content_of(turn.spoken) for form in self._beside_question(forms) for turn in evidence):
                 elsewhere = self._elsewhere()
                 if elsewhere:
                     return [elsewhere]
@@ -135,10 +135,10 @@ class _NeedReader:
             stated += [_unstated(item, silent or self._evidence) for item in unstated]
         return stated
 
-    def _unasked(self, forms: _Forms) -> list[frozenset[str]]:
+    def _beside_question(self, forms: _Forms) -> list[frozenset[str]]:
         """The forms without what the question says itself, which tells nothing of the answer."""
-        asked = content_of(self._question.question)
-        return [form - asked or form for form in forms]
+        question_words = content_of(self._question.question)
+        return [form - question_words or form for form in forms]
 
     def _elsewhere(self) -> Need | None:
         """The need for an answer that other turns on the question's topic state, though not the annotated ones."""
@@ -187,7 +187,7 @@ class _NeedReader:
         forms, label = item
         candidates = [
             (self._vocabulary.coverage(form, content_of(turn.text)), form, turn)
-            for form in self._unasked(forms)
+            for form in self._beside_question(forms)
             for turn in self._evidence
         ]
         coverage, form, turn = max(

@@ -35,8 +35,8 @@ def test_an_answer_that_replies_with_the_evidence_had_it(
 
 def test_a_conclusion_in_a_list_is_drawn_from_what_the_evidence_says() -> None:
     talk = conversation("I am keen on counselling or on working in mental health.")
-    asked = "Which fields would Mara likely study?"
-    question = Question(id="q", question=asked, answers=("Psychology, counselling",), evidence=("D1:1",))
+    text = "Which fields would Mara likely study?"
+    question = Question(id="q", question=text, answers=("Psychology, counselling",), evidence=("D1:1",))
     with ScriptedMemory(talk) as memory:
         memory.remember(("D1:1",), "Mara is keen on counselling or on working in mental health.")
         blame = memory.blame(memory.answer(question, ["m1"], "Counselling"))
@@ -45,8 +45,8 @@ def test_a_conclusion_in_a_list_is_drawn_from_what_the_evidence_says() -> None:
 
 def test_what_the_question_says_is_no_part_of_its_answer() -> None:
     talk = conversation("Here is a bit of my art for the show!")
-    asked = "What kind of art does Mara make?"
-    question = Question(id="q", question=asked, answers=("abstract art",), evidence=("D1:1",))
+    text = "What kind of art does Mara make?"
+    question = Question(id="q", question=text, answers=("abstract art",), evidence=("D1:1",))
     with ScriptedMemory(talk) as memory:
         memory.remember(("D1:1",), "Mara brings art to the show.")
         blame = memory.blame(memory.answer(question, ["m1"], "Paintings"))
@@ -68,9 +68,9 @@ def test_an_entry_under_another_time_stamp_was_found(hits: list[str], error_type
 
 def conversation(text: str) -> Conversation:
     """What Mara says on one day, and on another."""
-    said = {"2024-07-03": text, "2024-07-15": "I baked a lion, and an abstract bird."}
+    texts = {"2024-07-03": text, "2024-07-15": "I baked a lion, and an abstract bird."}
     sessions = [
         {"id": f"D{at}", "time": day, "turns": [{"id": f"D{at}:1", "speaker": "Mara", "text": spoken}]}
-        for at, (day, spoken) in enumerate(said.items(), start=1)
+        for at, (day, spoken) in enumerate(texts.items(), start=1)
     ]
     return Conversation.model_validate({"id": "mara", "speakers": ["Mara", "Ilya"], "sessions": sessions})
