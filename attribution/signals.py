@@ -35,6 +35,8 @@ class Signal:
         fixable: whether a prompt can fix it.
         confirmed: share of its replayed blames, by confidence, that replay confirms; None if none was replayed.
         attainable: what a faultless stage would gain by the oracle ladder; None if that was not run.
+        beside: its part of the loss of the operations of its stage that no prompt steers. What a plain search misses,
+            only the prompts around it can find: one that words its query, or one that is to see that it is not enough.
     """
 
     operation: str
@@ -50,6 +52,7 @@ class Signal:
     first: float | None = None
     confirmed: float | None = None
     attainable: float | None = None
+    beside: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,11 @@ def aggregate(
         share = sum(shares[name] for name in operations)
         return _interval([sample.loss(operations) * scale for sample in resampled], share, len(lossy), most=rate)
 
+    steered_in = Counter(spec.stage for spec in operations if spec.prompt is not None)
+    unsteered = {
+        stage: sum(shares[spec.name] for spec in operations if spec.stage == stage and spec.prompt is None) * rate
+        for stage in steered_in
+    }
     signals = [
         Signal(
             operation=spec.name,
@@ -145,6 +153,7 @@ def aggregate(
             first=_first(spec.name, resampled),
             confirmed=_confirmed(spec.name, blamed),
             attainable=(gains or {}).get(spec.stage),
+            beside=unsteered[spec.stage] / steered_in[spec.stage] if spec.prompt is not None else 0.0,
         )
         for spec in operations
     ]

@@ -25,8 +25,13 @@ from tracing.systems.protocol import OperationSpec, Stage
 
 _T = TypeVar("_T")
 
-BY_STAGE: Mapping[Stage, str] = {"extract": "extraction", "update": "update", "answer": "answer"}
-"""The built-in objective of each stage that has one."""
+BY_STAGE: Mapping[Stage, str] = {
+    "extract": "extraction",
+    "update": "update",
+    "retrieve": "search",
+    "answer": "answer",
+}
+"""The built-in objective of each stage."""
 
 
 class Golds:
@@ -99,7 +104,7 @@ def open_objectives(chosen: Mapping[str, str], prompts: Mapping[str, PromptSpec]
 def objectives_of(
     evaluator: Evaluator, chosen: Mapping[str, ObjectiveFactory], matcher: MatcherFactory | None = None
 ) -> dict[str, Objective]:
-    """Prompt name → the user's objective, or the built-in one for its operation's stage, if there is one.
+    """Prompt name → the user's objective, or the built-in one for its operation's stage.
 
     `matcher` sets up what decides what a text carries; by default its words do.
     """
@@ -112,7 +117,7 @@ def objectives_of(
         means = ObjectiveMeans(golds, evaluator.judged, operation)
         if operation.prompt in chosen:
             objectives[operation.prompt] = _CheckedObjective(operation.prompt, chosen[operation.prompt], means)
-        elif operation.stage in BY_STAGE:
+        else:
             objectives[operation.prompt] = OBJECTIVES.open(BY_STAGE[operation.stage])(means)
     return objectives
 

@@ -110,12 +110,14 @@ def expected_gains(
 ) -> dict[str, float]:
     """Prompt name → expected gain of an edit, as a share of all questions.
 
+    A prompt's loss is that of its operations, and its part of what operations without a prompt lose in their stage.
     Expected gain = (`TRUST` x the prompt's fixable loss + (1 - `TRUST`) x an equal part of all fixable loss)
     x `PATIENCE` ** (edits of it that failed since its last accepted one). The equal part keeps a prompt in play that is
     wrongly never blamed; the discount gives others a turn when edits of a blamed prompt keep failing.
     """
     loss = {
-        name: sum(signal.loss for signal in signals if signal.prompt == name and signal.fixable) for name in prompts
+        name: sum(signal.loss + signal.beside for signal in signals if signal.prompt == name and signal.fixable)
+        for name in prompts
     }
     doubt = (1 - TRUST) * sum(loss.values()) / max(len(loss), 1)
     return {name: (TRUST * loss[name] + doubt) * PATIENCE ** _failures(name, history) for name in prompts}

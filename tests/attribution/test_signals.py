@@ -9,6 +9,7 @@ from attribution.cases import Attribution, Blame, Case, ErrorType, ReplayVerdict
 from attribution.judging.words import judge
 from attribution.signals import aggregate
 from tracing.systems.conversations import Question
+from tracing.systems.protocol import OperationSpec
 
 COUNTER = iter(range(10_000))
 
@@ -148,3 +149,18 @@ def test_what_a_prompt_can_fix_and_what_is_left_to_gain_is_told() -> None:
     found = aggregate(rows, FACT_MEMORY, total_cases=4, seed=0, gains={"answer": 0.25})
     assert found.fixable_share == pytest.approx(0.5)
     assert {signal.operation: signal.attainable for signal in found.signals if signal.attainable} == {"answer": 0.25}
+
+
+def test_what_operations_without_a_prompt_lose_is_beside_the_prompts_of_their_stage() -> None:
+    rows = [
+        attributed("c1", ("store", "UpdateError", 0.9)),
+        attributed("c2", ("retrieve", "RetrievalError", 0.9)),
+        attributed("c3", ("answer", "ResponseError", 0.9)),
+    ]
+    signals = aggregate(rows, FACT_MEMORY, total_cases=6, seed=0).signals
+    assert {signal.operation: signal.beside for signal in signals if signal.beside} == {
+        "decide_update": pytest.approx(1 / 6)
+    }
+    both = [*FACT_MEMORY, OperationSpec("ask", "retrieve", "ask"), OperationSpec("check", "retrieve", "check")]
+    beside = {signal.operation: signal.beside for signal in aggregate(rows, both, total_cases=6, seed=0).signals}
+    assert (beside["ask"], beside["check"]) == (pytest.approx(1 / 12), pytest.approx(1 / 12))

@@ -147,7 +147,10 @@ def test_an_objective_of_ones_own_is_named_by_prompt_and_a_wrong_name_is_refused
     Path("own.yaml").write_text(f"{config}search: {{objectives: {{answer: nonsense}}}}\n")
     code, _, err = command("run", "own.yaml", "--dry-run")
     assert code == 2
-    assert "search.objectives.answer: unknown: 'nonsense'; choose one of extraction, decision, update, answer" in err
+    assert (
+        "search.objectives.answer: unknown: 'nonsense'; choose one of extraction, decision, update, search, answer"
+        in err
+    )
 
 
 @pytest.mark.usefixtures("wordy")

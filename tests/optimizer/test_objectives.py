@@ -331,6 +331,8 @@ def test_each_step_of_a_chain_answers_for_what_it_was_given(recorded: Callable[.
         "facts": 2,
         "profile_init": 1,
         "profile_update": 1,
+        "sufficiency": 1,
+        "queries": 1,
         "answer": 1,
     }
     credits = {
@@ -342,6 +344,44 @@ def test_each_step_of_a_chain_answers_for_what_it_was_given(recorded: Callable[.
     for name in kept:
         (given,) = local.inputs(name, outcomes)
         assert local.objectives[name].credit(given, ()).value == 0.0
+
+
+def context(*texts: str) -> tuple[Item, ...]:
+    return tuple(Item("retrieved_docs", f"m{number}", "context", text) for number, text in enumerate(texts, 1))
+
+
+@pytest.mark.parametrize(
+    ("shown", "outputs", "value"),
+    [
+        ("Anke's parrot is now called Quark.", [Item("is_sufficient", "is_sufficient", "value", True)], 1.0),
+        ("Anke's parrot is now called Quark.", [Item("is_sufficient", "is_sufficient", "value", False)], 0.0),
+        ("A lorry is red.", [Item("is_sufficient", "is_sufficient", "value", True)], 0.0),
+        ("A lorry is red.", [Item("is_sufficient", "is_sufficient", "value", False)], 1.0),
+        ("A lorry is red.", [Item("queries", "query1", "query", "what Anke's parrot is now called")], 1.0),
+        ("A lorry is red.", [Item("queries", "query1", "query", "something else")], 0.0),
+        ("Anke's parrot is now called Quark.", context("Anke's parrot is now called Quark."), 1.0),
+        ("Anke's parrot is now called Quark.", context("A lorry is red."), 0.0),
+    ],
+)
+def test_a_step_of_the_search_is_right_if_it_leads_to_the_answer(
+    recorded: Callable[..., Local], shown: str, outputs: Sequence[Item], value: float
+) -> None:
+    local, _ = recorded(EverMemOS(), DECIDED, model=EverMemOSModel(ends=lambda lines: [1]))
+    objective, spec = local.objectives["sufficiency"], EverMemOS.prompts["sufficiency"]
+    given = RecordedInput("k", spec, DECIDED, {"retrieved_docs": context(shown)}, tuple(outputs), DECIDED.questions[0])
+    assert objective.weight(given) == 1.0
+    assert objective.credit(given, outputs).value == value
+
+
+def test_a_choice_among_texts_that_do_not_tell_the_answer_is_no_step_to_be_credited(
+    recorded: Callable[..., Local],
+) -> None:
+    local, _ = recorded(EverMemOS(), DECIDED, model=EverMemOSModel(ends=lambda lines: [1]))
+    objective, spec = local.objectives["sufficiency"], EverMemOS.prompts["sufficiency"]
+    parts = {"retrieved_docs": context("A lorry is red.")}
+    given = RecordedInput("k", spec, DECIDED, parts, context("A lorry is red."), DECIDED.questions[0])
+    assert objective.weight(given) == 0.0
+    assert objective.weight(replace(given, question=None, outputs=())) == 0.0
 
 
 def test_a_step_has_nothing_to_keep_of_what_an_earlier_one_lost(recorded: Callable[..., Local]) -> None:

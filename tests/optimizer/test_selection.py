@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from attribution.signals import Signal
-from optimizer.search.selection import Edit, choose, shares_of
+from optimizer.search.selection import TRUST, Edit, choose, expected_gains, shares_of
 from tracing.systems.prompts import Contract, PromptSpec
 
 PROMPTS = {
@@ -38,6 +40,12 @@ def test_loss_that_no_prompt_can_mend_draws_no_edit() -> None:
     choice = choose(PROMPTS, [signal("answer", 0.1), signal("decide", 0.9, fixable=False)])
     assert choice is not None
     assert choice.prompt == "answer"
+
+
+def test_a_prompt_answers_for_its_part_of_what_steps_without_a_prompt_lose() -> None:
+    beside = [replace(signal("decide", 0.05), beside=0.4), signal("extract", 0.3), signal("answer", 0.1)]
+    gains = expected_gains(PROMPTS, beside)
+    assert gains["decide"] - gains["extract"] == pytest.approx(TRUST * (0.45 - 0.3))
 
 
 def test_a_stubborn_prompt_does_not_starve_the_others() -> None:
