@@ -46,13 +46,15 @@ def measure_matcher(
     started = time.perf_counter()
     for pair in {pair.language: pair for pair in pairs}.values():
         _is_right(matchers[pair.language], pair)
-    for reply in replies[:1]:
-        _is_pardoned(matchers[LANGUAGES[0]], reply)
+    reader = matchers[LANGUAGES[0]]
+    if replies and isinstance(reader, JudgesReplies):
+        # Asked itself, since values may decide the first reply.
+        reader.right(_question_of(replies[0]), replies[0].reply)
     figures: dict[str, Any] = {"check_s": time.perf_counter() - started}
     if pairs:
         figures |= _measure_pairs(matchers, pairs, progress)
     if replies:
-        figures |= _measure_replies(matchers[LANGUAGES[0]], replies, progress)
+        figures |= _measure_replies(reader, replies, progress)
     return figures
 
 
@@ -98,8 +100,11 @@ def _measure_replies(matcher: Matcher, replies: Sequence[JudgedReply], progress:
 
 
 def _is_pardoned(matcher: Matcher, reply: JudgedReply) -> bool:
-    question = Question(id="q", question=reply.question, answers=(reply.answer,), evidence=())
-    return said_right(question, reply.reply, matcher if isinstance(matcher, JudgesReplies) else None)
+    return said_right(_question_of(reply), reply.reply, matcher if isinstance(matcher, JudgesReplies) else None)
+
+
+def _question_of(reply: JudgedReply) -> Question:
+    return Question(id="q", question=reply.question, answers=(reply.answer,), evidence=())
 
 
 def _row(both: Mapping[bool, list[tuple[bool, bool]]]) -> dict[str, Any]:
