@@ -109,7 +109,7 @@ class EvidenceIndex:
     def _by_words(self, text: str) -> dict[str, float]:
         """BM25 of the turns that have any word of the text."""
         scores: dict[str, float] = defaultdict(float)
-        for word in set(words_of(without_courtesies(text))):
+        for word in dict.fromkeys(words_of(without_courtesies(text))):
             postings = self._postings.get(word, ())
             rarity = math.log(1 + (len(self._texts) - len(postings) + 0.5) / (len(postings) + 0.5))
             for turn, count in postings:

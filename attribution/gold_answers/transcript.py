@@ -81,9 +81,9 @@ class Transcript:
     def share(self, words: Collection[str], places: Iterable[int]) -> float:
         """The part of the words, by weight, that turns at these places say together; 0 if there are none."""
         chosen = frozenset(places)
-        total = sum(map(self.weight, words))
+        total = math.fsum(map(self.weight, words))
         return (
-            sum(self.weight(word) for word in words if not chosen.isdisjoint(self.where(word))) / total
+            math.fsum(self.weight(word) for word in words if not chosen.isdisjoint(self.where(word))) / total
             if words
             else 0.0
         )
@@ -91,7 +91,7 @@ class Transcript:
     def best(self, words: Collection[str], among: Collection[int] | None = None) -> tuple[float, int | None]:
         """The greatest part of the words that a turn of `among` says together with the one before it, and its place."""
         counted: dict[int, float] = defaultdict(float)
-        for word in words:
+        for word in sorted(words):
             places = self.where(word)
             weight = self.weight(word)
             for at in places | {place + 1 for place in places}:
@@ -101,7 +101,7 @@ class Transcript:
             return 0.0, None
         # A turn that says the words itself comes before the next one.
         at = max(counted, key=lambda place: (counted[place], -place))
-        return counted[at] / sum(map(self.weight, words)), at
+        return counted[at] / math.fsum(map(self.weight, words)), at
 
     def near(self, turns: Iterable[str], distance: int) -> frozenset[int]:
         """The places of these turns and of those up to so many turns away in the same session."""

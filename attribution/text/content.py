@@ -169,7 +169,8 @@ class Vocabulary:
             return 0.0
         if len(common) == len(needed):
             return 1.0
-        share = sum(map(self.weight, common)) / sum(map(self.weight, needed))
+        # Exact: the order of a set is another in each process.
+        share = math.fsum(map(self.weight, common)) / math.fsum(map(self.weight, needed))
         lacks_number = any(
             (is_number(word) and word != "1") or (self.language not in LANGUAGES and word in _MONTHS)
             for word in needed - common
