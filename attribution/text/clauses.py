@@ -18,7 +18,7 @@ def telling(text: str, tells: Callable[[str], float]) -> str:
     What refers back (`It was last May`) goes with the rest, a time alone with the clause beside it (`Last May, I …`).
     A question and the caption of a picture tell nothing.
     """
-    clauses = _clauses_of(text)
+    clauses = statements_of(text)
     shares = [0.0 if clause.rstrip().endswith(("?", "？")) else tells(clause) for clause in clauses]
     if not any(shares):
         return text
@@ -30,7 +30,8 @@ def telling(text: str, tells: Callable[[str], float]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _clauses_of(text: str) -> tuple[str, ...]:
+def statements_of(text: str) -> tuple[str, ...]:
+    """The clauses of a text, cut where one begins that has a subject of its own or says enough to be one."""
     clauses: list[str] = []
     for sentence in _PATTERNS["sentence"].split(_PATTERNS["caption"].sub(" ", text)):
         parts = list(_joined([part for joint in _PATTERNS["joint"].split(sentence) for part in _apart(joint)]))

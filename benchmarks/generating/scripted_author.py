@@ -12,18 +12,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.scripted_server import CHECK, prompt_of
+from attribution.text.tokens import contains
+from benchmarks.scripted_server import CHECK
 from tracing.systems.conversations import Conversation, Question
 
 _TIMED = re.compile(r"\bwhen\b", re.IGNORECASE)
 _LINE = re.compile(r'^(?:\([^()]*\) )?(?P<speaker>[^:\n]+): (?P<text>".*")$', re.MULTILINE)
 _MARKS = {
-    "change": "is otherwise by the last message",
-    "taken_back": "takes back something",
-    "several_turns": "each of the two messages",
-    "who": "Ask who of",
-    "time": "Ask when something happened",
+    "change": "Ask how it is now",
+    "taken_back": "Ask for what was said first",
+    "several_turns": "Ask for what both messages tell",
+    "who": "Who of",
+    "time": "Ask when",
 }
+_TASK = re.compile(r'^Ask about: .*\n(?P<task>.*Answer:) (?P<answer>".*")\Z', re.MULTILINE)
 
 
 class ScriptedAuthor:
@@ -44,20 +46,22 @@ class ScriptedAuthor:
         """The reply to a request."""
         if body.get("messages") == CHECK:
             return "ok"
-        prompt = prompt_of(body)
-        messages = prompt.rpartition("\nMessages:\n")[2]
+        prompt = str(body["messages"][-1]["content"])
+        messages = prompt.rpartition("\nAsk about: ")[0] or prompt
         shown = [(match["speaker"], json.loads(match["text"])) for match in _LINE.finditer(messages)]
-        if "Reply with JSON" in prompt:
-            return json.dumps(self._draft(prompt, shown[-1]))
+        task = _TASK.search(prompt)
+        if task is not None:
+            return self._draft(task["task"], json.loads(task["answer"]), shown[-1])
         return self._answer(prompt.rpartition("Question: ")[2].removesuffix("\nAnswer:"), frozenset(shown))
 
-    def _draft(self, prompt: str, cited: tuple[str, str]) -> Mapping[str, str]:
-        kind = next((kind for kind, mark in _MARKS.items() if mark in prompt.rpartition("\nTask: ")[2]), "fact")
+    def _draft(self, task: str, answer: str, cited: tuple[str, str]) -> str:
+        kind = next((kind for kind, mark in _MARKS.items() if mark in task), "fact")
         for question in self._by_turn[cited]:
             value = question.near_miss.value if question.unanswerable and question.near_miss else question.answers[0]
-            if kind == _kind_of(question):
-                return {"question": question.question, "answer": value}
-        return {"question": "", "answer": ""}
+            asked = kind == "time" or contains(value, answer) or contains(answer, value)
+            if kind == _kind_of(question) and asked:
+                return question.question
+        return "Nothing."
 
     def _answer(self, asked: str, shown: frozenset[tuple[str, str]]) -> str:
         question, evidence = self._questions.get(asked, (None, frozenset()))

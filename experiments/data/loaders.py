@@ -114,7 +114,9 @@ def load_sealed(config: DataSettings) -> tuple[Conversation, ...]:
     ]
     pairs = [(conversation, _confirmed(conversation, Counter())) for conversation in sealed]
     usable = tuple(confirmed for whole, confirmed in pairs if confirmed.questions or not whole.questions)
-    if usable:
+    # A conversation that never had a question is usable, but no reason to score those that lost theirs.
+    left = any(confirmed.questions for confirmed in usable) or not any(whole.questions for whole, _ in pairs)
+    if usable and left:
         return usable
     if sealed:
         raise DataError(

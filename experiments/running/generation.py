@@ -71,7 +71,8 @@ def generation_cost(config: RunConfig, chats: Chats, plan: Plan) -> Estimate:
             cited = [citation for citation in citations.of(session) if citation.kind in plan.kinds]
             answers = _ANSWERS * len(cited) + ("never_said" in plan.kinds)
             calls += len(cited) + answers
-            read += sum(len(draft_request(dialogue, citation)) for citation in cited) // CHARACTERS_A_TOKEN
+            requests = [draft_request(dialogue, citation) for citation in cited]
+            read += sum(len(message["content"]) for request in requests for message in request) // CHARACTERS_A_TOKEN
             read += answers * answer
             written += len(cited) * DRAFT_TOKENS + answers * ANSWER_TOKENS
         logged = _COMPLAINT_CALLS * len(chats.complaints.get(conversation.id, ()))

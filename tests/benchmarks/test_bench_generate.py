@@ -33,7 +33,7 @@ def test_an_author_that_knows_the_written_questions_has_most_of_them_kept(
     figures = json.loads(target.read_text())
     refused = sum(figures["dropped"].values()) - figures["dropped"]["the author had nothing to ask"]
     kept = sum(figures["kept"].values())
-    assert kept > 3 * refused
+    assert kept > refused
     assert figures["rows_a_session"] == pytest.approx(kept / figures["sessions"])
     read = [ReadRow.model_validate_json(line) for line in rows.read_text().splitlines()]
     assert len(read) == kept

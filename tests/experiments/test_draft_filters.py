@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from scripted_server import ScriptedServer, prompt_of
+from scripted_server import ScriptedServer
 
 from experiments.data.generating.author import QuestionAuthor
 from experiments.data.generating.citations import Citation, Citations, Kind
 from experiments.data.generating.dialogue import Dialogue
 from experiments.data.generating.filters import Trial, objection, with_near_miss
 from experiments.data.generating.never_said import about_the_other, is_told
+from experiments.data.generating.statements import stated
+from experiments.data.generating.values import Values
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits, ModelSettings
 from tracing.systems.conversations import Conversation, Question
@@ -26,7 +27,7 @@ SESSIONS = {
         ("Mara", "I am going to name the whippet Crouton."),
     ],
     "D2": [
-        ("Mara", "They moved my ferry to Senja, it leaves at nine now."),
+        ("Mara", "My ferry to Senja leaves at nine now."),
         ("Mara", "This month I learnt to bake custard tarts in Porto."),
         ("Mara", "Please forget what I said about the whippet's name, it is undecided."),
         ("Ilya", "Where would you go on a holiday? I would love a holiday."),
@@ -58,18 +59,21 @@ class Reader:
 
     def __call__(self, kind: Kind, turns: str, question: str, answer: str, *known: tuple[str, str]) -> Any:
         def script(body: dict[str, Any]) -> str:
-            prompt = prompt_of(body)
-            if "Reply with JSON" in prompt:
-                return json.dumps({"question": question, "answer": answer})
+            prompt = str(body["messages"][-1]["content"])
+            if "Ask about: " in prompt:
+                return question
             return next((reply for words, reply in known if words in prompt.partition("Question: ")[0]), "unknown")
 
         self._server.script = script
         model = ModelSettings(model="m", base_url=self._server.base_url, retries=0)
         with ModelAccess.open({"task": model}, cache_dir=None, limits=Limits()) as access:
             author = QuestionAuthor(access.proposer)
-            draft = author.draft(DIALOGUE, Citation(kind, tuple(turns.split())))
+            cited = tuple(turns.split())
+            told_in = cited if kind == "several_turns" else cited[:1] if kind == "taken_back" else cited[-1:]
+            sentences = tuple(stated(DIALOGUE.turns[turn]) for turn in told_in)
+            draft = author.draft(DIALOGUE, Citation(kind, cited, sentences, answer))
             assert draft is not None
-            trial = Trial(DIALOGUE, draft, author)
+            trial = Trial(DIALOGUE, draft, author, sentences)
             reason = objection(trial)
             other = about_the_other(trial) if kind == "fact" and reason is None else None
             told = is_told(other) if other is not None else None
@@ -87,15 +91,6 @@ TORTOISE = "What is the name of Mara's tortoise?"
 @pytest.mark.parametrize(
     ("turns", "question", "answer", "known", "reason"),
     [
-        ("D1:3", TORTOISE, "Shelly", (), "the answer is not in the cited turns"),
-        ("D2:4", "Where would Ilya go on a long trip?", "on a holiday", (), "the answer is not in the cited turns"),
-        (
-            "D1:3",
-            "What did Mara tell about the past?",
-            "learnt to bake rye bread in Porto",
-            (),
-            "the answer is too",
-        ),
         (
             "D1:3",
             "What is Brisket, Mara's tortoise, called?",
@@ -103,22 +98,20 @@ TORTOISE = "What is the name of Mara's tortoise?"
             (),
             "the question asks for nothing particular",
         ),
+        ("D1:3", "What did Mara say about her tortoise?", "Brisket", (), "the question asks for nothing particular"),
+        ("D1:3", "Where did Mara learn to bake rye bread, and when?", "Porto", (), "the question asks for nothing"),
         ("D1:3", "What is the name of the tortoise?", "Brisket", (), "the question does not name its subject"),
         ("D1:3", "What is the name of it, Mara's tortoise?", "Brisket", (), "the question does not name its subject"),
         ("D1:4", "Where was Ilya at the dentist yesterday?", "Tromsoe", (), "the question does not name its subject"),
         ("D1:3", "How many loaves did Mara learn to bake?", "Brisket", (), "the answer is not of the sort"),
-        (
-            "D1:2",
-            "What does Ilya say that Petra paints?",
-            "barns",
-            (),
-            "the answer is told of the one who is spoken to",
-        ),
-        ("D1:3", "When does the ferry to Senja leave for Mara?", "Brisket", (), "other turns are nearer"),
+        ("D1:3", "When did Mara call her tortoise?", "Brisket", (), "the answer is not of the sort"),
+        ("D1:3", "In which harbour did Mara paint boats?", "Porto", (), "the question is about more than"),
+        ("D1:3", "Where did Mara learn to bake?", "Brisket", (), "another turn is on the same matter"),
         ("D1:3", TORTOISE, "Brisket", (("tortoise", "Mara"),), "asked with the cited turns alone"),
         ("D1:3", TORTOISE, "Brisket", (("tortoise", "Brisket, Pepper and Panda"),), "asked with the cited turns alone"),
         ("D1:3", TORTOISE, "Brisket", (("", "Brisket"),), "asked without any turn"),
         ("D1:3", TORTOISE, "Brisket", (("whippet", "Crouton"), ("Brisket", "Brisket")), "asked with other turns too"),
+        ("D1:3", TORTOISE, "Brisket", (("whippet", "Brisket and Crouton"), ("Brisket", "Brisket")), "asked with other"),
     ],
 )
 def test_an_unfit_draft_is_dropped_for_its_reason(
@@ -141,7 +134,8 @@ def test_a_time_is_the_day_that_it_resolves_to(tried: Reader) -> None:
     row, _, _ = tried("time", "D1:4", question, "yesterday", ("dentist", "yesterday"))
     assert row.answers == ("3 March 2026", "March 3, 2026", "2026-03-03")
     assert tried("time", "D1:4", question, "yesterday", ("dentist", "last year")).startswith("asked with the cited")
-    assert tried("time", "D1:4", question, "in Tromsoe").startswith("the answer is not in the cited turns")
+    asked_where = "Where did Ilya go to the dentist in Tromsoe?"
+    assert tried("time", "D1:4", asked_where, "yesterday").startswith("the answer is not of the sort")
 
 
 def test_a_change_has_the_earlier_value_as_what_a_careless_reader_says(tried: Reader) -> None:
@@ -172,16 +166,39 @@ def test_who_is_the_speaker_of_the_cited_turn(tried: Reader) -> None:
     question = "Who of Mara and Ilya learnt to bake rye bread in Porto?"
     row, _, _ = tried("who", "D1:3", question, "Mara", ("rye bread", "Mara"))
     assert row.answers == ("Mara",)
-    assert tried("who", "D1:3", question, "Ilya") == "the answer is not in the cited turns"
+    assert tried("who", "D1:3", "Did Mara learn to bake rye bread?", "Mara").startswith("the answer is not of the sort")
 
 
-def test_turns_are_cited_for_what_they_tell() -> None:
+def test_a_turn_is_cited_for_what_it_alone_tells_of_its_speaker() -> None:
     cited = {
-        (citation.kind, citation.turns)
+        (citation.kind, citation.turns, citation.answer)
         for session in DIALOGUE.conversation.sessions
         for citation in Citations(DIALOGUE).of(session)
     }
-    assert ("time", ("D1:4",)) in cited
-    assert ("change", ("D1:1", "D2:1")) in cited or ("change", ("D1:3", "D2:2")) in cited
-    assert ("taken_back", ("D1:5", "D2:3")) in cited
-    assert not any("D1:2" in turns for kind, turns in cited if kind == "change")
+    assert ("fact", ("D1:3",), "Porto") in cited
+    assert ("time", ("D1:4",), "yesterday") in cited
+    assert ("change", ("D1:1", "D2:1"), "nine") in cited
+    assert ("taken_back", ("D1:5", "D2:3"), "Crouton") in cited
+    assert ("who", ("D1:4",), "Ilya") in cited
+    assert not any("D1:2" in turns for _, turns, _ in cited)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("I bought a clarinet in Lisbon for ninety euros.", {"clarinet", "Lisbon", "ninety"}),
+        ('I read "The Salt Path" on my balcony.', {"The Salt Path", "balcony"}),
+        ("I met brands like Umbro and Kappa at the fair.", set()),
+        ("I play cello, harp, and Bandoneon.", set()),
+        ("I never saw Lisbon.", set()),
+        ("I would love to paint in Lisbon.", set()),
+        ("She gave me a clarinet from Lisbon.", set()),
+        ("You took my clarinet to Lisbon.", set()),
+        ("My tortoise spends his nights in an old suitcase.", {"old suitcase"}),
+    ],
+)
+def test_only_a_single_thing_that_the_speaker_states_of_itself_may_be_asked_for(text: str, values: set[str]) -> None:
+    turns = [{"id": "1", "speaker": "Mara", "text": text}, {"id": "2", "speaker": "Ilya", "text": "Lovely."}]
+    session = {"id": "D1", "time": "2026-03-04 10:00", "turns": turns}
+    dialogue = Dialogue(Conversation.model_validate({"id": "m", "speakers": ["Mara", "Ilya"], "sessions": [session]}))
+    assert {value.text for value in Values(dialogue).of(dialogue.turns["1"])} == values

@@ -13,6 +13,7 @@ from scripted_server import Reply, ScriptedServer, prompt_of
 from traced_runs import conversation, record
 
 import memtune
+from attribution.text.tokens import contains
 from benchmarks.generating.scripted_author import ScriptedAuthor
 from experiments.command import main
 from experiments.data.datasets import sample
@@ -68,14 +69,14 @@ def test_conversations_alone_become_a_data_set_that_passes_validate_and_audit(
     questions = questions_in("questions.jsonl")
     written = {question.question: question for one in WRITTEN for question in one.questions}
     kept = [question for question in questions if question.kind != "never_said"]
-    assert len(kept) > 2 * len(WRITTEN)
+    assert len(kept) > len(WRITTEN)
     assert {question.source for question in questions} == {"generated"}
     assert {question.kind for question in questions} >= {"fact", "change", "taken_back", "never_said"}
     for question in kept:
         original = written[question.question]
         assert question.evidence[-1] == original.evidence[-1]
         assert question.unanswerable == original.unanswerable
-        assert question.unanswerable or question.answers[0] == original.answers[0]
+        assert question.unanswerable or contains(question.answers[0], original.answers[0])
     assert run("data", "validate", "questions.jsonl") == 0
     assert run("data", "audit", "--gold", "--dataset", "jsonl", "--data", "questions.jsonl") == 0
     assert f"0 of {len(questions)} gold answers are suspicious" in capsys.readouterr().out
@@ -196,8 +197,8 @@ def test_complaints_become_rows_with_the_reply_that_they_object_to(author: Scrip
 
     def script(body: dict[str, Any]) -> str:
         prompt = prompt_of(body)
-        if "Reply with JSON" in prompt:
-            return '{"question": "", "answer": ""}'
+        if "Ask about: " in str(body["messages"][-1]["content"]):
+            return "Nothing."
         return "Bergen" if "moved from Oslo to Bergen" in prompt else "unknown"
 
     author.script = script

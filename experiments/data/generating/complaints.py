@@ -83,7 +83,7 @@ def row_of(dialogue: Dialogue, complaint: Objection, author: QuestionAuthor, num
         shown = dialogue.in_order((*evidence, *complaint.turns[2:]))
         answers = complaint.answers
         if not answers:
-            reply = author.answer(dialogue, complaint.question, shown) if shown else ""
+            reply = author.answer(dialogue, complaint.question, shown, dated=True) if shown else ""
             if not reply or says_unknown(reply) or word_count(reply) > _LONGEST_ANSWER:
                 return "a complaint: the conversation does not tell what would be right"
             answers = (reply,)
@@ -97,7 +97,7 @@ def row_of(dialogue: Dialogue, complaint: Objection, author: QuestionAuthor, num
         if (
             own
             and not complaint.answers
-            and not Trial(dialogue, draft, author).is_right(author.answer(dialogue, draft.question, own))
+            and not Trial(dialogue, draft, author).is_right(author.answer(dialogue, draft.question, own, dated=True))
         ):
             return "a complaint: asked with the cited turns alone, the answer is another"
         return draft

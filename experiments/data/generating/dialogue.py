@@ -13,7 +13,7 @@ from attribution.judging.words import judge
 from attribution.text.content import Vocabulary
 from attribution.text.dates import days_of
 from attribution.text.languages.reading_language import reading
-from tracing.systems.conversations import Conversation, Question, Turn
+from tracing.systems.conversations import Conversation, Question
 
 _RARE, _FEW_TURNS = 0.03, 3
 """A rare word is said in no greater part of the turns, or in no more of them."""
@@ -49,12 +49,6 @@ class Dialogue:
         """Whether few turns say a content word, so that it tells what a turn is about, or answers a question."""
         return len(self.talk.where(word)) <= max(_FEW_TURNS, _RARE * len(self.turns))
 
-    def before(self, turn: str) -> Turn | None:
-        """The turn before another in its session."""
-        place = self._order[turn]
-        earlier = list(self.turns.values())[place - 1] if place else None
-        return earlier if earlier is not None and self.session[earlier.id] == self.session[turn] else None
-
     def found(self, question: str, top: int) -> list[str]:
         """The ids of the turns likeliest to answer a question, the likeliest first."""
         case = Case(self.conversation.id, Question(id="", question=question, answers=("",)), "", judge("", ()), None)
@@ -67,8 +61,13 @@ class Dialogue:
     def _line(self, turn: str, *, dated: bool) -> str:
         spoken, time = self.turns[turn], self._times[turn]
         when = f"({time}) " if dated and time else ""
-        return f"{when}{spoken.speaker}: {json.dumps(spoken.text, ensure_ascii=False)}"
+        return f"{when}{spoken.speaker}: {in_quotes(spoken.text)}"
 
     def in_order(self, turns: Iterable[str]) -> Sequence[str]:
         """Turns in the order in which they were said."""
         return sorted(set(turns), key=self._order.__getitem__)
+
+
+def in_quotes(text: str) -> str:
+    """A text as models are shown what was said."""
+    return json.dumps(text, ensure_ascii=False)

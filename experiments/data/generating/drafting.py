@@ -53,7 +53,7 @@ def rows_of(
         if draft is None:
             outcome.dropped[NOTHING] += 1
             continue
-        trial = Trial(dialogue, draft, author)
+        trial = Trial(dialogue, draft, author, citation.sentences)
         reason = objection(trial)
         if reason is not None:
             outcome.dropped[reason] += 1
