@@ -22,7 +22,7 @@ _ERRORS: Mapping[Stage, ErrorType] = {
     "answer": "ResponseError",
 }
 
-Told = Literal["the right operation", "a wrong operation"]
+Planted = Literal["right", "wrong"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Contender:
         name: as on the command line.
         optimizer: by its name in the registry.
         selector, blame: as of `LoopSettings`.
-        told: what operation is blamed instead of the one that attribution names; None for none.
+        planted: whether the right or a wrong operation is blamed instead of what attribution names; None for neither.
         share: part of the wrong answers of which that is so.
         about: in a few words.
     """
@@ -43,7 +43,7 @@ class Contender:
     about: str
     selector: Selector = "blame"
     blame: bool = True
-    told: Told | None = None
+    planted: Planted | None = None
     share: float = 0.0
 
 
@@ -58,9 +58,9 @@ CONTENDERS: Mapping[str, Contender] = {
         Contender("miprov2", "miprov2", "MIPROv2 of DSPy"),
         Contender("gepa", "gepa", "GEPA, prompts in turn"),
         Contender("gepa-all", "optimizer.published.plain_gepa:gepa_on_all", "GEPA, all prompts at once"),
-        Contender("told", LOCAL_SEARCH, "blame that is always right", told="the right operation", share=1.0),
-        Contender("misled-30", LOCAL_SEARCH, "30 % of it on a wrong operation", told="a wrong operation", share=0.3),
-        Contender("misled-100", LOCAL_SEARCH, "all of it on a wrong operation", told="a wrong operation", share=1.0),
+        Contender("perfect", LOCAL_SEARCH, "blame that is always right", planted="right", share=1.0),
+        Contender("misled-30", LOCAL_SEARCH, "30 % of it on a wrong operation", planted="wrong", share=0.3),
+        Contender("misled-100", LOCAL_SEARCH, "all of it on a wrong operation", planted="wrong", share=1.0),
     )
 }
 OURS = "blame"

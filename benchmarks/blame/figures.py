@@ -85,11 +85,11 @@ class BlameFigures(BaseModel):
 
 def figures_of(searches: Iterable[Search], calls: int) -> BlameFigures:
     """The figures of searches of at most so many calls."""
-    cells: dict[tuple[str, str, str], dict[tuple[str, int], Search]] = defaultdict(dict)
+    cells: dict[tuple[str, str, str], dict[tuple[str, str, int], Search]] = defaultdict(dict)
     for search in searches:
         task = search.task
         for prompt in (ALL, task.prompt):
-            cells[task.system, prompt, task.contender][task.prompt, task.seed] = search
+            cells[task.system, prompt, task.contender][task.prompt, task.flaw, task.seed] = search
     order = list(CONTENDERS)
     named = sorted(cells, key=lambda key: (key[0], key[1] != ALL, key[1], order.index(key[2])))
     return BlameFigures(
@@ -126,10 +126,10 @@ def _median(needed: Sequence[int | None]) -> int | None:
     return None if middle_one >= 10**8 else round(middle_one)
 
 
-def _ratios(cells: Mapping[tuple[str, str, str], Mapping[tuple[str, int], Search]]) -> Iterable[Ratio]:
+def _ratios(cells: Mapping[tuple[str, str, str], Mapping[tuple[str, str, int], Search]]) -> Iterable[Ratio]:
     for system, prompt in dict.fromkeys((system, prompt) for system, prompt, _ in cells):
 
-        def met(contender: str, system: str = system, prompt: str = prompt) -> Mapping[tuple[str, int], Search]:
+        def met(contender: str, system: str = system, prompt: str = prompt) -> Mapping[tuple[str, str, int], Search]:
             return cells.get((system, prompt, contender), {})
 
         others = [name for name in WITHOUT_BLAME if met(name)]

@@ -25,14 +25,14 @@ _SEEDS_APART = 1000
 def tasks_of(
     systems: Sequence[str], contenders: Sequence[str], seeds: int, calls: int, first_seed: int
 ) -> Iterator[Task]:
-    """The searches, seed by seed, so that all contenders are compared soon. Flaws take turns."""
+    """The searches, seed by seed, so that all contenders are compared soon. Flaws take turns, also among prompts."""
     flaws = rules().flaws
     for number in range(first_seed, first_seed + seeds):
         for system in systems:
             for place, step in enumerate(PIPELINES[system]):
                 for contender in contenders:
-                    seed = place * _SEEDS_APART + number
-                    yield Task(system, step.prompt, flaws[number % len(flaws)].name, contender, seed, calls)
+                    flaw = flaws[(number + place) % len(flaws)].name
+                    yield Task(system, step.prompt, flaw, contender, place * _SEEDS_APART + number, calls)
 
 
 def searched(

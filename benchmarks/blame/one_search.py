@@ -152,7 +152,7 @@ def search(task: Task) -> Search:
         for name, usage in begun.usage.items():
             access.meter.count(name, usage)
         memories = shutil.copytree(begun.memories, Path(folder, "memories"))
-        found = open_optimizer(contender.optimizer)
+        optimizer = open_optimizer(contender.optimizer)
         observer = _Observer(lambda *progress: None, "")
 
         def watched(tuning: Tuning, /) -> Stopped:
@@ -166,7 +166,7 @@ def search(task: Task) -> Search:
                     raise BudgetExceededError("what the flaw costs is won back")
 
             # Optimizers use of it what a tuning has.
-            return found(cast("Tuning", _Watched(tuning, note)))
+            return optimizer(cast("Tuning", _Watched(tuning, note)))
 
         result = optimize(
             evaluator=_Evaluator(begun.system, access, METRIC, memories, beginning=begun),
@@ -202,13 +202,15 @@ class _Evaluator(Evaluator):
         self, candidate: Candidate, conversations: Sequence[Conversation], *, progress: Progress | None = None
     ) -> list[Outcome]:
         """As `Evaluator.evaluate`."""
-        known = self._begun(candidate, conversations)
-        return known if known is not None else Evaluator.evaluate(self, candidate, conversations, progress=progress)
+        outcomes = self._begun(candidate, conversations)
+        return (
+            outcomes if outcomes is not None else Evaluator.evaluate(self, candidate, conversations, progress=progress)
+        )
 
     def known_outcomes(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome]:
         """As `Evaluator.known_outcomes`."""
-        known = self._begun(candidate, conversations)
-        return known if known is not None else Evaluator.known_outcomes(self, candidate, conversations)
+        outcomes = self._begun(candidate, conversations)
+        return outcomes if outcomes is not None else Evaluator.known_outcomes(self, candidate, conversations)
 
     def _begun(self, candidate: Candidate, conversations: Sequence[Conversation]) -> list[Outcome] | None:
         if candidate != self.beginning.flawed:
@@ -218,12 +220,12 @@ class _Evaluator(Evaluator):
 
 def _attributor(contender: Contender, pipeline: Pipeline, task: Task) -> AttributorFactory:
     method = open_attributor(SURVIVAL)
-    if contender.told is None:
+    if contender.planted is None:
         return method
     steered = [operation for operation in pipeline.operations if operation.prompt is not None]
     (right,) = (operation for operation in steered if operation.prompt == task.prompt)
     wrong = random.Random(f"wrong {task.seed}").choice([spec for spec in steered if spec is not right])  # noqa: S311
-    return Misleading(method, right if contender.told == "the right operation" else wrong, contender.share)
+    return Misleading(method, right if contender.planted == "right" else wrong, contender.share)
 
 
 class _Unlimited(TextLimits):

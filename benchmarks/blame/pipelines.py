@@ -105,24 +105,24 @@ class StepRequest:
     Attributes:
         operation: the step.
         instruction: the prompt without step and data.
-        given: the lines to work on.
+        lines: what to work on.
         stored: the lines that are there already, or were found.
     """
 
     operation: str
     instruction: str
-    given: Sequence[str]
+    lines: Sequence[str]
     stored: Sequence[str]
 
 
 def read_request(text: str) -> StepRequest:
     """A request as the model reads it; demonstrations before its data are part of the instruction."""
     head, _, data = text.rpartition(f"\n{_GIVEN}")
-    given, _, stored = data.partition(f"\n{_STORED}")
-    lines = head.split("\n")
-    name = next(line for line in reversed(lines) if line.startswith(_LABEL))
-    instruction = "\n".join(line for line in lines if line != name and line.strip())
-    return StepRequest(name.removeprefix(_LABEL), instruction, *(part.splitlines() for part in (given, stored)))
+    lines, _, stored = data.partition(f"\n{_STORED}")
+    prompt = head.split("\n")
+    name = next(line for line in reversed(prompt) if line.startswith(_LABEL))
+    instruction = "\n".join(line for line in prompt if line != name and line.strip())
+    return StepRequest(name.removeprefix(_LABEL), instruction, *(part.splitlines() for part in (lines, stored)))
 
 
 class Pipeline:
@@ -182,27 +182,27 @@ class Pipeline:
         """Execute the prompt's operation once on recorded inputs."""
         (step,) = (step for step in self.steps if step.prompt == prompt)
         texts = {name: noted_again(items) for name, items in parts.items()}
-        given, stored = texts["given"], texts.get("stored", [])
+        inputs, stored = texts["given"], texts.get("stored", [])
         entries = [Entry(text.variable.name, text.text, (), text.variable.id) for text in stored]
         if step.work == "extract":
-            self._read(step, given, candidate, access)
+            self._read(step, inputs, candidate, access)
         elif step.work in ("begin", "revise"):
-            self._revise(step, entries, given, candidate, access)
+            self._revise(step, entries, inputs, candidate, access)
         elif step.work == "decide":
-            self._decide(step, entries, given[0], candidate, access)
+            self._decide(step, entries, inputs[0], candidate, access)
         elif step.work in ("rephrase", "ask"):
-            self._word(step, given, stored, candidate, access)
+            self._word(step, inputs, stored, candidate, access)
         elif step.work == "check":
-            self._check(step, given[0], entries, stored, candidate, access)
+            self._check(step, inputs[0], entries, stored, candidate, access)
         elif step.work == "select":
-            self._select(step, given[0], entries, stored, candidate, access)
+            self._select(step, inputs[0], entries, stored, candidate, access)
         else:
-            self._answer(given[0], stored, candidate, access)
+            self._answer(inputs[0], stored, candidate, access)
 
     def _read(self, step: PipelineStep, texts: Sequence[Text], candidate: Candidate, access: ModelAccess) -> list[Text]:
         inputs = {"given": variables_of(texts), "prompt": _prompt(step, candidate)}
         with operation(step.operation, kind="llm", inputs=inputs) as op:
-            lines = _asked(step, candidate, access, texts)
+            lines = _reply_lines(step, candidate, access, texts)
             return [
                 Text(line, op.output("facts", line, name=f"{step.operation}{number}", kind="fact"))
                 for number, line in enumerate(lines, start=1)
@@ -220,7 +220,7 @@ class Pipeline:
         inputs = {"given": variables_of(facts), "stored": profile, "prompt": _prompt(step, candidate)}
         with operation(step.operation, kind="llm", inputs=inputs) as op:
             shown = [entry.text for entry in entries] if step.work == "revise" else []
-            for line in _asked(step, candidate, access, facts, shown):
+            for line in _reply_lines(step, candidate, access, facts, shown):
                 same = next((entry for entry in entries if _likeness(line, entry.text) > 1), None)
                 name = same.id if same is not None else f"p{len(entries) + 1}"
                 previous = same.variable if same is not None else None
@@ -245,7 +245,7 @@ class Pipeline:
         """The event, the id of the entry that it is about, and the decision's variable."""
         inputs = {"given": [fact.variable], "stored": recorded(near), "prompt": _prompt(step, candidate)}
         with operation(step.operation, kind="llm", inputs=inputs) as op:
-            (reply,) = _asked(step, candidate, access, [fact], [entry.text for entry in near])
+            (reply,) = _reply_lines(step, candidate, access, [fact], [entry.text for entry in near])
             event, _, number = reply.partition(" ")
             target = near[int(number) - 1].id if number else None
             value = {"event": event, "target": target}
@@ -255,15 +255,15 @@ class Pipeline:
         self,
         step: PipelineStep,
         query: Sequence[Text],
-        found: Sequence[Text],
+        passages: Sequence[Text],
         candidate: Candidate,
         access: ModelAccess,
     ) -> list[Text]:
-        inputs = {"given": variables_of(query), "stored": variables_of(found), "prompt": _prompt(step, candidate)}
+        inputs = {"given": variables_of(query), "stored": variables_of(passages), "prompt": _prompt(step, candidate)}
         with operation(step.operation, kind="llm", inputs=inputs) as op:
             return [
                 Text(line, op.output("queries", line, name="query1", kind="query"))
-                for line in _asked(step, candidate, access, query, [text.text for text in found])
+                for line in _reply_lines(step, candidate, access, query, [text.text for text in passages])
             ]
 
     def _check(
@@ -271,14 +271,14 @@ class Pipeline:
         step: PipelineStep,
         query: Text,
         hits: Sequence[Entry],
-        found: Sequence[Text],
+        passages: Sequence[Text],
         candidate: Candidate,
         access: ModelAccess,
     ) -> list[Text] | None:
         """What the answer is given; None if more is to be searched."""
-        inputs = {"given": [query.variable], "stored": variables_of(found), "prompt": _prompt(step, candidate)}
+        inputs = {"given": [query.variable], "stored": variables_of(passages), "prompt": _prompt(step, candidate)}
         with operation(step.operation, kind="llm", inputs=inputs) as op:
-            (reply,) = _asked(step, candidate, access, [query], [text.text for text in found])
+            (reply,) = _reply_lines(step, candidate, access, [query], [text.text for text in passages])
             op.output("is_sufficient", reply == "yes", name="is_sufficient", kind="value")
             return as_context(op, hits) if reply == "yes" else None
 
@@ -287,20 +287,20 @@ class Pipeline:
         step: PipelineStep,
         query: Text,
         hits: Sequence[Entry],
-        found: Sequence[Text],
+        passages: Sequence[Text],
         candidate: Candidate,
         access: ModelAccess,
     ) -> list[Text]:
-        inputs = {"given": [query.variable], "stored": variables_of(found), "prompt": _prompt(step, candidate)}
+        inputs = {"given": [query.variable], "stored": variables_of(passages), "prompt": _prompt(step, candidate)}
         with operation(step.operation, kind="llm", inputs=inputs) as op:
-            lines = set(_asked(step, candidate, access, [query], [text.text for text in found]))
+            lines = set(_reply_lines(step, candidate, access, [query], [text.text for text in passages]))
             return as_context(op, [hit for hit in hits if hit.text in lines])
 
-    def _answer(self, query: Text, found: Sequence[Text], candidate: Candidate, access: ModelAccess) -> Answer:
+    def _answer(self, query: Text, passages: Sequence[Text], candidate: Candidate, access: ModelAccess) -> Answer:
         step = self.steps[-1]
-        inputs = {"given": [query.variable], "stored": variables_of(found), "prompt": _prompt(step, candidate)}
+        inputs = {"given": [query.variable], "stored": variables_of(passages), "prompt": _prompt(step, candidate)}
         with operation(step.operation, kind="llm", inputs=inputs) as op:
-            (reply,) = _asked(step, candidate, access, [query], [text.text for text in found])
+            (reply,) = _reply_lines(step, candidate, access, [query], [text.text for text in passages])
             prediction = op.output("prediction", reply, name="prediction", kind="prediction")
         return Answer(reply, prediction.id or None)
 
@@ -338,15 +338,15 @@ def _prompt(step: PipelineStep, candidate: Candidate) -> Variable:
     return variable(candidate[step.prompt], name=step.prompt, kind="prompt")
 
 
-def _asked(
+def _reply_lines(
     step: PipelineStep,
     candidate: Candidate,
     access: ModelAccess,
-    given: Sequence[Text],
+    inputs: Sequence[Text],
     stored: Sequence[str] = (),
 ) -> list[str]:
     """The lines of the model's reply."""
-    values = {"given": "\n".join(text.text for text in given), "stored": "\n".join(stored)}
+    values = {"given": "\n".join(text.text for text in inputs), "stored": "\n".join(stored)}
     request = render(candidate[step.prompt], values)
     lines = access.task.chat([{"role": "user", "content": request}], max_tokens=256).text.splitlines()
     return [line for line in lines if line != NO_LINE]

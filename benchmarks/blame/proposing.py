@@ -21,7 +21,7 @@ class ScriptedProposer:
         carried = CarriedPrompt(request.prompt, request.text)
         texts: list[tuple[str, str]] = []
         for number in range(len(request.tried), len(request.tried) + request.count):
-            asked = _REQUEST.format(number=number, instruction=carried.instruction)
-            reply = self.author.chat([{"role": "user", "content": asked}], max_tokens=256).text
+            request_text = _REQUEST.format(number=number, instruction=carried.instruction)
+            reply = self.author.chat([{"role": "user", "content": request_text}], max_tokens=256).text
             texts.append((carried.text(reply.strip("`\n")), "written anew"))
         return new_rewrites(request, self.name, texts)

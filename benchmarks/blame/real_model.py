@@ -139,7 +139,7 @@ def measure_real(
 
 
 def _compared(flaw: RealFlaw, run: ContenderRun, spoiled: ContenderRun, shipped: ContenderRun) -> RealRun:
-    lowest, highest, score = (_mean(each.scores) for each in (spoiled, shipped, run))
+    lowest, highest, score = (_mean(measured.scores) for measured in (spoiled, shipped, run))
     before, after = spoiled.curve[0].score, shipped.curve[0].score
     goal = before + ENOUGH * (after - before)
     reached = next((point.calls for point in run.curve if point.score >= goal), None) if after > before else None

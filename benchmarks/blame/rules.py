@@ -1,6 +1,6 @@
 """The rules of the bench: what a prompt asks for decides how well its step works, and what an author writes.
 
-They are in `rules.toml`, and nothing of memtune is asked: neither a matcher nor attribution nor an objective.
+They are in `rules.toml`, and nothing of memtune is demanded: neither a matcher nor attribution nor an objective.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 Touches = Literal["all", "no-preference", "other-speaker", "not-first", "change"]
 Harm = Literal["lost", "general", "example", "earlier", "long"]
-Asked = Literal["right", "silent", "wrong"]
+Demand = Literal["right", "silent", "wrong"]
 """What a prompt asks for in a matter of one flaw."""
 
 GENERAL, EXAMPLE_VALUE = "something or other", "Velmora"
@@ -129,12 +129,12 @@ def faultless() -> str:
 
 
 def spoiled(instruction: str, flaw: Flaw) -> str:
-    """An instruction with a flaw in place of what it asked for."""
+    """An instruction with a flaw in place of what it demanded for."""
     return instruction.replace(flaw.asks, flaw.spoils)
 
 
 @cache
-def demands(instruction: str) -> tuple[Asked, ...]:
+def demands(instruction: str) -> tuple[Demand, ...]:
     """What an instruction asks for in the matter of each flaw, in their order."""
     lines = set(instruction.splitlines())
     return tuple(
@@ -142,13 +142,13 @@ def demands(instruction: str) -> tuple[Asked, ...]:
     )
 
 
-def failing(asked: Sequence[Asked], statement: Statement) -> list[tuple[Harm, float]]:
+def failing(demanded: Sequence[Demand], statement: Statement) -> list[tuple[Harm, float]]:
     """The flaws of a prompt that touch a statement: what each does to it, and how often."""
     silent = rules().model.silent
     return [
-        (flaw.harm, flaw.cost * (1.0 if ask == "wrong" else silent))
-        for flaw, ask in zip(rules().flaws, asked, strict=True)
-        if ask != "right" and statement.touched(flaw.touches)
+        (flaw.harm, flaw.cost * (1.0 if demand == "wrong" else silent))
+        for flaw, demand in zip(rules().flaws, demanded, strict=True)
+        if demand != "right" and statement.touched(flaw.touches)
     ]
 
 
@@ -158,10 +158,10 @@ def ceiling(seed: int, operation: str) -> float:
     return model.least + (model.most - model.least) * drawn(str(seed), "ceiling", operation)
 
 
-def chance(seed: int, operation: str, asked: Sequence[Asked], statement: Statement) -> float:
+def chance(seed: int, operation: str, demanded: Sequence[Demand], statement: Statement) -> float:
     """How often the operation does its work on a statement with a prompt that asks for this."""
     result = ceiling(seed, operation)
-    for _, cost in failing(asked, statement):
+    for _, cost in failing(demanded, statement):
         result *= 1 - cost
     return result
 
@@ -186,10 +186,10 @@ def written(seed: int, instruction: str, sample: str) -> str:
     """What the author makes of an instruction. It knows what is missing no better or worse for whoever asks."""
     author, flaws, lot = rules().author, rules().flaws, (str(seed), "author", instruction, sample)
     kind, which = drawn(*lot, "kind"), drawn(*lot, "which")
-    asked = demands(instruction)
+    demanded = demands(instruction)
     lines = [line for line in instruction.splitlines() if not _WORDING.match(line)]
-    lacking = [flaw for flaw, ask in zip(flaws, asked, strict=True) if ask != "right"]
-    sound = [flaw for flaw, ask in zip(flaws, asked, strict=True) if ask == "right"]
+    lacking = [flaw for flaw, demand in zip(flaws, demanded, strict=True) if demand != "right"]
+    sound = [flaw for flaw, demand in zip(flaws, demanded, strict=True) if demand == "right"]
     if kind < author.mends and lacking:
         flaw = lacking[int(which * len(lacking))]
         lines = [*(line for line in lines if line != flaw.spoils), flaw.asks]

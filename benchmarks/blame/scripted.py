@@ -41,17 +41,17 @@ class ScriptedModel:
         request = read_request(text)
         work = self._work[request.operation]
         if work in ("extract", "begin", "revise"):
-            return "\n".join(filter(None, (self._passed_on(request, line) for line in request.given))) or NO_LINE
-        matter = self._stories.matter_in(request.given[0])
+            return "\n".join(filter(None, (self._passed_on(request, line) for line in request.lines))) or NO_LINE
+        matter = self._stories.matter_in(request.lines[0])
         if matter is None:
             return GENERAL
         about = [line for line in request.stored if self._stories.matter_in(line) is matter]
         if work == "answer":
             return self._answer(request, matter, about)
-        harmed = self._harm(request, matter.told_in(request.given[0]) or matter.statements[-1]) is not None
+        harmed = self._harm(request, matter.statement_in(request.lines[0]) or matter.statements[-1]) is not None
         if work == "decide":
-            known = f"UPDATE {request.stored.index(about[0]) + 1}" if about else "ADD"
-            return "NONE" if harmed else known
+            right = f"UPDATE {request.stored.index(about[0]) + 1}" if about else "ADD"
+            return "NONE" if harmed else right
         if work == "check":
             return "yes" if about or harmed else "no"
         if work == "select":
@@ -66,7 +66,7 @@ class ScriptedModel:
         matter = self._stories.matter_in(line)
         if matter is None:
             return None
-        statement = matter.told_in(line)
+        statement = matter.statement_in(line)
         kind = self._harm(request, statement or matter.statements[-1])
         if kind == "lost":
             return None
@@ -80,7 +80,7 @@ class ScriptedModel:
         """What the first memory on the matter tells, or what the step makes of that."""
         if not about:
             return UNKNOWN
-        statement = matter.told_in(about[0])
+        statement = matter.statement_in(about[0])
         if statement is None:
             return GENERAL
         kind = self._harm(request, statement)

@@ -1,4 +1,4 @@
-"""Scripted conversations: what is told in them is known statement by statement, in made-up values."""
+"""Scripted conversations: what is told in them is known statement by statement, in conversations-up values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS = {
         "Where does {who} keep the {topic}?",
     ),
 }
-"""For preferences and for all else: what is said, as a fact, and what is asked."""
+"""For preferences and for all else: what is spoken, as a fact, and what is asked."""
 _CHANGED = {True: "With the {topic} I like {value} best now.", False: "I keep the {topic} in {value} now."}
 _IDLE = ("How was the week, then?", "Oh well, one thing after another.", "Quite so.", "Let us talk again soon.")
 _SYLLABLE_LIST = "ba do fi gu ka le mo nu pa ri so tu ve wo xi za bri cla dro fle gri klo pra sti tro vla"
@@ -60,7 +60,7 @@ class Matter:
         """What is asked about it."""
         return _KINDS[self.statements[0].preference][2].format(who=self.who, topic=self.topic)
 
-    def told_in(self, text: str) -> Statement | None:
+    def statement_in(self, text: str) -> Statement | None:
         """The statement of which a text has the value; None where it has none of them."""
         return next((statement for statement in reversed(self.statements) if statement.value in text), None)
 
@@ -84,8 +84,12 @@ class Stories:
         names = list(_NAMES)
         self._drawn.shuffle(names)
         numbers = range(scale.train + scale.validation + 1)
-        made = [self._conversation(f"c{number}", names[2 * number], names[2 * number + 1]) for number in numbers]
-        self.splits = Splits(tuple(made[: scale.train]), tuple(made[scale.train : -1]), tuple(made[-1:]))
+        conversations = [
+            self._conversation(f"c{number}", names[2 * number], names[2 * number + 1]) for number in numbers
+        ]
+        self.splits = Splits(
+            tuple(conversations[: scale.train]), tuple(conversations[scale.train : -1]), tuple(conversations[-1:])
+        )
 
     @cached_property
     def _people(self) -> frozenset[str]:
@@ -103,13 +107,13 @@ class Stories:
         topics = iter(drawn.sample(_TOPICS, sum(scale.new)))
         turns: list[list[Turn]] = []
         facts: list[Fact] = []
-        told: dict[tuple[str, str], tuple[list[Statement], Fact, Turn]] = {}
+        matters: dict[tuple[str, str], tuple[list[Statement], Fact, Turn]] = {}
         for number, new in enumerate(scale.new, start=1):
             pairs = [(user if drawn.random() < scale.users else other, next(topics)) for _ in range(new)]
-            again = drawn.sample(sorted(told), scale.changed) if number == len(scale.new) else []
-            said: list[Turn] = []
+            again = drawn.sample(sorted(matters), scale.changed) if number == len(scale.new) else []
+            spoken: list[Turn] = []
             for place, (who, topic) in enumerate([*again, *pairs], start=1):
-                before = told.get((who, topic))
+                before = matters.get((who, topic))
                 preference = before[0][0].preference if before else drawn.random() < scale.preferences
                 value = self._value()
                 statement = Statement(
@@ -131,15 +135,15 @@ class Stories:
                     action="update" if before else "add",
                     of=before[1].id if before else None,
                 )
-                told[who, topic] = [*(before[0] if before else ()), statement], fact, turn
+                matters[who, topic] = [*(before[0] if before else ()), statement], fact, turn
                 facts.append(fact)
-                said.append(turn)
+                spoken.append(turn)
             for place in range(scale.idle):
                 speaker, text = (user, other)[place % 2], drawn.choice(_IDLE)
-                said.append(Turn(id=f"D{number}:{len(said) + 1}", speaker=speaker, text=text))
-            turns.append(said)
+                spoken.append(Turn(id=f"D{number}:{len(spoken) + 1}", speaker=speaker, text=text))
+            turns.append(spoken)
         questions: list[Question] = []
-        for (who, topic), (statements, fact, turn) in told.items():
+        for (who, topic), (statements, fact, turn) in matters.items():
             matter = self.matters[who, topic] = Matter(who, topic, tuple(statements))
             questions.append(
                 Question(
@@ -155,8 +159,8 @@ class Stories:
             id=name,
             speakers=(user, other),
             sessions=tuple(
-                DialogueSession(id=f"D{number}", time=f"2024-0{number}-10 10:00", turns=tuple(said))
-                for number, said in enumerate(turns, start=1)
+                DialogueSession(id=f"D{number}", time=f"2024-0{number}-10 10:00", turns=tuple(spoken))
+                for number, spoken in enumerate(turns, start=1)
             ),
             facts=tuple(facts),
             questions=tuple(questions),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from benchmarks.blame.pipelines import Pipeline, PipelineStep
-from benchmarks.blame.rules import Asked, Statement, chance, demands, rules
+from benchmarks.blame.rules import Demand, Statement, chance, demands, rules
 from benchmarks.blame.stories import Stories
 from optimizer.proposers.template import take_apart
 from tracing.systems.prompts import Candidate
@@ -26,13 +26,13 @@ class Worth:
 
     def of(self, candidate: Candidate) -> float:
         """The worth of a candidate, from 0 to 1."""
-        asked = {step: _asked(candidate[step.prompt]) for step in self._pipeline.steps}
-        total = sum(count * self._right(statement, asked) for statement, count in _questions().items())
+        demanded = {step: _demands(candidate[step.prompt]) for step in self._pipeline.steps}
+        total = sum(count * self._right(statement, demanded) for statement, count in _questions().items())
         return total / _questions().total()
 
-    def _right(self, statement: Statement, asked: Mapping[PipelineStep, tuple[Asked, ...]]) -> float:
+    def _right(self, statement: Statement, demanded: Mapping[PipelineStep, tuple[Demand, ...]]) -> float:
         def often(step: PipelineStep) -> float:
-            return chance(self._seed, step.operation, asked[step], statement)
+            return chance(self._seed, step.operation, demanded[step], statement)
 
         pipeline, first = self._pipeline, rules().model.found_first
         passed = math.prod(
@@ -58,5 +58,5 @@ def _questions() -> Counter[Statement]:
 
 
 @lru_cache(maxsize=4096)
-def _asked(text: str) -> tuple[Asked, ...]:
+def _demands(text: str) -> tuple[Demand, ...]:
     return demands("\n".join(take_apart(text).instructions))

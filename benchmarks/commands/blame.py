@@ -22,8 +22,8 @@ CALLS = 1000
 CONVERSATIONS = 30
 """With a real model, as in `python -m benchmarks optimize`."""
 
-SEEDS, FAST_SEEDS = 28, 7
-"""For each prompt; multiples of the number of flaws."""
+SEEDS, FAST_SEEDS = 14, 2
+"""Searches of each contender for each prompt; by default two for each flaw."""
 
 
 @click.command(
@@ -40,7 +40,7 @@ Examples:
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=SEEDS, show_default=True, metavar="N", help="Searches a prompt."
 )
-@click.option("--fast", is_flag=True, help=f"Only {FAST_SEEDS} searches a prompt, one for each flaw.")
+@click.option("--fast", is_flag=True, help=f"Only {FAST_SEEDS} searches a prompt, of the flaws in turn.")
 @click.option(
     "--first-seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="The first seed."
 )
@@ -108,9 +108,11 @@ def blame(
     from tracing.errors import ConfigError
     from tracing.suggestions import unknown_names
 
-    for option, names, known in (("--system", systems, PIPELINES), ("--contender", contenders, CONTENDERS)):
-        if unknown := [name for name in names if name not in known]:
-            raise ConfigError(f"{option}: there is no {unknown_names(unknown, known)}; choose from {', '.join(known)}")
+    for option, names, existing in (("--system", systems, PIPELINES), ("--contender", contenders, CONTENDERS)):
+        if unknown := [name for name in names if name not in existing]:
+            raise ConfigError(
+                f"{option}: there is no {unknown_names(unknown, existing)}; choose from {', '.join(existing)}"
+            )
     systems, contenders = systems or list(PIPELINES), contenders or list(CONTENDERS)
     tasks = list(tasks_of(systems, contenders, FAST_SEEDS if fast else seeds, calls, first_seed))
 

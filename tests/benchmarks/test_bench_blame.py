@@ -36,15 +36,15 @@ def test_a_pipeline_has_the_prompts_and_operations_of_the_real_system(name: str)
 @pytest.mark.parametrize("flaw", [flaw.name for flaw in rules().flaws])
 def test_a_flaw_is_one_thing_that_a_prompt_asks_for_wrongly(flaw: str) -> None:
     place = [flaw.name for flaw in rules().flaws].index(flaw)
-    asked = demands(spoiled(faultless(), rules().flaw(flaw)))
-    assert asked == tuple("wrong" if at == place else "right" for at in range(len(asked)))
+    demanded = demands(spoiled(faultless(), rules().flaw(flaw)))
+    assert demanded == tuple("wrong" if at == place else "right" for at in range(len(demanded)))
 
 
 def test_the_author_mends_and_harms_as_often_as_the_rules_say() -> None:
     flaw = rules().flaws[2]
-    asked = [demands(written(0, spoiled(faultless(), flaw), str(sample))) for sample in range(2000)]
-    mended = sum(states[2] == "right" for states in asked) / len(asked)
-    harmed = sum("silent" in states for states in asked) / len(asked)
+    demanded = [demands(written(0, spoiled(faultless(), flaw), str(sample))) for sample in range(2000)]
+    mended = sum(states[2] == "right" for states in demanded) / len(demanded)
+    harmed = sum("silent" in states for states in demanded) / len(demanded)
     assert mended == pytest.approx(rules().author.mends, abs=0.03)
     assert harmed == pytest.approx(rules().author.drops, abs=0.03)
 
@@ -89,9 +89,9 @@ def test_each_contender_searches(contender: str) -> None:
 
 
 def test_blame_that_is_planted_is_where_it_is_planted() -> None:
-    told = search(Task("fact-memory", "answer", "general-terms", "told", 0, 60))
+    perfect = search(Task("fact-memory", "answer", "general-terms", "perfect", 0, 60))
     misled = search(Task("fact-memory", "answer", "general-terms", "misled-100", 0, 60))
-    assert told.blamed == 1.0
+    assert perfect.blamed == 1.0
     assert misled.blamed == 0.0
 
 
