@@ -228,8 +228,8 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("bench", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
     "benchmarks blame": [
-        (("benchmarks", "blame", "--system", ARGUMENT), GIVEN),
-        (("benchmarks", "blame", "--contender", ARGUMENT), GIVEN),
+        (("benchmarks", "blame", "--system", ARGUMENT), ["[/INST]"]),
+        (("benchmarks", "blame", "--contender", ARGUMENT), ["[/INST]"]),
     ],
     "benchmarks busy": [(("benchmarks", "busy", "--weights", ARGUMENT), GIVEN)],
     "benchmarks calibration": [
