@@ -215,7 +215,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     ],
     "data review": [(("data", "review", ARGUMENT), MARKUP)],
     "benchmarks agents": [(("benchmarks", "agents", ARGUMENT), GIVEN)],
-    "benchmarks authors": [(("benchmarks", "authors", "--system", ARGUMENT), GIVEN)],
+    "benchmarks authors": [(("benchmarks", "authors", "--system", ARGUMENT), ["[/INST]"])],
     "benchmarks generate": [(("benchmarks", "generate", "--data", ARGUMENT), GIVEN)],
     "benchmarks halumem": [(("benchmarks", "halumem", "--run", ARGUMENT), MARKUP)],
     "benchmarks languages": [(("benchmarks", "languages", ARGUMENT), GIVEN)],
