@@ -212,7 +212,7 @@ def choices_of(config: RunConfig, system: MemorySystem) -> Mapping[str, Sequence
     choices = {
         name: fitting
         for name, values in ranges.items()
-        if (fitting := [value for value in values if value != own[name] and _fits(config, system, {name: value})])
+        if (fitting := [value for value in values if value != own.get(name) and _fits(config, system, {name: value})])
     }
     if not choices:
         raise ConfigError(

@@ -148,6 +148,17 @@ def test_auto_is_refused_where_a_system_names_no_values(command: Command, tmp_pa
     assert "search.settings: plain names no values that are worth trying beside the run's own; name settings" in err
 
 
+def test_a_range_of_a_setting_that_the_system_does_not_tell_is_refused(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "ranging.py").write_text(
+        "from experiments.systems.rag import Rag\n\n\nclass Ranging(Rag):\n    name = 'ranging'\n"
+        "    ranges = {'secretly': (2,)}\n\n"
+        "    def __init__(self, *, top_k: int = 2, secretly: int = 1) -> None:\n        super().__init__(top_k=top_k)\n"
+    )
+    code, _, err = command("system: ranging:Ranging\nsearch: {settings: auto}", "run", "run.yaml", "--dry-run")
+    assert code == 2
+    assert "search.settings.secretly: the memory system's `settings` do not say 2" in err
+
+
 def test_a_setting_whose_own_value_is_no_plain_value_is_refused(command: Command, tmp_path: Path) -> None:
     (tmp_path / "unset.py").write_text(
         "from experiments.systems.rag import Rag\n\n\nclass Unset(Rag):\n    name = 'unset'\n\n"
