@@ -9,12 +9,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from optimizer.objectives.local_evaluation import LocalEvaluation
-from optimizer.proposers.author import Author
+from optimizer.proposers.author import CASES_SHOWN, Author
 from optimizer.proposers.bank import BankProposer
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import ReflectionProposer
 from optimizer.proposers.rewrites import Proposer, Rewrite, RewriteRequest, new_rewrites
-from optimizer.proposers.whole_rewrites import EXAMPLES_SHOWN, Reflector, record_of, request_for
+from optimizer.proposers.turns import going_round
+from optimizer.proposers.whole_rewrites import Reflector, record_of, rewritten
 from optimizer.racing.halving import alternating
 from optimizer.racing.whole_demonstrations import with_right_replies
 from tracing.systems.protocol import stage_of
@@ -51,22 +52,10 @@ class WholeTemplates:
 
     def texts(self, request: RewriteRequest) -> Iterator[str]:
         """What the author wrote, sound or not."""
-        from gepa.strategies.instruction_proposal import InstructionProposalSignature
-
         reflector = Reflector(self._author, request.seed)
-        failed = request.failed
-        for number in range(request.count if failed else 0):
-            start = number * EXAMPLES_SHOWN % len(failed)
-            examples = (failed[start:] + failed[:start])[:EXAMPLES_SHOWN]
-            proposed = InstructionProposalSignature.run(
-                lm=reflector,
-                input_dict={
-                    "current_instruction_doc": request.text,
-                    "dataset_with_feedback": [record_of(example) for example in examples],
-                    "prompt_template": request_for(request.prompt),
-                },
-            )
-            yield str(proposed["new_instruction"])
+        for number in range(request.count if request.failed else 0):
+            failures = going_round(request.failed, number * CASES_SHOWN, CASES_SHOWN)
+            yield rewritten(reflector, request.prompt, request.text, list(map(record_of, failures)))
 
 
 FORMS: dict[str, Callable[[ChatModel], Proposer]] = {
@@ -142,5 +131,5 @@ def measure_author(
 
 def author_calls(evaluator: Evaluator) -> int:
     """Requests of an author so far, those that the cache answered too."""
-    usage = evaluator.access.meter.snapshot().get("reflect", {})
-    return round(usage.get("calls_made", 0) + usage.get("calls_cached", 0))
+    usage = evaluator.access.meter.usage_of("reflect")
+    return usage.calls_made + usage.calls_cached

@@ -21,9 +21,10 @@ from mlflow.genai.optimize.types import EvaluationResultRecord, PromptOptimizerO
 from experiments.api.starting import Model, model_settings
 from experiments.systems.exporting.formats.literal_templates import from_double_braces, with_double_braces
 from optimizer.gating.gate import Comparison, decide
-from optimizer.proposers.author import Author
+from optimizer.proposers.author import CASES_SHOWN, Author, cut
 from optimizer.proposers.rewrites import Rewrite, admit
-from optimizer.proposers.whole_rewrites import EXAMPLES_SHOWN, Reflector, cut, request_for
+from optimizer.proposers.turns import going_round
+from optimizer.proposers.whole_rewrites import Reflector, rewritten
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -169,23 +170,11 @@ class _Search:
                 self._champion = {**self._champion, name: text}
 
     def _rewrites(self, n: int, name: str, wrong: list[EvaluationResultRecord], count: int) -> Iterator[str]:
-        from gepa.strategies.instruction_proposal import InstructionProposalSignature
-
         spec, current = self._specs[name], self._champion[name]
         known_texts = {rewrite.text for rewrite in self._tried} | {current}
         for place in range(count):
-            start = place * EXAMPLES_SHOWN % len(wrong)
-            sample = islice(cycle(wrong), start, start + min(EXAMPLES_SHOWN, len(wrong)))
-            examples = [_feedback(result) for result in sample]
-            reflection = InstructionProposalSignature.run(
-                lm=self._reflector,
-                input_dict={
-                    "current_instruction_doc": current,
-                    "dataset_with_feedback": examples,
-                    "prompt_template": request_for(spec),
-                },
-            )
-            text = str(reflection["new_instruction"])
+            sample = going_round(wrong, place * CASES_SHOWN, CASES_SHOWN)
+            text = rewritten(self._reflector, spec, current, list(map(_feedback, sample)))
             if self._reflector.stopped is not None:
                 return
             _, rejected = admit([Rewrite(name, text, "reflection", "")], spec, frozenset(known_texts))

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 REPLY_TOKENS = 700
 """What a prompt of the greatest usual length takes."""
 
+CASES_SHOWN = 3
+"""Failed executions in one request: what a context of 4,096 tokens holds beside the prompt."""
+
+TEMPERATURE = 0.7
+"""Replies to the same request should differ."""
+
+_LONGEST_INPUT = 700
 _MORE = 4
 """How many times longer a reply may be when the last was cut short."""
 
@@ -107,3 +114,8 @@ def goes_in_circles(reply: str) -> bool:
     """Whether a reply, which was cut short, ends with what it has said several times, but for numbers."""
     words = re.sub(r"\d+", "0", reply)
     return len(words) > _TAIL and words.count(words[-_TAIL:]) >= _TIMES
+
+
+def cut(text: str) -> str:
+    """The start of a long text, as an author is shown it."""
+    return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
-from optimizer.proposers.author import Author
+from optimizer.proposers.author import CASES_SHOWN, TEMPERATURE, Author, cut
 from optimizer.proposers.examples import Example, Symptom, symptoms_of
 from optimizer.proposers.line_changes import LineChange, all_applied, changes_between, free_instructions
 from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, new_rewrites
 from optimizer.proposers.structure import TEXTS
-from optimizer.proposers.turns import by_turns
+from optimizer.proposers.turns import by_turns, going_round
 from tracing.errors import ModelError
 from tracing.llm.reply_json import object_in
 from tracing.package_data import packaged_text
@@ -27,9 +27,6 @@ from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
     from tracing.llm.models import ChatModel
-
-CASES_SHOWN = 3
-"""Failures in one request: what a context of 4,096 tokens holds beside the prompt."""
 
 CHANGES = 3
 """Changes that one request asks for."""
@@ -43,10 +40,7 @@ JOINED = 3
 EACH_WAY = 3
 """Best and worst changes tried before that an author is shown, at most."""
 
-TEMPERATURE = 0.7
-"""Of the author: replies to the same request should differ."""
-
-_LONGEST_INPUT, _LONGEST_LINE, _REPLY_TOKENS = 700, 200, 300
+_LONGEST_LINE, _REPLY_TOKENS = 200, 300
 _KINDS: Mapping[Symptom, str] = TEXTS["failures"]
 _REQUEST = packaged_text("optimizer.proposers", "reflection.txt").removesuffix("\n")
 _SCHEMA = {
@@ -98,8 +92,7 @@ class ReflectionProposer:
         requests = REQUESTS * math.ceil(request.count / CHANGES) if kinds else 0
         # Each request is made only when its texts are wanted: `new_rewrites` stops at the count.
         for number, (kind, examples) in enumerate(islice(cycle(kinds), requests)):
-            start = (request.seed + number // len(kinds) * CASES_SHOWN) % len(examples)
-            shown = (*examples[start:], *examples[:start])[:CASES_SHOWN]
+            shown = going_round(examples, request.seed + number // len(kinds) * CASES_SHOWN, CASES_SHOWN)
             for change in self._changes(request, kind, shown, number):
                 text = change.applied(request.text)
                 if text is not None:
@@ -171,18 +164,14 @@ def request_for(
 def case_text(example: Example) -> str:
     """An execution behind a wrong answer, as the author reads it."""
     question = example.case.question
-    lines = [f"{name}: {_cut(text)}" for name, text in example.inputs.items()]
-    lines.append(f"It made: {_cut(example.output)}")
+    lines = [f"{name}: {cut(text)}" for name, text in example.inputs.items()]
+    lines.append(f"It made: {cut(example.output)}")
     if example.right is not None:
-        lines.append(f"Right would have been: {_cut(example.right)}")
+        lines.append(f"Right would have been: {cut(example.right)}")
     reasons = [blame.reason for blame in example.attribution.decisive] if example.attribution else []
     lines += [f"Why: {reason}" for reason in reasons[:1]]
     lines.append(f"So {question.question!r} was answered {example.case.reply!r}; right is {question.answers[0]!r}.")
     return "\n".join(lines)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"
 
 
 def _earlier_note(request: RewriteRequest) -> str:

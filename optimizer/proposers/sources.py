@@ -76,7 +76,7 @@ class RewriteSources:
     def _offers(self, proposer: Proposer, request: RewriteRequest) -> list[Rewrite]:
         if not isinstance(proposer, Authored):
             return offers_of(proposer, request)
-        # A model's texts are measured before they are offered; a weak author rarely has two worth that.
+        # The system's own model rarely writes two texts that are worth a race.
         authored = request if self.own_author else replace(request, count=1)
         phase = f"{proposer.name}: rewriting {request.prompt.name}"
         self._progress(phase, 0, authored.count)

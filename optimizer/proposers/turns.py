@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TypeVar
 
@@ -14,3 +14,14 @@ def by_turns(rows: Iterable[Iterable[T]]) -> Iterator[T]:
     ended = object()
     for turn in zip_longest(*rows, fillvalue=ended):
         yield from (item for item in turn if item is not ended)  # type: ignore[misc]
+
+
+def going_round(items: Sequence[T], start: int, count: int) -> list[T]:
+    """At most `count` items, each once, from a place on; after the last comes the first.
+
+    Example:
+        >>> going_round(["a", "b", "c"], 5, 2)
+        ['c', 'a']
+    """
+    first = start % len(items) if items else 0
+    return [*items[first:], *items[:first]][:count]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from optimizer.proposers.author import REPLY_TOKENS, Author
+from optimizer.proposers.author import REPLY_TOKENS, TEMPERATURE, Author, cut
 from optimizer.proposers.examples import Example
 from tracing.errors import BudgetExceededError
 from tracing.package_data import packaged_text
@@ -14,13 +15,6 @@ from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
     from tracing.systems.prompts import PromptSpec
-
-EXAMPLES_SHOWN = 3
-"""Failed executions in one request: what a context of 4,096 tokens holds beside the prompt."""
-
-_LONGEST_INPUT = 700
-TEMPERATURE = 0.7
-"""Of the author: rewrites of the same text should differ."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +31,22 @@ def request_for(spec: PromptSpec) -> str:
         markers=f"- Keep these words exactly: {listed}\n" if listed else "",
         max_chars=min(contract.max_chars, 3 * REPLY_TOKENS),
     )
+
+
+def rewritten(reflector: Reflector, spec: PromptSpec, text: str, failures: Sequence[Mapping[str, Any]]) -> str:
+    """A whole template for a prompt in place of its text, as gepa asks for one; it may break the contract.
+
+    Args:
+        failures: what is shown, each as of `record_of`.
+    """
+    from gepa.strategies.instruction_proposal import InstructionProposalSignature
+
+    shown = {
+        "current_instruction_doc": text,
+        "dataset_with_feedback": list(failures),
+        "prompt_template": request_for(spec),
+    }
+    return str(InstructionProposalSignature.run(lm=reflector, input_dict=shown)["new_instruction"])
 
 
 class Reflector:
@@ -87,8 +97,3 @@ def record_of(example: Example) -> dict[str, Any]:
         "Generated Outputs": cut(example.output),
         "Feedback": " ".join([feedback, *reasons]),
     }
-
-
-def cut(text: str) -> str:
-    """The start of a long text."""
-    return text if len(text) <= _LONGEST_INPUT else f"{text[:_LONGEST_INPUT]} …"

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
-from optimizer.proposers.author import REPLY_TOKENS, Author
-from optimizer.proposers.whole_rewrites import cut, record_of
+from optimizer.proposers.author import REPLY_TOKENS, Author, cut
+from optimizer.proposers.whole_rewrites import record_of
 from optimizer.published.bootstrap import demonstration_pools
 from optimizer.published.candidate_search import CandidateSearch, author_of
 from optimizer.published.carried_prompt import CarriedPrompt

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from optimizer.evaluation.evaluator import Outcome
-from optimizer.proposers.whole_rewrites import EXAMPLES_SHOWN, DebugLog, Reflector, record_of
+from optimizer.proposers.author import CASES_SHOWN
+from optimizer.proposers.whole_rewrites import DebugLog, Reflector, record_of
 from optimizer.published.candidate_search import (
     author_of,
     decision_on_validation,
@@ -186,7 +187,7 @@ class _Adapter:
         for name in components_to_update:
             failed, passed = unattributed_examples(self._tuning.prompts[str(name)], self._tuning.operations, outcomes)
             right = [{**record_of(example), "Feedback": "The final answer was right."} for example in passed]
-            records = [*map(record_of, failed), *right][:EXAMPLES_SHOWN]
+            records = [*map(record_of, failed), *right][:CASES_SHOWN]
             datasets[name] = records or [{"Inputs": {}, "Generated Outputs": "", "Feedback": "It was not executed."}]
         return datasets
 

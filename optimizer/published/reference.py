@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import partial
 
 from optimizer.gating.gate import GateDecision, GateOutcome
-from optimizer.proposers.author import Author
+from optimizer.proposers.author import TEMPERATURE, Author
 from optimizer.proposers.examples import Example, examples_of
-from optimizer.proposers.whole_rewrites import TEMPERATURE, record_of
+from optimizer.proposers.whole_rewrites import record_of
 from optimizer.published.candidate_search import not_tried, refuse_rewrites_by_hand
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.search.rounds import overrule

@@ -24,7 +24,7 @@ PATIENCE, LIMITED_PATIENCE = 3, 10
 which is there to be used."""
 
 SCREENED = 2
-"""Conversations per race. Reflection measures its rewrites on the same ones, so their screening costs nothing."""
+"""Conversations on which the rewrites of a round are screened."""
 
 
 class Rounds:
