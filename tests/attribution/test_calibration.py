@@ -21,6 +21,7 @@ CLEAR = Grounds(
     named=True,
     about=1.0,
     traced=True,
+    given=1.0,
     followed=True,
     ran=True,
     pieced=True,
@@ -46,6 +47,7 @@ def drawn_grounds(draw: st.DrawFn) -> Grounds:
         error_type=draw(st.sampled_from(get_args(ErrorType))),
         stated=draw(st.floats(0, 1)),
         about=draw(st.floats(0, 1)),
+        given=draw(st.floats(0, 1)),
         told=draw(st.floats(0, 1)),
         extracted=draw(st.none() | st.floats(0, 1)),
         **flags,
@@ -53,9 +55,11 @@ def drawn_grounds(draw: st.DrawFn) -> Grounds:
 
 
 @given(drawn_grounds())
-def test_a_confidence_is_a_probability_that_grows_with_what_the_verdict_states(grounds: Grounds) -> None:
+def test_a_confidence_is_a_probability_that_never_falls_with_what_is_stated_and_given(grounds: Grounds) -> None:
     assert 0 < confidence_of(grounds) < 1
-    assert confidence_of(replace(grounds, stated=min(1.0, grounds.stated + 0.2))) >= confidence_of(grounds)
+    for better in ("stated", "given"):
+        value = min(1.0, getattr(grounds, better) + 0.2)
+        assert confidence_of(replace(grounds, **{better: value})) >= confidence_of(grounds)
 
 
 def test_in_a_language_that_is_not_read_a_verdict_is_half_as_sure() -> None:
@@ -67,12 +71,20 @@ def test_in_a_language_that_is_not_read_a_verdict_is_half_as_sure() -> None:
 def test_every_sign_has_a_weight_and_sources_are_named_with_their_cases() -> None:
     assert list(SURVIVAL.weights) == list(signs_of(CLEAR))
     assert set(SURVIVAL.cases) == set(get_args(Source))
-    assert all(value == 0 for sign, value in signs_of(CLEAR).items() if sign != "said")
+    assert not any(signs_of(CLEAR).values())
 
 
 @pytest.mark.parametrize(
     "worse",
-    [{"traced": False}, {"named": False}, {"about": 0.2}, {"pieced": False}, {"unknown": True}, {"followed": False}],
+    [
+        {"traced": False},
+        {"named": False},
+        {"about": 0.2},
+        {"given": 0.5},
+        {"pieced": False},
+        {"unknown": True},
+        {"followed": False},
+    ],
 )
 def test_a_response_error_is_less_sure_where_its_grounds_are_worse(worse: dict[str, bool | float]) -> None:
     clear = replace(CLEAR, error_type="ResponseError", stated=0.7)

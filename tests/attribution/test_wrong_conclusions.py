@@ -33,6 +33,15 @@ def test_an_answer_that_replies_with_the_evidence_had_it(
     assert blame.error_type == error_type
 
 
+def test_an_answer_drawn_from_the_evidence_is_as_sure_as_one_that_was_given_all() -> None:
+    question = Question(id="q", question="Which are the emblems of Mara?", answers=("Lion",), evidence=("D1:1",))
+    with ScriptedMemory(conversation(EMBLEMS)) as memory:
+        memory.remember(("D1:1",), "Mara has an oak for patience.", "The heron means calm to Mara.")
+        blame = memory.blame(memory.answer(question, ["m1", "m2"], "Heron"))
+    assert "something else was to be concluded" in blame.reason
+    assert blame.confidence > 0.8
+
+
 def test_a_conclusion_in_a_list_is_drawn_from_what_the_evidence_says() -> None:
     talk = conversation("I am keen on counselling or on working in mental health.")
     text = "Which fields would Mara likely study?"
