@@ -102,6 +102,8 @@ TORTOISE = "What is the name of Mara's tortoise?"
         ("D1:3", "Where did Mara learn to bake rye bread, and when?", "Porto", (), "the question asks for nothing"),
         ("D1:3", "What is the name of the tortoise?", "Brisket", (), "the question does not name its subject"),
         ("D1:3", "What is the name of it, Mara's tortoise?", "Brisket", (), "the question does not name its subject"),
+        ("D1:3", "What did Mara name her when the tortoise came?", "Brisket", (), "the question does not name its subject"),
+        ("D1:3", "What did Mara name him, her tortoise?", "Brisket", (), "the question does not name its subject"),
         ("D1:4", "Where was Ilya at the dentist yesterday?", "Tromsoe", (), "the question does not name its subject"),
         ("D1:3", "How many loaves did Mara learn to bake?", "Brisket", (), "the answer is not of the sort"),
         ("D1:3", "When did Mara call her tortoise?", "Brisket", (), "the answer is not of the sort"),
