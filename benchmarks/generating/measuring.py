@@ -16,7 +16,7 @@ from tracing.systems.conversations import Conversation, first_problem
 
 Part = Literal["development", "held-out"]
 
-_LOOKED_AT = ("conv-26", "conv-41", "conv-42", "conv-43", "conv-44", "conv-47", "train-")
+_LOOKED_AT = ("conv-", "train-", "val-", "test-1", "test-2", "test-30", "test-31")
 """What ids of the conversations begin with whose drafts were read while prompts and tests were made."""
 
 

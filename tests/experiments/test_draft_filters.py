@@ -32,6 +32,14 @@ SESSIONS = {
         ("Mara", "Please forget what I said about the whippet's name, it is undecided."),
         ("Ilya", "Where would you go on a holiday? I would love a holiday."),
     ],
+    "D3": [
+        ("Ilya", "A gull stole my sandwich in Bodo, so I bought a lid."),
+        ("Ilya", "My lantern comes from Narvik."),
+        ("Ilya", "Stay away from the kiln -- I have two ovens."),
+        ("Ilya", "The lantern from Narvik was swapped for a torch from Alta."),
+        ("Ilya", "I keep bees in Hammerfest."),
+        ("Ilya", "Please forget what I said about the bees."),
+    ],
 }
 DIALOGUE = Dialogue(
     Conversation.model_validate(
@@ -102,9 +110,12 @@ TORTOISE = "What is the name of Mara's tortoise?"
         ("D1:3", "Where did Mara learn to bake rye bread, and when?", "Porto", (), "the question asks for nothing"),
         ("D1:3", "What is the name of the tortoise?", "Brisket", (), "the question does not name its subject"),
         ("D1:3", "What is the name of it, Mara's tortoise?", "Brisket", (), "the question does not name its subject"),
-        ("D1:3", "What did Mara name her when the tortoise came?", "Brisket", (), "the question does not name its subject"),
+        ("D1:3", "What did Mara name her in Porto?", "Brisket", (), "the question does not name its subject"),
         ("D1:3", "What did Mara name him, her tortoise?", "Brisket", (), "the question does not name its subject"),
         ("D1:4", "Where was Ilya at the dentist yesterday?", "Tromsoe", (), "the question does not name its subject"),
+        ("D3:1", "Where did Ilya steal his sandwich?", "Bodo", (), "the question says of a speaker what another does"),
+        ("D3:2", "Where does Ilya's lantern come from?", "Narvik", (), "another turn is on the same matter"),
+        ("D3:5", "Where does Ilya keep his bees?", "Hammerfest", (), "another turn is on the same matter"),
         ("D1:3", "How many loaves did Mara learn to bake?", "Brisket", (), "the answer is not of the sort"),
         ("D1:3", "When did Mara call her tortoise?", "Brisket", (), "the answer is not of the sort"),
         ("D1:3", "In which harbour did Mara paint boats?", "Porto", (), "the question is about more than"),
@@ -120,6 +131,11 @@ def test_an_unfit_draft_is_dropped_for_its_reason(
     tried: Reader, turns: str, question: str, answer: str, known: Any, reason: str
 ) -> None:
     assert str(tried("fact", turns, question, answer, *known)).startswith(reason)
+
+
+def test_who_is_told_to_do_something_does_not_do_it(tried: Reader) -> None:
+    question = "Who of Mara and Ilya stays away from the kiln?"
+    assert tried("who", "D3:3", question, "Ilya") == "the question says of a speaker what another does"
 
 
 def test_a_sound_fact_is_kept_and_asked_of_the_other_speaker(tried: Reader) -> None:

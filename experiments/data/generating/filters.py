@@ -5,9 +5,10 @@ A test that fails gives the reason for which the draft is dropped. The order is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from attribution.gold_answers.claim import claim_of
@@ -28,6 +29,7 @@ from tracing.systems.conversations import NearMiss, Question
 if TYPE_CHECKING:
     from experiments.data.generating.author import QuestionAuthor
     from experiments.data.generating.dialogue import Dialogue
+    from tracing.systems.conversations import Turn
 
 _TOPIC_WORDS = 2
 _PART, _MOST = 0.5, 0.65
@@ -35,6 +37,7 @@ _PART, _MOST = 0.5, 0.65
 _ALIKE = 0.7
 """The least share of a question's matter with which another turn is about it."""
 
+_PARTS = re.compile(r"[,;–—]|\s-+\s")
 _NEAREST, _OTHERS = 3, 5
 """Among how many likeliest turns the cited ones must be; how many others the author reads beside them."""
 
@@ -58,6 +61,13 @@ class Trial:
     def nearest(self) -> Sequence[str]:
         """The turns likeliest to answer the question."""
         return self.dialogue.found(self.draft.question, _NEAREST + _OTHERS)
+
+    @cached_property
+    def later(self) -> Sequence[Turn]:
+        """What the speaker of the last cited turn said after it."""
+        turns = list(self.dialogue.turns.values())
+        cited = self.dialogue.turns[self.draft.evidence[-1]]
+        return [turn for turn in turns[turns.index(cited) + 1 :] if turn.speaker == cited.speaker]
 
     def reply(self, turns: Iterable[str]) -> str:
         """The author's answer from these turns."""
@@ -106,6 +116,19 @@ def _names_its_subject(trial: Trial) -> bool:
     return named and not speaks and not points_outside(trial.draft.question)
 
 
+def _is_their_deed(trial: Trial) -> bool:
+    """Who does it in the question is who says in the clause that tells it: I do, or we do; not: my sister does."""
+    speaker = trial.dialogue.turns[trial.draft.evidence[-1]].speaker
+    before, _, after = trial.draft.question.partition(speaker)
+    does = has("auxiliary", before) and not has("owner", after)
+    if not does and trial.draft.kind != "who":
+        return True
+    matter = content_of(trial.draft.question) | content_of(trial.value)
+    parts = [part for sentence in trial.sentences for part in _PARTS.split(sentence)]
+    told = [len(matter & content_of(part)) for part in parts]
+    return any(has("doer", part) for part, words in zip(parts, told, strict=True) if words == max(told))
+
+
 def points_outside(question: str) -> bool:
     """Whether a question, in the language that is read, has a word for a thing or a day that it does not name."""
     return has("dangling", question) or (bool(spans_of(question, SOME_DAY)) and not spans_of(question))
@@ -149,7 +172,16 @@ def _is_only_one(trial: Trial) -> bool:
         alike = dialogue.vocabulary.coverage(matter, content_of(stated(turn))) >= _ALIKE
         if may_rival and place not in claim.cited and alike and not contains(turn.text, trial.value):
             return False
-    return True
+    return not any(map(partial(_revokes, trial), trial.later))
+
+
+def _revokes(trial: Trial, turn: Turn) -> bool:
+    """Whether a later turn says that the answer has changed, or asks to forget what the question is about."""
+    if contains(turn.text, trial.value) and has("changed", turn.text):
+        return trial.draft.kind not in ("who", "time")
+    words = content_of(turn.text)
+    matter = filter(trial.dialogue.is_rare, (_matter(trial) | content_of(trial.value)) & words)
+    return not trial.draft.unanswerable and says_retracted(turn.text) and any(matter)
 
 
 def _is_found(trial: Trial) -> bool:
@@ -190,7 +222,8 @@ def _needs_each_turn(trial: Trial) -> bool:
 
 def _others_agree(trial: Trial) -> bool:
     """Beside the turns that are nearest to the question, the answer is still the same."""
-    others = [turn for turn in trial.nearest if turn not in trial.draft.evidence][:_OTHERS]
+    named = [turn.id for turn in trial.later if contains(turn.text, trial.value)]
+    others = [turn for turn in dict.fromkeys((*named, *trial.nearest)) if turn not in trial.draft.evidence][:_OTHERS]
     reply = trial.reply((*trial.draft.evidence, *others))
     return trial.is_right(reply) if trial.draft.unanswerable else trial.is_all(reply)
 
@@ -199,6 +232,7 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("the question asks for nothing particular, or for what was said of it", _question_asks),
     ("the question does not name its subject", _names_its_subject),
     ("the answer is not of the sort that is asked for", _answer_fits),
+    ("the question says of a speaker what another does", _is_their_deed),
     ("the question is about more than the cited sentences", _keeps_to_what_is_said),
     ("another turn is on the same matter", _is_only_one),
     ("other turns are nearer to the question", _is_found),
