@@ -28,8 +28,9 @@ def test_what_was_looked_at_is_in_no_other_part() -> None:
 def test_an_author_that_knows_the_written_questions_has_most_of_them_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    part = ("--part", "development", "--conversations", "24")
     rows, target = tmp_path / "rows.jsonl", tmp_path / "figures.json"
-    assert ran("generate", "--conversations", "8", "--rows", str(rows), "--json", str(target)) == 0
+    assert ran("generate", *part, "--rows", str(rows), "--json", str(target)) == 0
     figures = json.loads(target.read_text())
     refused = sum(figures["dropped"].values()) - figures["dropped"]["the author had nothing to ask"]
     kept = sum(figures["kept"].values())
