@@ -37,6 +37,8 @@ _PART, _MOST = 0.5, 0.65
 _ALIKE = 0.7
 """The least share of a question's matter with which another turn is about it."""
 
+_COUNTED = 3
+"""Among how many words behind a number is what it counts: `three very large pizzas`."""
 _PARTS = re.compile(r"[,;–—]|\s-+\s")
 _NEAREST, _OTHERS = 3, 5
 """Among how many likeliest turns the cited ones must be; how many others the author reads beside them."""
@@ -141,10 +143,17 @@ def _answer_fits(trial: Trial) -> bool:
         speakers = trial.dialogue.conversation.speakers
         return asks_when if trial.draft.kind == "time" else all(name in trial.draft.question for name in speakers)
     if is_count(trial.draft):
-        return any(map(is_number, words))
+        return any(map(is_number, words)) and any(map(partial(_counts, trial), trial.sentences))
     if has("asks_who", trial.draft.question):
         return any(map(is_name, trial.value.split()))
     return not asks_when
+
+
+def _counts(trial: Trial, sentence: str) -> bool:
+    """Whether a number stands before what is counted: after `ponchos on three sides` nobody asks how many ponchos."""
+    behind = sentence.partition(trial.value)[2].split()
+    counted = content_of(" ".join([trial.value, *behind[:_COUNTED]]))
+    return not content_of(" ".join(behind[:1])) or not counted.isdisjoint(content_of(trial.draft.question))
 
 
 def _keeps_to_what_is_said(trial: Trial) -> bool:
