@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -31,18 +31,14 @@ from experiments.annotating.page_content import (
     shown_label,
     timeline,
 )
-from experiments.annotating.page_server import address_of, documents, listening
+from experiments.annotating.page_server import Handler, PageServer, documents
 from experiments.annotating.workspace import NotReadYetError, Workspace
 
 _FILES = ("annotate.js", "case.js", "parts.js", "views.js", "annotate.css")
 
 
-class AnnotationServer:
-    """Serves the page and what it asks for.
-
-    Attributes:
-        address: to open in a browser; it holds the token in its fragment, which browsers do not send.
-    """
+class AnnotationServer(PageServer):
+    """Serves the page and what it asks for."""
 
     def __init__(
         self,
@@ -55,16 +51,12 @@ class AnnotationServer:
         key: str | None = None,
         annotator: str = "",
     ) -> None:
-        """Bind the port without serving yet: by default 5100, or any free one if that is taken.
+        """Bind the port without serving yet, as `PageServer` does; raises as it does.
 
-        `exports` is the folder that an export from the page is written to, `key` the token, `annotator` the name that
-        the page begins with.
-
-        Raises:
-            ConfigError: the port is taken.
+        `exports` is the folder that an export from the page is written to.
         """
         self._workspace, self._store, self._methods, self._exports = workspace, store, methods, exports
-        routes: dict[str, Callable[[Any], Mapping[str, Any]]] = {
+        handlers: dict[str, Handler] = {
             "GET /v1/overview": lambda body: self._overview(),
             "POST /v1/standing": self._standing,
             "POST /v1/timeline": lambda body: timeline(self._workspace.graph(str(body["graph"])).recording),
@@ -76,18 +68,18 @@ class AnnotationServer:
             "GET /v1/agreement": lambda body: self._agreement(),
             "POST /v1/export": self._export,
         }
-        self._http = listening(routes, documents("annotate.html", _FILES), port, key, later=(NotReadYetError,))
-        self.address = address_of(self._http, annotator)
+        parts, later = documents("annotate.html", _FILES), (NotReadYetError,)
+        super().__init__(handlers, parts, port=port, key=key, annotator=annotator, later=later)
 
     def start(self) -> None:
         """Serve in a background thread, while the traces are read in another."""
-        self._http.start()
+        super().start()
         self._workspace.start()
 
     def close(self) -> None:
         """Stop serving."""
         self._workspace.stop()
-        self._http.close()
+        super().close()
 
     def _overview(self) -> Mapping[str, Any]:
         workspace = self._workspace

@@ -40,39 +40,53 @@ def documents(page: str, files: Sequence[str]) -> dict[str, Document]:
     return {"/": Document((folder / page).read_bytes(), "text/html; charset=utf-8", _HEADERS), **parts}
 
 
-def listening(
-    handlers: Mapping[str, Handler],
-    parts: dict[str, Document],
-    port: int | None,
-    key: str | None,
-    *,
-    later: tuple[type[MemtuneError], ...] = (),
-) -> LoopbackServer:
-    """A server that does not serve yet, at a port, by default 5100, or any free one if that is taken.
+class PageServer:
+    """Serves the parts of a page and what it asks for.
 
-    A handler's `MemtuneError` is told on the page, beside the field or button that it is about; after one of `later`
-    the page asks again.
-
-    Raises:
-        ConfigError: the port is taken.
+    Attributes:
+        address: to open in a browser, with the annotator's name; it holds the token in its fragment, which browsers do
+            not send.
     """
-    routes = {path: _route(handler, later) for path, handler in handlers.items()}
 
-    def listen(port: int) -> LoopbackServer:
-        return LoopbackServer("annotation server", routes, port=port, key=key, documents=parts)
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        parts: dict[str, Document],
+        *,
+        port: int | None,
+        key: str | None,
+        annotator: str,
+        later: tuple[type[MemtuneError], ...] = (),
+    ) -> None:
+        """Bind the port without serving yet: by default 5100, or any free one if that is taken.
 
-    if port is not None:
-        return listen(port)
-    try:
-        return listen(USUAL_PORT)
-    except ConfigError:
-        return listen(0)
+        `key` is the token, and `annotator` the name that the page begins with. A handler's `MemtuneError` is told on
+        the page, beside the field or button that it is about; after one of `later` the page asks again.
 
+        Raises:
+            ConfigError: the port is taken.
+        """
+        routes = {path: _route(handler, later) for path, handler in handlers.items()}
 
-def address_of(server: LoopbackServer, annotator: str) -> str:
-    """The address to open, with the token in its fragment, which browsers do not send, and the annotator's name."""
-    named = {"annotator": annotator} if annotator else {}
-    return f"{server.base_url.removesuffix('/v1')}/#{urlencode({'key': server.key, **named})}"
+        def listen(port: int) -> LoopbackServer:
+            return LoopbackServer("annotation server", routes, port=port, key=key, documents=parts)
+
+        try:
+            self._http = listen(USUAL_PORT if port is None else port)
+        except ConfigError:
+            if port is not None:
+                raise
+            self._http = listen(0)
+        named = {"annotator": annotator} if annotator else {}
+        self.address = f"{self._http.base_url.removesuffix('/v1')}/#{urlencode({'key': self._http.key, **named})}"
+
+    def start(self) -> None:
+        """Serve in a background thread."""
+        self._http.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._http.close()
 
 
 def _route(handler: Handler, later: tuple[type[MemtuneError], ...]) -> Callable[[Request], Mapping[str, Any]]:

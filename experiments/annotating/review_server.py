@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from experiments.annotating.page_content import safe
-from experiments.annotating.page_server import Handler, address_of, documents, listening
+from experiments.annotating.page_server import Handler, PageServer, documents
 from experiments.annotating.row_reviews import Review, RowReviews
 from experiments.data.splits import test_ids
 from tracing.errors import DataError
@@ -19,17 +19,13 @@ from tracing.systems.conversations import Conversation, Question, first_problem
 _FILES = ("review.js", "parts.js", "annotate.css", "review.css")
 
 
-class ReviewServer:
-    """Serves the page and what it asks for.
-
-    Attributes:
-        address: to open in a browser; it holds the token in its fragment, which browsers do not send.
-    """
+class ReviewServer(PageServer):
+    """Serves the page and what it asks for."""
 
     def __init__(
         self, reviews: RowReviews, *, port: int | None = None, key: str | None = None, annotator: str = ""
     ) -> None:
-        """Bind the port without serving yet, as `listening` does; raises as it does."""
+        """Bind the port without serving yet, as `PageServer` does; raises as it does."""
         self._reviews = reviews
         self._tested = test_ids(reviews.conversations)
         handlers: dict[str, Handler] = {
@@ -38,16 +34,7 @@ class ReviewServer:
             "POST /v1/review": self._review,
             "GET /v1/agreement": lambda body: asdict(self._reviews.agreement()),
         }
-        self._http = listening(handlers, documents("review.html", _FILES), port, key)
-        self.address = address_of(self._http, annotator)
-
-    def start(self) -> None:
-        """Serve in a background thread."""
-        self._http.start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._http.close()
+        super().__init__(handlers, documents("review.html", _FILES), port=port, key=key, annotator=annotator)
 
     def _rows(self) -> list[Mapping[str, Any]]:
         """All rows, those of test and sealed conversations first: without a person they count for nothing."""

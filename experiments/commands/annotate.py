@@ -14,6 +14,7 @@ from experiments.display.terminal import say
 
 if TYPE_CHECKING:
     from experiments.annotating.annotator_agreement import AgreementReport
+    from experiments.annotating.page_server import PageServer
     from tracing.llm.access import ModelAccess
 
 DEFAULT_LABELS = "labels.sqlite"
@@ -106,24 +107,25 @@ def annotate(
         server = AnnotationServer(
             workspace, store, methods, exports=exports, port=port, key=server_key(where), annotator=annotator
         )
-        stack.callback(server.close)
-        server.start()
-        try:
-            say(f"{server.address}  (labels in {labels}; Ctrl-C ends it)")
-            wait_at(server.address, no_open)
-        except KeyboardInterrupt:
-            say("", err=True)
+        serve(server, f"labels in {labels}", no_open)
 
 
-def wait_at(address: str, no_open: bool) -> None:
-    """Open an address in a browser, unless nobody sees it, and wait for Ctrl-C."""
+def serve(server: PageServer, about: str, no_open: bool) -> None:
+    """Serve a page until Ctrl-C, and open it in a browser, unless nobody sees it."""
     import sys
     import threading
     import webbrowser
 
-    if not no_open and sys.stdout.isatty():
-        webbrowser.open(address)
-    threading.Event().wait()
+    server.start()
+    try:
+        say(f"{server.address}  ({about}; Ctrl-C ends it)")
+        if not no_open and sys.stdout.isatty():
+            webbrowser.open(server.address)
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        say("", err=True)
+    finally:
+        server.close()
 
 
 def _print_agreement(report: AgreementReport) -> None:

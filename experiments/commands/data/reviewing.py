@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.annotate import wait_at
+from experiments.commands.annotate import serve
 from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
@@ -42,11 +42,4 @@ def review(data: Path, annotator: str, port: int | None, no_open: bool, agreemen
             say(f"disputed: {row}")
         return
     server = ReviewServer(reviews, port=port, key=server_key(home_folder(home)), annotator=annotator)
-    server.start()
-    try:
-        say(f"{server.address}  ({len(reviews.rows)} generated questions; Ctrl-C ends it)")
-        wait_at(server.address, no_open)
-    except KeyboardInterrupt:
-        say("", err=True)
-    finally:
-        server.close()
+    serve(server, f"{len(reviews.rows)} generated questions", no_open)
