@@ -22,9 +22,8 @@ from benchmarks.gold_answers.spoiling import (
     spoiled,
 )
 from experiments.data.data_check import dataset_name_of
-from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import LOCOMO, SAMPLE, conversations_of
-from experiments.data.published.locomo import CATEGORIES, read_locomo
+from experiments.data.published.locomo import CATEGORIES, reader_of
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import session, trace, variable
 from tracing.systems.conversations import Conversation, Question
@@ -67,7 +66,7 @@ def conversations_to_spoil(data: Path | None, dataset: str | None) -> list[Conve
         return [one for one in conversations_of(dataset or SAMPLE, None) if one.split != "sealed"]
     name = dataset or dataset_name_of(data)
     # Adversarial questions name a wrong answer, which makes them annotations of another speaker or a false premise.
-    return list(read_locomo(data, Reading(), CATEGORIES)) if name == LOCOMO else conversations_of(name, data)
+    return list(reader_of(CATEGORIES)(data)) if name == LOCOMO else conversations_of(name, data)
 
 
 def part_of(conversations: Sequence[Conversation], part: Part) -> list[Conversation]:

@@ -95,8 +95,8 @@ def omission_lines(left_out: Mapping[str, int]) -> list[str]:
     return [f"{number} {reason} left out" for reason, number in left_out.items() if number]
 
 
-Read = Callable[[Path, Reading], Iterable[Conversation]]
-"""Gives the conversations of a file or folder.
+Read = Callable[[Path, Reading], Iterable[Conversation | None]]
+"""Gives the conversations of a file or folder, None for what cannot be one.
 
 Problems, which name file, line or key, and remedy, go to the `Reading`; a `DataError` is for what is unreadable.
 """
@@ -131,7 +131,7 @@ class FileReader:
             raise DataError(f"{self.name}: no file; name it with --data FILE")
         before, empty = reading.count, True
         try:
-            for conversation in self.reads(path, reading):
+            for conversation in filter(None, self.reads(path, reading)):
                 empty = False
                 yield conversation
         except DataError:

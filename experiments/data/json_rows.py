@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from experiments.data.dataset_reader import Reading
+from experiments.data.dataset_reader import Ids, Reading
 from tracing.errors import DataError
 from tracing.files.opening import open_file, read_file
 
@@ -51,6 +51,22 @@ def json_rows(path: Path, model: type[Row], reading: Reading, expected: str) -> 
         if read_bytes - announced_bytes >= _EVERY:
             announced_bytes = read_bytes
             reading.advanced(read_bytes, size)
+
+
+def rows_by_id(
+    path: Path, model: type[Row], reading: Reading, expected: str, *, kind: str, key: str, noun: str
+) -> Iterator[tuple[str, Row]]:
+    """Those of `json_rows` whose `key`, the id of a `kind`, no row before has; a file without any `noun` is reported.
+
+    Raises as `json_rows`.
+    """
+    ids, is_empty = Ids(reading), True
+    for where, row in json_rows(path, model, reading, expected):
+        is_empty = False
+        if ids.new(kind, getattr(row, key), key, where.removeprefix(f"{path}: "), where):
+            yield where, row
+    if is_empty:
+        reading.problem(f"{path}: holds no {noun}; {expected}")
 
 
 def _raw_rows(path: Path, expected: str) -> Iterator[tuple[str, bytes]]:

@@ -12,9 +12,8 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.gold_answers import shifted_dates, spoiling
 from benchmarks.gold_answers.suite import annotated_cases, part_of
-from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
-from experiments.data.published.locomo import CATEGORIES, read_locomo
+from experiments.data.published.locomo import CATEGORIES, reader_of
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +69,7 @@ def test_survival_finds_more_spoiled_gold_answers_than_words_and_accuses_hardly_
 
 @pytest.mark.skipif(not LOCOMO.is_file(), reason="needs ../shared/data/locomo/locomo7.json")
 def test_the_held_out_part_of_locomo_has_enough_of_every_kind() -> None:
-    held_out = part_of(list(read_locomo(LOCOMO, Reading(), CATEGORIES)), "held-out")
+    held_out = part_of(list(reader_of(CATEGORIES)(LOCOMO)), "held-out")
     kinds = [one.spoiling for one in annotated_cases(held_out, seed=0)]
     assert sum(kind is not None for kind in kinds) >= 120
     assert kinds.count(None) >= 120

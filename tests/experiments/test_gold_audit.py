@@ -10,9 +10,8 @@ import pytest
 from attribution.survival.needs import outdated_value
 from attribution.text.content import Vocabulary
 from experiments.command import main
-from experiments.data.dataset_reader import Reading
 from experiments.data.datasets import conversations_of
-from experiments.data.published.locomo import CATEGORIES, read_locomo
+from experiments.data.published.locomo import CATEGORIES, reader_of
 from tracing.systems.conversations import NearMiss, write_conversations
 
 pytestmark = pytest.mark.slow
@@ -32,7 +31,7 @@ def test_the_misleading_answer_of_an_adversarial_question_is_a_near_miss_and_no_
     told = {"speaker_a": "Ada", "speaker_b": "Ben", "session_1": turns, "session_1_date_time": "1:00 pm on 8 May, 2023"}
     path = tmp_path / "locomo.json"
     path.write_text(json.dumps([{"sample_id": "c", "conversation": told, "qa": [asked]}]))
-    (one,) = read_locomo(path, Reading(), CATEGORIES)
+    (one,) = reader_of(CATEGORIES)(path)
     (question,) = one.questions
     assert question.near_miss == NearMiss(turn="D1:1", value="a quince")
     assert question.unanswerable

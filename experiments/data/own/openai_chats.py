@@ -67,7 +67,7 @@ class _Chat(FileLayout):
     mapping: Mapping[str, _Node]
 
 
-def read_openai_chats(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_openai_chats(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """One conversation of each export: a file, or the files `conversations*.json` of a folder in and under `path`."""
     exports: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(path.rglob(_FILES)) if path.is_dir() else [path]:
@@ -78,9 +78,7 @@ def read_openai_chats(path: Path, reading: Reading) -> Iterator[Conversation]:
     questions = Questions(path, reading) if path.is_dir() else None
     for name, files in exports.items():
         chats = [(where, chat) for file in files for where, chat in json_rows(file, _Chat, reading, _EXPECTED)]
-        conversation = _conversation(name, files[0], chats, questions, reading)
-        if conversation is not None:
-            yield conversation
+        yield _conversation(name, files[0], chats, questions, reading)
     if questions is not None:
         questions.unclaimed()
 

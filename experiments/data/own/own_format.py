@@ -39,7 +39,7 @@ class _FactRow(Fact):
     conversation: str
 
 
-def read_tables(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_tables(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """The conversations of a folder of tables, in the order of their first turns."""
     folder = path if path.is_dir() else path.parent
     if not any((folder / f"{TURNS}.{ending}").is_file() for ending in ("csv", "jsonl")):
@@ -60,9 +60,7 @@ def read_tables(path: Path, reading: Reading) -> Iterator[Conversation]:
     if not turns:
         reading.problem(f"{folder / f'{TURNS}.csv'}: holds no turn; one turn a line is expected, {_REMEDY}")
     for name, rows in turns.items():
-        conversation = _conversation(name, rows, facts[name], questions, reading)
-        if conversation is not None:
-            yield conversation
+        yield _conversation(name, rows, facts[name], questions, reading)
     questions.unclaimed()
 
 

@@ -100,7 +100,7 @@ def _as_chat(raw: Any) -> Any:
     return raw
 
 
-def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """The chats of a file, or of all `.json` and `.jsonl` files in a folder; empty ones are left out."""
     files = sorted(entry for entry in path.iterdir() if _is_export(entry)) if path.is_dir() else [path]
     if not files:
@@ -112,9 +112,7 @@ def read_sharegpt(path: Path, reading: Reading) -> Iterator[Conversation]:
         for name, where, messages in _chats(file, reading):
             empty = False
             if ids.new("conversation", name, "id", where, where):
-                conversation = _conversation(where, name, messages, questions, reading)
-                if conversation is not None:
-                    yield conversation
+                yield _conversation(where, name, messages, questions, reading)
         if empty:
             reading.problem(f"{file}: holds no chat; {_EXPECTED}")
     questions.unclaimed()

@@ -53,7 +53,7 @@ _BATCHES = TypeAdapter(tuple[_Batch, ...])
 _PROBES = TypeAdapter(dict[str, tuple[_Probe, ...]])
 
 
-def read_beam(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_beam(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """The chats in a folder of BEAM: a chat's own folder, or one that holds several."""
     folders = sorted({file.parent.parent for file in path.rglob(str(_QUESTIONS))}, key=_by_number)
     if not folders:
@@ -61,9 +61,7 @@ def read_beam(path: Path, reading: Reading) -> Iterator[Conversation]:
     for place, folder in enumerate(folders):
         reading.advanced(place, len(folders))
         file = next((folder / name for name in _CHATS if (folder / name).is_file()), folder / _CHATS[-1])
-        conversation = _conversation(path, folder, file, reading)
-        if conversation is not None:
-            yield conversation
+        yield _conversation(path, folder, file, reading)
 
 
 READER = FileReader(BEAM, read_beam)

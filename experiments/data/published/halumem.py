@@ -16,8 +16,8 @@ from typing import Literal
 from pydantic import Field
 
 from attribution.text.content import Vocabulary
-from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
-from experiments.data.json_rows import FileLayout, json_rows
+from experiments.data.dataset_reader import FileReader, Reading, build_conversation
+from experiments.data.json_rows import FileLayout, rows_by_id
 from experiments.data.published.locomo import NOT_TOLD
 from tracing.systems.conversations import Conversation, DialogueSession, Fact, Question, Turn
 
@@ -67,18 +67,10 @@ class _User(FileLayout):
     sessions: tuple[_Session, ...] = Field(min_length=1)
 
 
-def read_halumem(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_halumem(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """The users of a HaluMem file (`HaluMem-Medium.jsonl`, `HaluMem-Long.jsonl`), as they are read."""
-    ids = Ids(reading)
-    is_empty = True
-    for where, row in json_rows(path, _User, reading, _EXPECTED):
-        is_empty = False
-        if ids.new("conversation", row.uuid, "uuid", where.removeprefix(f"{path}: "), where):
-            conversation = _Talk(row, reading).conversation(where)
-            if conversation is not None:
-                yield conversation
-    if is_empty:
-        reading.problem(f"{path}: holds no user; {_EXPECTED}")
+    for where, row in rows_by_id(path, _User, reading, _EXPECTED, kind="conversation", key="uuid", noun="user"):
+        yield _Talk(row, reading).conversation(where)
 
 
 READER = FileReader(HALUMEM, read_halumem)

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
-from experiments.data.json_rows import FileLayout, json_rows
+from experiments.data.dataset_reader import FileReader, Reading, build_conversation
+from experiments.data.json_rows import FileLayout, rows_by_id
 from tracing.systems.conversations import Conversation, DialogueSession, NearMiss, Question, Turn
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -57,19 +57,11 @@ _SESSION = re.compile(r"session_(\d{1,9})")
 _TURN_ID = re.compile(r"D:?(\d+):(\d+)")
 
 
-def read_locomo(path: Path, reading: Reading, categories: Collection[int] = USUAL) -> Iterator[Conversation]:
+def read_locomo(path: Path, reading: Reading, categories: Collection[int] = USUAL) -> Iterator[Conversation | None]:
     """The conversations of a LoCoMo file with the questions of `categories`."""
-    ids = Ids(reading)
-    is_empty = True
-    for where, sample in json_rows(path, _Sample, reading, _EXPECTED):
-        is_empty = False
-        at = where.removeprefix(f"{path}: ")
-        if ids.new("conversation", sample.sample_id, "sample_id", at, where):
-            conversation = _conversation(where, sample, categories, reading)
-            if conversation is not None:
-                yield conversation
-    if is_empty:
-        reading.problem(f"{path}: holds no conversation; {_EXPECTED}")
+    rows = rows_by_id(path, _Sample, reading, _EXPECTED, kind="conversation", key="sample_id", noun="conversation")
+    for where, sample in rows:
+        yield _conversation(where, sample, categories, reading)
 
 
 def reader_of(categories: Collection[int]) -> FileReader:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from experiments.data.dataset_reader import FileReader, Ids, Reading, build_conversation
-from experiments.data.json_rows import FileLayout, json_rows
+from experiments.data.dataset_reader import FileReader, Reading, build_conversation
+from experiments.data.json_rows import FileLayout, rows_by_id
 from experiments.data.published.locomo import NOT_TOLD
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 
@@ -39,27 +39,20 @@ class _Instance(FileLayout):
     haystack_session_ids: tuple[str, ...] = Field(min_length=1)
     haystack_dates: tuple[str, ...]
     haystack_sessions: tuple[tuple[_Turn, ...], ...]
-    answer_session_ids: tuple[str, ...] = ()
 
 
-def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_longmemeval(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """The conversations of a LongMemEval file (`_s`, `_m` or oracle), one a question, as they are read."""
-    ids = Ids(reading)
-    is_empty = True
-    for where, row in json_rows(path, _Instance, reading, _EXPECTED):
-        is_empty = False
+    rows = rows_by_id(path, _Instance, reading, _EXPECTED, kind="question", key="question_id", noun="question")
+    for where, row in rows:
         lengths = {len(row.haystack_session_ids), len(row.haystack_dates), len(row.haystack_sessions)}
         if len(lengths) > 1:
             reading.problem(
                 f"{where}.haystack_sessions: {len(row.haystack_sessions)} sessions, {len(row.haystack_session_ids)} "
                 f"ids and {len(row.haystack_dates)} dates; {_EXPECTED}"
             )
-        elif ids.new("question", row.question_id, "question_id", where.removeprefix(f"{path}: "), where):
-            conversation = _conversation(where, row, reading)
-            if conversation is not None:
-                yield conversation
-    if is_empty:
-        reading.problem(f"{path}: holds no question; {_EXPECTED}")
+        else:
+            yield _conversation(where, row, reading)
 
 
 READER = FileReader(LONGMEMEVAL, read_longmemeval)

@@ -46,7 +46,7 @@ class _User(FileLayout):
     qa: tuple[_Question, ...]
 
 
-def read_mobilemem(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_mobilemem(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """The users of a converted file, or of all files `locomo_u*.json` in a folder."""
     files = sorted(path.glob("locomo_u*.json")) if path.is_dir() else [path]
     if not files:
@@ -56,9 +56,7 @@ def read_mobilemem(path: Path, reading: Reading) -> Iterator[Conversation]:
         reading.advanced(place, len(files))
         for where, row in json_rows(file, _User, reading, _EXPECTED):
             if ids.new("conversation", row.sample_id, "sample_id", where, where):
-                conversation = _conversation(where, row, reading)
-                if conversation is not None:
-                    yield conversation
+                yield _conversation(where, row, reading)
 
 
 READER = FileReader(MOBILEMEM, read_mobilemem)

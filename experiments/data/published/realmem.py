@@ -71,7 +71,7 @@ class _Persona(FileLayout):
 _PERSONA = TypeAdapter(_Persona)
 
 
-def read_realmem(path: Path, reading: Reading) -> Iterator[Conversation]:
+def read_realmem(path: Path, reading: Reading) -> Iterator[Conversation | None]:
     """The projects of a RealMem file, or of all such files in a folder."""
     files = sorted(path.glob("*_dialogues*.json")) if path.is_dir() else [path]
     if not files:
@@ -87,9 +87,7 @@ def read_realmem(path: Path, reading: Reading) -> Iterator[Conversation]:
         if not projects:
             reading.problem(f"{file}: dialogues: holds no session of a project; {_EXPECTED}")
         for project, sessions in projects.items():
-            conversation = _Project(f"{name}/{project}", str(file), reading, ids).conversation(sessions)
-            if conversation is not None:
-                yield conversation
+            yield _Project(f"{name}/{project}", str(file), reading, ids).conversation(sessions)
 
 
 READER = FileReader(REALMEM, read_realmem)
