@@ -10,16 +10,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from experiments.bench.recorded_answers import Recorded, read_answers
 from experiments.runs.folder import BASELINE
 from optimizer.evaluation.statistics import sign_flip_p
 from optimizer.gating.gate import Comparison, look_schedule
 from optimizer.gating.verdict import SIGNIFICANCE
 from tracing.errors import DataError
+from tracing.files.opening import read_file
+from tracing.systems.conversations import first_problem
+
+Recorded = Mapping[str, Mapping[str, str]]
+"""Prompts → conversation → its answers, right (+) or wrong (-); of the prompts `baseline` too."""
 
 Row = tuple[str, str]
 """Champion's and challenger's answers to one conversation's questions, each right (+) or wrong (-)."""
@@ -28,19 +32,41 @@ EFFECTS = (0.05, 0.10, 0.15)
 """True gains in mean score that the power is simulated for."""
 
 
-def read_recorded(path: Path) -> Recorded:
-    """Recorded answers to draw from.
+class _EvaluatedPrompts(BaseModel):
+    prompts: str
+    answers: dict[str, Annotated[str, StringConstraints(pattern="^[+-]+$")]]
+
+
+class _Evaluated(BaseModel):
+    evaluated: tuple[_EvaluatedPrompts, ...]
+
+
+def read_recorded(*paths: Path) -> Recorded:
+    """Recorded answers to draw from, of files that `memtune eval --json` wrote.
 
     Raises:
-        DataError: as `read_answers`, or there is nothing to compare.
+        DataError: one cannot be read or is none of these, or there is nothing to compare.
     """
-    recorded = read_answers(path)
-    compared = by_prompts(recorded)
+    recorded: dict[str, dict[str, str]] = {}
+    for path in paths:
+        try:
+            evaluated = _Evaluated.model_validate_json(read_file(path)).evaluated
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+        except ValidationError as error:
+            raise DataError(f"{path}: {first_problem(error)}; give what `memtune eval --json` wrote") from None
+        for entry in evaluated:
+            recorded.setdefault(entry.prompts, {}).update(entry.answers)
+    named, compared = ", ".join(map(str, paths)), by_prompts(recorded)
     if not compared:
-        raise DataError(f"{path}: no prompts that have a conversation in common with {BASELINE!r}")
+        raise DataError(f"{named}: no prompts that have a conversation in common with {BASELINE!r}")
     for name, rows in compared.items():
+        if any(len(first) != len(second) for first, second in rows):
+            raise DataError(f"{named}: {name}: has other questions than {BASELINE!r}; evaluate both on the same data")
         if not any("-" in side for row in rows for side in row):
-            raise DataError(f"{path}: {name}: no answer is wrong (-), so nothing could be better; record some that are")
+            raise DataError(
+                f"{named}: {name}: no answer is wrong (-), so nothing could be better; record some that are"
+            )
     return recorded
 
 

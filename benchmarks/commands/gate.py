@@ -19,14 +19,16 @@ BUNDLED = Path(__file__).parents[1] / "recorded_answers.json"
 Examples:
   python -m benchmarks gate
   python -m benchmarks gate --test 10 --conversations 14
-  python -m benchmarks gate --recorded mine.json --trials 2000 --json gate.json
+  python -m benchmarks gate --recorded train.json --recorded validation.json --trials 2000 --json gate.json
 """
 )
 @click.option(
     "--recorded",
     type=click.Path(path_type=Path),
-    default=BUNDLED,
-    help="Answers to draw from, of `memtune eval --answers` [default: those of the fact memory to the bundled sample].",
+    multiple=True,
+    default=(BUNDLED,),
+    help="Answers to draw from, of `memtune eval --json`; may be repeated [default: those of the fact memory to the "
+    "bundled sample].",
 )
 @click.option(
     "--conversations",
@@ -47,7 +49,7 @@ Examples:
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the draws.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="File for the figures.")
-def gate(recorded: Path, *, file: Path | None, **sizes: Any) -> None:
+def gate(recorded: tuple[Path, ...], *, file: Path | None, **sizes: Any) -> None:
     """Simulate how often a challenger with a known effect becomes champion and is found improved on the test.
 
     A challenger is made of answers to two sets of prompts, so the figures depend on how many answers an edit changes;
@@ -57,7 +59,7 @@ def gate(recorded: Path, *, file: Path | None, **sizes: Any) -> None:
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view
 
-    answers = read_recorded(recorded)
+    answers = read_recorded(*recorded)
     with run_view() as view:
         figures = measure_gate(answers, **sizes, progress=view.progress)
     if file is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -69,12 +68,6 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     help="Ask everything K times and report the noise floor: how far scores of the same prompts differ.",
 )
 @click.option(
-    "--answers",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Add which answers were right (+) to this JSON file, by prompts and conversation. With "
-    "--repeat, of the first time.",
-)
-@click.option(
     "--min-score",
     type=float,
     callback=_a_score,
@@ -87,7 +80,10 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     help="Exit with code 1 if --prompts are shown to be worse than --against, or are not shown to be better.",
 )
 @click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write scores and difference as JSON."
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write scores, difference and which answers were right as JSON.",
 )
 @home_option
 def evaluate(
@@ -97,7 +93,6 @@ def evaluate(
     split: str,
     sealed: bool,
     repeat: int,
-    answers: Path | None,
     min_score: float | None,
     fail_on: str | None,
     json_file: Path | None,
@@ -117,7 +112,6 @@ def evaluate(
     if fail_on is not None and against is None:
         raise click.UsageError("--fail-on is about a difference; add --against PROMPTS, such as `--against baseline`")
     from attribution.judging.words import refused_for_form
-    from experiments.bench.recorded_answers import read_answers, with_outcomes
     from experiments.data.loaders import load_sealed
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import difference_line, plain_table, run_view, score_cells
@@ -130,7 +124,6 @@ def evaluate(
     from optimizer.gating.verdict import verdict_over
     from tracing.systems.baseline import check_baseline
 
-    earlier = read_answers(answers) if answers is not None and answers.exists() else {}
     settings = config_from(config or _config_of(prompts, home), options, typed=config is not None)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
@@ -153,9 +146,6 @@ def evaluate(
                 )
                 outcomes_of_side.setdefault(side, []).append(outcomes)
         scores = {side: [score_of(outcomes) for outcomes in own] for side, own in outcomes_of_side.items()}
-    if answers is not None:
-        recorded = with_outcomes(earlier, {side: own[0] for side, own in outcomes_of_side.items()})
-        write_output_whole(answers, json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", "--answers")
     repetitions = outcomes_of_side[prompts]
     table = plain_table()
     first = ("prompts", "split") if against else ("split",)
@@ -197,7 +187,8 @@ def evaluate(
         )
         say(f"noise floor: a difference of up to {floor.noise:.3f} between two scores means nothing (95 %)")
     if json_file is not None:
-        evaluation = _evaluation(settings, named, scores, difference)
+        firsts = {side: own[0] for side, own in outcomes_of_side.items()}
+        evaluation = _evaluation(settings, named, scores, firsts, difference)
         write_output_whole(json_file, evaluation.model_dump_json(indent=1) + "\n", "--json")
     failed = False
     if min_score is not None and reached < min_score:
@@ -217,7 +208,11 @@ _FAILING: Mapping[str | None, tuple[str, ...]] = {
 
 
 def _evaluation(
-    settings: RunConfig, split: str, scores: Mapping[str, Sequence[Score]], difference: EvaluationDifference | None
+    settings: RunConfig,
+    split: str,
+    scores: Mapping[str, Sequence[Score]],
+    outcomes: Mapping[str, Sequence[Outcome]],
+    difference: EvaluationDifference | None,
 ) -> Evaluation:
     from experiments.runs.measurement_files import EvaluatedPrompts, Evaluation
 
@@ -232,6 +227,11 @@ def _evaluation(
                 prompts=side,
                 mean=sum(score.score for score in own) / len(own),
                 scores=tuple(own),
+                answers={
+                    outcome.conversation.id: "".join("+" if case.passed else "-" for case in outcome.cases)
+                    for outcome in outcomes[side]
+                    if outcome.tainted is None
+                },
             )
             for side, own in scores.items()
         ),

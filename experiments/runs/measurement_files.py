@@ -26,11 +26,15 @@ class _Part(BaseModel):
 
 
 class EvaluatedPrompts(_Part):
-    """Prompts as they were named on the command line, with a score for each repetition and the mean of these."""
+    """Prompts as they were named on the command line, with a score for each repetition and the mean of these.
+
+    `answers` are those of the first repetition by conversation, each right (+) or wrong (-); tainted ones have none.
+    """
 
     prompts: str
     mean: float
     scores: tuple[Score, ...]
+    answers: dict[str, str]
 
 
 class EvaluationDifference(_Part):

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.gate_simulation import by_prompts, measure_gate, read_recorded
-from experiments.bench.recorded_answers import Recorded
+from benchmarks.gate_simulation import Recorded, by_prompts, measure_gate, read_recorded
 from tracing.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -36,6 +35,11 @@ def made(churn: float) -> Recorded:
         for name, marks in baseline.items()
     }
     return {"baseline": baseline, "other": other}
+
+
+def evaluated(recorded: Recorded) -> str:
+    """As `memtune eval --json` writes it, as far as it is read."""
+    return json.dumps({"evaluated": [{"prompts": name, "answers": marks} for name, marks in recorded.items()]})
 
 
 @pytest.mark.thorough
@@ -66,19 +70,23 @@ def test_few_test_conversations_never_find_anything() -> None:
 
 
 def test_prompts_without_a_conversation_of_the_baseline_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text('{"baseline": {"a": "+-"}, "x": {"a": "-+"}, "y": {"b": "-+"}}')
+    sides = {"baseline": {"a": "+-"}, "x": {"a": "-+"}, "y": {"b": "-+"}}
+    (tmp_path / "mine.json").write_text(evaluated(sides))
     assert by_prompts(read_recorded(tmp_path / "mine.json")) == {"x": [("+-", "-+")]}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "the whole file"),
-        ('{"baseline": {"a": 1}}', "baseline.a"),
-        ('{"baseline": {"a": "+-"}, "other": {"a": "+"}}', "other.a: a + or - for each question"),
-        ('{"baseline": {"a": "++"}, "other": {"a": "++"}}', "other: no answer is wrong (-)"),
-        ('{"baseline": {"a": "++", "b": "+-"}, "x": {"b": "++"}, "y": {"a": "++"}}', "y: no answer is wrong (-)"),
-        ('{"baseline": {"a": "+-"}, "other": {"b": "+"}}', "no prompts that have a conversation in common"),
+        ("{", "give what `memtune eval --json` wrote"),
+        ('{"evaluated": [{"prompts": "baseline", "answers": {"a": "right"}}]}', "evaluated.0.answers.a"),
+        (evaluated({"baseline": {"a": "+-"}, "other": {"a": "+"}}), "other: has other questions than 'baseline'"),
+        (evaluated({"baseline": {"a": "++"}, "other": {"a": "++"}}), "other: no answer is wrong (-)"),
+        (
+            evaluated({"baseline": {"a": "++", "b": "+-"}, "x": {"b": "++"}, "y": {"a": "++"}}),
+            "y: no answer is wrong (-)",
+        ),
+        (evaluated({"baseline": {"a": "+-"}, "other": {"b": "+"}}), "no prompts that have a conversation in common"),
     ],
 )
 def test_a_file_that_cannot_be_drawn_from_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -91,7 +99,7 @@ def test_a_file_that_cannot_be_drawn_from_is_refused(tmp_path: Path, text: str, 
 
 def test_the_command_writes_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine, file = tmp_path / "mine.json", tmp_path / "gate.json"
-    mine.write_text(json.dumps(made(0.3)))
+    mine.write_text(evaluated(made(0.3)))
     with pytest.raises(SystemExit) as ended:
         main(["gate", "--recorded", str(mine), "--trials", "4", "--json", str(file)])
     assert ended.value.code == 0

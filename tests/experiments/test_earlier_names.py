@@ -9,7 +9,6 @@ import pytest
 from run_shapes import BASELINE as PROMPTS
 from run_shapes import TUNED, run_folder
 
-from experiments.bench.recorded_answers import read_answers
 from experiments.command import main
 from experiments.runs.cases_file import read_cases
 from experiments.runs.config_file import load_config
@@ -106,8 +105,3 @@ def test_a_run_of_an_earlier_commit_is_read(tmp_path: Path) -> None:
     assert [set(case.replies) for case in read_cases(folder)] == [{"baseline"}]
     now = {f"config.{key}" for key in lasting_params(load_config(None, overrides={"prompts.tune": "answer"}))}
     assert set(read_fingerprint(folder)) <= now
-
-
-def test_answers_of_an_earlier_commit_are_read(tmp_path: Path) -> None:
-    (tmp_path / "answers.json").write_text('{"seed": {"c": "+-"}, "other": {"c": "++"}}')
-    assert set(read_answers(tmp_path / "answers.json")) == {"baseline", "other"}

@@ -128,27 +128,18 @@ def test_what_regressed_fails_a_build_and_is_written_for_other_programs(
 
 
 @pytest.mark.usefixtures("half_right")
-def test_answers_are_added_to_a_file_that_the_benchmark_of_the_gate_draws_from(
-    command: Command, tmp_path: Path
-) -> None:
+def test_the_file_has_the_answers_that_the_benchmark_of_the_gate_draws_from(command: Command, tmp_path: Path) -> None:
     (tmp_path / "tuned").mkdir()
     (tmp_path / "tuned" / "answer.txt").write_text("Memories:\n{context}\n\nQuestion: {question}\nShort:")
     for split in ("train", "validation"):
-        code, _, err = command(
-            "eval", "--prompts", "tuned", "--against", "baseline", "--split", split, "--answers", "mine.json"
-        )
+        compared = "eval", "--prompts", "tuned", "--against", "baseline", "--split", split
+        code, _, err = command(*compared, "--json", f"{split}.json")
         assert (code, err) == (0, "")
-    recorded = json.loads(Path("mine.json").read_text())
+    recorded = read_recorded(Path("train.json"), Path("validation.json"))
     assert set(recorded) == {"tuned", "baseline"}
     assert recorded["baseline"] == recorded["tuned"]
     assert list(recorded["baseline"].values()) == ["+-", "+-"]
-    assert list(by_prompts(read_recorded(Path("mine.json")))) == ["tuned"]
-
-    Path("mine.json").write_text('{"baseline": {"a": "right"}}')
-    code, _, err = command("eval", "--prompts", "baseline", "--answers", "mine.json")
-    assert code == 2
-    assert "mine.json: baseline.a: a + or - for each question" in err
-    assert Path("mine.json").read_text() == '{"baseline": {"a": "right"}}'
+    assert list(by_prompts(recorded)) == ["tuned"]
 
 
 def test_prompts_of_a_run_are_scored_on_what_the_run_was_about(
