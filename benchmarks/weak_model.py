@@ -61,8 +61,7 @@ class WeakModel(ScriptedModel):
     def reply(self, text: str, schema: str) -> str:
         """The reply to a request, by what it asks for."""
         if "one line at a time" in text:
-            added = {"change": "add", "line": 0, "text": "Be careful: every detail counts."}
-            return json.dumps({"changes": [added]})
+            return json.dumps({"lines": ["Be careful: every detail counts."]})
         right, wording = super().reply(text, schema), _wording(text)
         if right.startswith('{"facts"'):
             kept = [fact for fact in json.loads(right)["facts"] if _drawn(wording, fact) >= _FORGETS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -17,7 +17,8 @@ from experiments.data.loaders import Dataset
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import BASELINE
 from tracing.errors import ConfigError
-from tracing.systems.prompts import baseline_candidate
+from tracing.suggestions import unknown_names
+from tracing.systems.prompts import Candidate, baseline_candidate
 from tracing.systems.registry import open_system
 
 SYSTEM = "fact-memory"
@@ -41,6 +42,17 @@ class RealFlaw(BaseModel):
     prompt: str
     replaces: str
     by: str
+
+    def spoiled(self, texts: Candidate) -> Candidate:
+        """The texts of all prompts with this flaw in one of them.
+
+        Raises:
+            ConfigError: they are not those that it spoils.
+        """
+        text = texts.get(self.prompt, "")
+        if self.replaces not in text:
+            raise ConfigError(f"--flaw: {self.name} spoils {self.replaces!r}, which no prompt {self.prompt!r} has here")
+        return {**texts, self.prompt: text.replace(self.replaces, self.by)}
 
 
 class RealRun(BaseModel):
@@ -72,10 +84,17 @@ class RealFigures(BaseModel):
     runs: tuple[RealRun, ...]
 
 
-def real_flaws() -> list[RealFlaw]:
-    """The flaws, in order."""
+def real_flaws(names: Collection[str] | None = None) -> list[RealFlaw]:
+    """The flaws of these names, or all, in order.
+
+    Raises:
+        ConfigError: there is no flaw of a name.
+    """
     data = tomllib.loads(Path(__file__).with_name("real_flaws.toml").read_text(encoding="utf-8"))
-    return [RealFlaw.model_validate(flaw) for flaw in data["flaws"]]
+    flaws = {flaw["name"]: RealFlaw.model_validate(flaw) for flaw in data["flaws"]}
+    if unknown := set(names or ()) - flaws.keys():
+        raise ConfigError(f"--flaw: there is no {unknown_names(sorted(unknown), flaws)}; known: {', '.join(flaws)}")
+    return [flaw for name, flaw in flaws.items() if names is None or name in names]
 
 
 def measure_real(
@@ -128,9 +147,8 @@ def measure_real(
     for flaw in real_flaws():
         start = folder / f"{flaw.name}-prompts"
         start.mkdir(parents=True, exist_ok=True)
-        for name, text in baseline_candidate(open_system(SYSTEM).prompts).items():
-            spoiled_text = text.replace(flaw.replaces, flaw.by) if name == flaw.prompt else text
-            (start / f"{name}.txt").write_text(spoiled_text, encoding="utf-8")
+        for name, text in flaw.spoiled(baseline_candidate(open_system(SYSTEM).prompts)).items():
+            (start / f"{name}.txt").write_text(text, encoding="utf-8")
         own = measured(flaw.name, start, names).runs
         (spoiled,) = (run for run in own if run.contender == BASELINE)
         runs += [_compared(flaw, run, spoiled, shipped) for run in own if run is not spoiled]

@@ -25,7 +25,7 @@ UNKNOWN = "unknown"
 _LONG = "With pleasure: as far as the memories that were given tell, the answer to this good question is {value}."
 _POLITE = "It is a pleasure to note what {who} tells about the {topic}."
 _NOTHING = "There is nothing to add."
-_SHOWN = re.compile(r"\[\[ ## basic_instruction ## \]\]\n(.*?)\n\n(?:\[\[ ##|Respond)|```\n(.*?)\n```", re.DOTALL)
+SHOWN = re.compile(r"\[\[ ## basic_instruction ## \]\]\n(.*?)\n\n(?:\[\[ ##|Respond)|```\n(.*?)\n```", re.DOTALL)
 """An instruction as DSPy shows it to an author, after the form in which it does, and as gepa and our proposer do."""
 
 
@@ -103,7 +103,7 @@ class Author:
 
     def reply(self, text: str, sample: str) -> str:
         """The reply to a request for an instruction; to any other, that there is nothing to add."""
-        shown = [(in_dspy, in_dspy or fenced) for in_dspy, fenced in _SHOWN.findall(text)]
+        shown = [(in_dspy, in_dspy or fenced) for in_dspy, fenced in SHOWN.findall(text)]
         shown = [pair for pair in shown if any(flaw.asks in pair[1] for flaw in rules().flaws)]
         if not shown:
             return _NOTHING

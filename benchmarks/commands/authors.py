@@ -19,19 +19,28 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   python -m benchmarks authors
-  python -m benchmarks authors --author qwen2.5-coder-1.5b --form lines --form whole --json authors.json
+  python -m benchmarks authors --flaw general-terms --flaw polite-complete --author scripted --author qwen2.5-coder-1.5b
   python -m benchmarks authors --system rag --author http://127.0.0.1:8080/v1#large
 """,
 )
 @click.option("--system", default="fact-memory", show_default=True, metavar="NAME", help="Whose prompts are rewritten.")
 @click.option("--model", default="qwen2.5-coder-0.5b", show_default=True, metavar="NAME", help="What the system asks.")
-@click.option("--author", "authors", multiple=True, metavar="MODEL", help="Who writes [default: the system's model].")
+@click.option(
+    "--flaw", "flaws", multiple=True, metavar="NAME", help="Spoils a prompt of the fact memory (blame/real_flaws.toml)."
+)
+@click.option(
+    "--author",
+    "authors",
+    multiple=True,
+    metavar="MODEL",
+    help="Who writes; `scripted` knows what the flaws took out [default: the system's model].",
+)
 @click.option(
     "--form",
     "forms",
     multiple=True,
-    type=SuggestingChoice(["lines", "whole", "bank"]),
-    help="Changes of lines, whole templates by gepa's request, or lines that people wrote [default: all].",
+    type=SuggestingChoice(["lines", "whole", "gepa", "miprov2", "bank"]),
+    help="Our changes of lines or whole templates, GEPA's or MIPROv2's instructions, or people's lines [default: all].",
 )
 @click.option("--conversations", type=click.IntRange(2), default=8, show_default=True, help="Half is shown to authors.")
 @click.option("--questions", type=click.IntRange(1), default=6, show_default=True, help="Of each conversation.")
@@ -43,6 +52,7 @@ Examples:
 def authors(
     system: str,
     model: str,
+    flaws: tuple[str, ...],
     authors: tuple[str, ...],
     forms: tuple[str, ...],
     conversations: int,
@@ -59,29 +69,42 @@ def authors(
     texts are measured on what the operation was given on the other half, one call for each input.
     """
     import json
+    from contextlib import ExitStack
 
-    from attribution.survival.survival_method import attribute
-    from benchmarks.authors.measuring import FORMS, Recorded, measure_author
-    from experiments.api.starting import settings_from
+    from attribution.attributor import SURVIVAL, open_attributor
+    from benchmarks.authors.forms import FORMS, Recorded
+    from benchmarks.authors.knowing import KNOWING, KnowingAuthor
+    from benchmarks.authors.measuring import READ, measure_author
+    from benchmarks.blame.real_model import real_flaws
+    from benchmarks.scripted_model import serve
+    from experiments.api.starting import Model, settings_from
     from experiments.data.loaders import load_dataset
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import run_view
     from experiments.running.parts import evaluator_of, open_access, ready_system
     from optimizer.objectives.objectives import objectives_of
+    from optimizer.proposers.text_limits import TextLimits
+    from optimizer.tuning.failures import Failures
     from tracing.errors import RunError
+    from tracing.systems.baseline import with_baseline
     from tracing.systems.prompts import baseline_candidate
 
     home.mkdir(parents=True, exist_ok=True)
-    result: dict[str, Any] = {"system": system, "model": model, "seed": seed, "authors": {}}
-    limits = {"conversations": conversations * 3, "questions": questions}
-    with run_view() as view:
+    planted = real_flaws(flaws)
+    result: dict[str, Any] = {"system": system, "model": model, "flaws": flaws, "seed": seed, "authors": {}}
+    limits = {"conversations": 3 * (conversations + len(READ)), "questions": questions}
+    with run_view() as view, ExitStack() as served:
         for author in authors or (model,):
-            config = settings_from(
-                home, system=system, models={"task": model, "proposer": author}, settings={"limits": limits}
-            )
+            proposer: Model = author
+            if author == KNOWING:
+                proposer = served.enter_context(serve(KnowingAuthor(planted)))["task"]
+            models = {"task": model, "proposer": proposer}
+            config = settings_from(home, system=system, models=models, settings={"limits": limits})
             pool = load_dataset(config).splits
-            drawn = [*pool.train, *pool.validation][:conversations]
+            drawn = [part for part in (*pool.train, *pool.validation) if part.id not in READ][:conversations]
             tuned = ready_system(config)
+            for flaw in planted:
+                tuned = with_baseline(tuned, flaw.spoiled(baseline_candidate(tuned.prompts)))
             with open_access(config, home) as access:
                 evaluator = evaluator_of(config, tuned, access, home)
                 outcomes = evaluator.evaluate(
@@ -92,16 +115,17 @@ def authors(
                 if tainted := next((outcome.tainted for outcome in outcomes if outcome.tainted is not None), None):
                     raise RunError(f"the baseline failed on a conversation, so nothing is measured: {tainted}")
                 half = len(outcomes) // 2
-                shown, unseen = outcomes[:half], outcomes[half:]
-                failures = [
-                    attribute(case, outcome.graph, outcome.conversation, tuned.operations)
-                    for outcome in shown
-                    for case in outcome.cases
-                    if not case.passed
-                ]
-                recorded = Recorded(evaluator, objectives_of(evaluator, {}), shown, unseen, failures)
+                learnt = [outcome.conversation for outcome in outcomes[:half]]
+                recorded = Recorded(
+                    evaluator,
+                    TextLimits().applied(tuned.prompts, learnt, access.keys),
+                    objectives_of(evaluator, {}),
+                    outcomes[:half],
+                    outcomes[half:],
+                    Failures(open_attributor(SURVIVAL), access, tuned.operations),
+                )
                 result["authors"][author] = {
-                    form: measure_author(recorded, access.proposer, form, count=texts, inputs=inputs, seed=seed)
+                    form: measure_author(recorded, form, count=texts, inputs=inputs, seed=seed)
                     for form in forms or FORMS
                 }
     if target is not None:
@@ -113,12 +137,13 @@ def _table(result: dict[str, Any]) -> Table:
     from experiments.display.tables import plain_table
 
     table = plain_table(f"Authors of the prompts of {result['system']}, asked by {result['model']}", gap=2)
-    for name in ("author", "form", "prompt", "failures", "requests", "s", "texts", "gained", "mean gain", "best gain"):
+    counts = ("failures", "requests", "seconds", "texts", "usable", "gained", "accepted")
+    for name in ("author", "form", "prompt", *counts, "mean gain", "best gain"):
         table.add_column(name, justify="left" if name in ("author", "form", "prompt") else "right", no_wrap=True)
     for author, forms in result["authors"].items():
         for form, prompts in forms.items():
             for prompt, row in prompts.items():
-                cells = [str(row.get(key, "–")) for key in ("failures", "requests", "seconds", "texts", "gained")]
+                cells = [str(row.get(key, "–")) for key in counts]
                 gains = ["–" if row.get(key) is None else f"{row[key]:+.3f}" for key in ("mean_gain", "best_gain")]
                 table.add_row(author, form, prompt, *cells, *gains)
     return table

@@ -8,15 +8,17 @@ change becomes a rewrite of its own, so that races tell what each line brings; t
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optimizer.proposers.author import CASES_SHOWN, TEMPERATURE, Author, cut
 from optimizer.proposers.examples import Example, Symptom, symptoms_of
 from optimizer.proposers.line_changes import LineChange, all_applied, changes_between, free_instructions
-from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, new_rewrites
+from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest, kind_of, new_rewrites
 from optimizer.proposers.structure import TEXTS
 from optimizer.proposers.turns import by_turns, going_round
 from tracing.errors import ModelError
@@ -40,29 +42,27 @@ JOINED = 3
 EACH_WAY = 3
 """Best and worst changes tried before that an author is shown, at most."""
 
-_LONGEST_LINE, _REPLY_TOKENS = 200, 300
+_LONGEST_LINE, _REPLY_TOKENS = 160, 200
 _KINDS: Mapping[Symptom, str] = TEXTS["failures"]
 _REQUEST = packaged_text("optimizer.proposers", "reflection.txt").removesuffix("\n")
+# Asked for more than plain lines, a small model fills the fields with speech of the cases.
 _SCHEMA = {
     "type": "object",
     "properties": {
-        "changes": {
+        "lines": {
             "type": "array",
             "minItems": 1,
             "maxItems": CHANGES,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "change": {"enum": ["add", "replace", "drop"]},
-                    "line": {"type": "integer"},
-                    "text": {"type": "string", "maxLength": _LONGEST_LINE},
-                },
-                "required": ["change", "line", "text"],
-            },
+            "items": {"type": "string", "maxLength": _LONGEST_LINE},
         }
     },
-    "required": ["changes"],
+    "required": ["lines"],
 }
+_NUMBERED = re.compile(r"(drop )?(\d+)(?(1)|[.)]\s+)(.*)", re.DOTALL)
+"""A line that begins with the number of the instruction in whose place it stands, or drops one."""
+
+_ALIKE = 0.6
+"""Likeness (`difflib`) from which a line without a number stands in place of the instruction that it resembles."""
 
 
 class ReflectionProposer:
@@ -84,26 +84,39 @@ class ReflectionProposer:
         Raises:
             BudgetExceededError: a hard budget does not allow the next model call.
         """
-        return new_rewrites(request, self.name, self._texts(request))
+        refused: Counter[str] = Counter()
+        rewrites = new_rewrites(request, self.name, self._within_contract(request, refused))
+        if refused:
+            kinds = ", ".join(f"{problem} ({count})" for problem, count in refused.most_common())
+            self._writer.tell("contract", f"texts of its are refused: {kinds}")
+        return rewrites
 
-    def _texts(self, request: RewriteRequest) -> Iterator[tuple[str, str]]:
+    def texts(self, request: RewriteRequest) -> Iterator[tuple[str, str]]:
+        """Texts with their reasons, within the contract or not; the author is asked when the next one is wanted."""
         yield from _joined(request)
         kinds = failures_by_kind(request.failed, request)
         requests = REQUESTS * math.ceil(request.count / CHANGES) if kinds else 0
         # Each request is made only when its texts are wanted: `new_rewrites` stops at the count.
         for number, (kind, examples) in enumerate(islice(cycle(kinds), requests)):
-            shown = going_round(examples, request.seed + number // len(kinds) * CASES_SHOWN, CASES_SHOWN)
-            for change in self._changes(request, kind, shown, number):
+            for change in self._changes(request, kind, examples, number, number // len(kinds)):
                 text = change.applied(request.text)
                 if text is not None:
                     yield text, f"for {kind}: {change}"
 
+    def _within_contract(self, request: RewriteRequest, refused: Counter[str]) -> Iterator[tuple[str, str]]:
+        for text, reason in self.texts(request):
+            if problems := request.prompt.contract.violations(text):
+                refused[kind_of(problems[0])] += 1
+            else:
+                yield text, reason
+
     def _changes(
-        self, request: RewriteRequest, kind: Symptom, examples: Sequence[Example], number: int
+        self, request: RewriteRequest, kind: Symptom, examples: Sequence[Example], number: int, turn: int
     ) -> list[LineChange]:
         """What the author would change so that this kind of failure ends; none if the reply is of no use."""
         instructions = free_instructions(request.text, request.prompt.contract.markers)
-        text = request_for(request, kind, examples, instructions)
+        shown = going_round(examples, request.seed + turn * CASES_SHOWN, CASES_SHOWN)
+        text = request_for(request, kind, shown, instructions, len(examples))
         messages = [{"role": "user", "content": text}]
         try:
             with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
@@ -116,8 +129,9 @@ class ReflectionProposer:
                 )
         except ModelError:
             return []
-        rows = (object_in(reply.text) or {}).get("changes")
-        changes = list(filter(None, (_change_of(row, instructions) for row in rows))) if isinstance(rows, list) else []
+        lines = (object_in(reply.text) or {}).get("lines")
+        written = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
+        changes = list(filter(None, (_change_of(line, instructions) for line in written)))
         if reply.text and not changes:
             self._writer.tell("form", "its reply holds no change of a line")
         return changes
@@ -148,12 +162,18 @@ def _spread(examples: Iterable[Example]) -> list[Example]:
 
 
 def request_for(
-    request: RewriteRequest, kind: Symptom, examples: Sequence[Example], instructions: Sequence[str]
+    request: RewriteRequest, kind: Symptom, examples: Sequence[Example], instructions: Sequence[str], failures: int
 ) -> str:
-    """What the author is asked: the instructions by number, some failures of one kind, and what was tried."""
+    """What the author is asked: the instructions by number, some failures of one kind, what was tried, and the rules.
+
+    Args:
+        failures: of this kind, shown or not.
+    """
     return _REQUEST.format(
         purpose=request.prompt.purpose,
         instructions="\n".join(f"{number}. {text}" for number, text in enumerate(instructions, start=1)) or "(none)",
+        blame=f"{failures} of the {len(request.failed)} wrong answers that it is blamed for are of one kind. "
+        + _KINDS[kind],
         kind=_KINDS[kind],
         cases="\n".join(f"Case {number}:\n{case_text(example)}" for number, example in enumerate(examples, start=1)),
         earlier=_earlier_note(request),
@@ -165,12 +185,11 @@ def case_text(example: Example) -> str:
     """An execution behind a wrong answer, as the author reads it."""
     question = example.case.question
     lines = [f"{name}: {cut(text)}" for name, text in example.inputs.items()]
-    lines.append(f"It made: {cut(example.output)}")
+    lines.append(f"It wrote: {cut(example.output)}")
     if example.right is not None:
         lines.append(f"Right would have been: {cut(example.right)}")
-    reasons = [blame.reason for blame in example.attribution.decisive] if example.attribution else []
-    lines += [f"Why: {reason}" for reason in reasons[:1]]
-    lines.append(f"So {question.question!r} was answered {example.case.reply!r}; right is {question.answers[0]!r}.")
+    else:
+        lines.append(f"Somebody asked {question.question!r}; right is {question.answers[0]!r}.")
     return "\n".join(lines)
 
 
@@ -203,15 +222,14 @@ def _joined(request: RewriteRequest) -> Iterator[tuple[str, str]]:
             yield text, "together: " + "; ".join(map(str, gained[:count]))
 
 
-def _change_of(row: Any, instructions: Sequence[str]) -> LineChange | None:
-    """The change that a row of a reply asks for; None if it makes no sense."""
-    if not isinstance(row, dict):
-        return None
-    change, line, text = row.get("change"), row.get("line"), row.get("text")
-    after = " ".join(text.split()) if isinstance(text, str) else ""
-    if change == "add":
-        return LineChange("", after) if after and not set("{}") & set(after) else None
-    if change not in ("replace", "drop") or not isinstance(line, int) or not 1 <= line <= len(instructions):
-        return None
-    after = "" if change == "drop" else after
-    return LineChange(instructions[line - 1], after) if change == "drop" or after else None
+def _change_of(text: str, instructions: Sequence[str]) -> LineChange | None:
+    """The change that a line of a reply asks for; None if it changes nothing, or makes no sense."""
+    line, before = " ".join(text.split()), ""
+    if numbered := _NUMBERED.fullmatch(line):
+        place, line = int(numbered[2]), numbered[3]
+        if not 1 <= place <= len(instructions) or bool(numbered[1]) == bool(line):
+            return None
+        before = instructions[place - 1]
+    elif alike := get_close_matches(line, instructions, 1, _ALIKE):
+        before = alike[0]
+    return None if line == before or set("{}") & set(line) else LineChange(before, line)

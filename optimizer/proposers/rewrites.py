@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
@@ -264,6 +265,16 @@ def admit(
             admitted.append(rewrite)
             texts.add(rewrite.text)
     return admitted, rejected
+
+
+def kind_of(problem: str) -> str:
+    """What is wrong with a text, without what it quotes of it.
+
+    Example:
+        >>> kind_of("'Oslo' is a value of the train conversations")
+        'it is a value of the train conversations'
+    """
+    return re.sub(r"^(['\"]).*\1 (?=is )", "it ", problem, flags=re.DOTALL)
 
 
 def new_rewrites(request: RewriteRequest, source: str, texts: Iterable[tuple[str, str]]) -> list[Rewrite]:

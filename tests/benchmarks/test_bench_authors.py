@@ -12,6 +12,7 @@ from benchmarks.scripted_model import serve
 from benchmarks.weak_model import WeakModel
 from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config
+from experiments.systems.fact_memory import PROMPTS
 
 
 @pytest.mark.slow
@@ -25,20 +26,26 @@ def test_usable_texts_and_their_gains_are_counted(
         key = roles["task"].api_key
         monkeypatch.setenv("OPENAI_API_KEY", key.get_secret_value() if key is not None else "")
         model = f"{roles['task'].base_url}#{roles['task'].model}"
-        forms = ["--form", "lines", "--form", "bank"]
+        forms = [part for form in ("lines", "whole", "gepa", "miprov2", "bank") for part in ("--form", form)]
+        asked = ["--flaw", "general-terms", "--author", model, "--author", "scripted"]
         with pytest.raises(SystemExit) as ended:
-            main(["authors", "--model", model, *forms, *few, "--home", str(tmp_path), "--json", str(file)])
+            main(["authors", "--model", model, *asked, *forms, *few, "--home", str(tmp_path), "--json", str(file)])
     assert ended.value.code == 0
-    figures = json.loads(file.read_text())["authors"][model]
+    result = json.loads(file.read_text())["authors"]
+    figures, right = result[model], {form: rows["extract"] for form, rows in result["scripted"].items()}
     extract = figures["lines"]["extract"]
-    # This author knows one line, whatever it reads, so further requests bring nothing new.
-    assert extract["texts"] == 1
-    assert extract["requests"] > 1
+    # This author knows one line, whatever it reads, so a further request brings nothing new.
+    assert (extract["texts"], extract["requests"], extract["usable"]) == (2, 2, 1)
+    assert extract["refused"] == {"the text was tried or proposed already": 1}
     assert [row["reason"].partition(": ")[2] for row in extract["written"]] == [
         "added: Be careful: every detail counts."
     ]
     assert figures["bank"]["extract"]["requests"] == 0
     assert figures["bank"]["extract"]["texts"] == 2
+    # The scripted author gives the shipped prompt back, in whatever form it is asked for.
+    shipped = PROMPTS["extract"].text
+    for form in ("lines", "whole", "gepa", "miprov2"):
+        assert shipped in [row["text"] for row in right[form]["written"]], form
     assert extract["inputs"] == 6
     assert extract["best_gain"] == extract["mean_gain"] == extract["written"][0]["gain"]
     assert "Be careful" not in capsys.readouterr().out

@@ -75,7 +75,7 @@ class Obedient:
             self.asked_to_write.append(json.dumps(body))
             lines = [*LEAKS.values(), "Reply with one word."]
             line = lines[(len(self.asked_to_write) - 1) % len(lines)]
-            return json.dumps({"changes": [{"change": "add", "line": 0, "text": line}]})
+            return json.dumps({"lines": [line]})
         who = text.rpartition("Question:")[2].partition("Person")[2].partition(" ")[0]
         right = place(int(who)) if who.isdigit() else "unknown"
         short = text.startswith("Reply with one word.") or any(leak in text for leak in LEAKS.values())

@@ -39,7 +39,7 @@ class Author(WeakModel):
         self.asked.append(prompt_of(body))
         number = len(self.asked)
         told = self.cures[0] if number == 1 else f"Be of good cheer, number {number}."
-        return json.dumps({"changes": [{"change": "add", "line": 0, "text": told}]})
+        return json.dumps({"lines": [told]})
 
 
 def test_the_author_of_the_second_generation_is_told_what_the_first_scored(

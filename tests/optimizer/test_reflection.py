@@ -9,6 +9,7 @@ import pytest
 from memory_recordings import CONVERSATIONS, SHORT, Watched, attributions_of, script
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from attribution.text.languages.reading_language import language_of
 from experiments.systems.fact_memory import PROMPTS
 from optimizer.objectives.local_evaluation import recorded_inputs
 from optimizer.objectives.objectives import objectives_of
@@ -17,6 +18,7 @@ from optimizer.proposers.examples import examples_of
 from optimizer.proposers.reflection import ReflectionProposer
 from optimizer.proposers.rewrites import RewriteRequest
 from optimizer.proposers.template import add_instruction
+from optimizer.proposers.text_limits import TrainValuesStayOut
 from optimizer.racing.whole_demonstrations import with_right_replies
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
@@ -29,9 +31,9 @@ BETTER = add_instruction(TEXT, SHORT)
 Setting = tuple[ReflectionProposer, RewriteRequest]
 
 
-def changes(*rows: tuple[str, int, str]) -> str:
+def lines(*texts: str) -> str:
     """An author's reply."""
-    return json.dumps({"changes": [{"change": change, "line": line, "text": text} for change, line, text in rows]})
+    return json.dumps({"lines": texts})
 
 
 class LineAuthor:
@@ -74,7 +76,7 @@ def texts_of(setting: Setting) -> list[str]:
 def test_each_change_is_a_rewrite_of_its_own(
     set_up: Callable[..., Setting], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    author = LineAuthor(changes(("add", 0, SHORT), ("replace", 1, "Use the memories."), ("drop", 2, "")))
+    author = LineAuthor(lines(SHORT, "1. Use the memories.", "drop 2"))
     proposer, request = set_up(author, count=3)
     added, replaced, dropped = proposer.propose(request)
     assert (added.prompt, added.text, added.source) == ("answer", BETTER, "reflection")
@@ -84,8 +86,13 @@ def test_each_change_is_a_rewrite_of_its_own(
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_line_that_resembles_an_instruction_stands_in_its_place(set_up: Callable[..., Setting]) -> None:
+    (text,) = texts_of(set_up(LineAuthor(lines("Look at all the memories.")), count=1))
+    assert text == TEXT.replace("Look at the memories.", "Look at all the memories.")
+
+
 def test_the_author_reads_failures_of_one_kind_with_what_would_have_been_right(set_up: Callable[..., Setting]) -> None:
-    author = LineAuthor(changes(("add", 0, SHORT)))
+    author = LineAuthor(lines(SHORT))
     proposer, request = set_up(author, count=1)
     proposer.propose(request)
     (text,) = author.requests
@@ -93,12 +100,15 @@ def test_the_author_reads_failures_of_one_kind_with_what_would_have_been_right(s
     assert "1. Look at the memories.\n2. Answer the question." in text
     assert "The reply is more than the bare answer." in text
     assert "Right would have been: Zibbel" in text
-    assert text.count("Why: ") == 2
+    assert text.count("It wrote: ") == 2
+    assert "2 of the 2 wrong answers that it is blamed for are of one kind." in text
+    # Small models follow what they read last.
+    assert text.index("It wrote: ") < text.index("no name, value or sentence from the cases")
     assert "Changes tried before" not in text
 
 
 def test_another_kind_of_failure_has_a_request_of_its_own(set_up: Callable[..., Setting]) -> None:
-    author = LineAuthor(changes(("add", 0, SHORT)), changes(("add", 0, "Say it.")))
+    author = LineAuthor(lines(SHORT), lines("Say it."))
     proposer, request = set_up(author, count=2)
     example = request.failed[0]
     silent = replace(example.case, judgement=replace(example.case.judgement, contains=False))
@@ -110,7 +120,7 @@ def test_another_kind_of_failure_has_a_request_of_its_own(set_up: Callable[..., 
 def test_changes_that_gained_are_offered_together_and_what_earlier_ones_brought_is_told(
     set_up: Callable[..., Setting],
 ) -> None:
-    author = LineAuthor(changes(("add", 0, "Look twice.")))
+    author = LineAuthor(lines("Look twice."))
     proposer, request = set_up(author, count=2)
     dropped = TEXT.replace("Look at the memories. ", "")
     worse = add_instruction(TEXT, "Be polite.")
@@ -129,16 +139,16 @@ def test_changes_that_gained_are_offered_together_and_what_earlier_ones_brought_
     [
         "",
         "I can't do that.",
-        '{"changes": "all"}',
-        '{"changes": [1, {"change": "add"}, {"change": "swap", "line": 1, "text": "Hm."}]}',
-        changes(("add", 0, "Answer {question}")),
-        changes(("replace", 3, "There is no such line."), ("drop", 0, "")),
-        changes(("replace", 1, "Look at the memories.")),
-        changes(("add", 0, "It is Zibbel.")),
+        '{"lines": "all"}',
+        '{"lines": [1, ["Hm."], ""]}',
+        lines("Answer {question}"),
+        lines("3. There is no such line.", "drop 0"),
+        lines("1. Look at the memories.", "Answer the question."),
+        lines("It is Zibbel."),
         Reply(status=400),
-        Reply(changes(("add", 0, SHORT))[:30], finish_reason="length"),
+        Reply(lines(SHORT)[:30], finish_reason="length"),
     ],
-    ids=["empty", "prose", "no list", "no changes", "brace", "no such line", "unchanged", "answer", "refused", "cut"],
+    ids=["empty", "prose", "no list", "no lines", "brace", "no such line", "unchanged", "answer", "refused", "cut"],
 )
 def test_a_reply_of_no_use_gives_nothing(set_up: Callable[..., Setting], reply: Reply | str) -> None:
     proposer, request = set_up(LineAuthor(reply))
@@ -162,6 +172,19 @@ def test_an_author_that_writes_no_changes_is_told_of_once(
     assert "its reply holds no change of a line" in caplog.text
 
 
+def test_lines_that_the_contract_refuses_are_counted_by_reason_without_what_they_quote(
+    set_up: Callable[..., Setting], caplog: pytest.LogCaptureFixture
+) -> None:
+    proposer, request = set_up(LineAuthor(lines("It is Zibbel.", SHORT)))
+    rule = TrainValuesStayOut({"Zibbel": language_of(["It is Zibbel."])}, frozenset(), frozenset())
+    limited = replace(request.prompt, contract=replace(request.prompt.contract, rules=(rule,)))
+    with caplog.at_level(logging.WARNING):
+        (rewrite,) = proposer.propose(replace(request, prompt=limited, count=1))
+    assert rewrite.text == BETTER
+    assert "texts of its are refused: it is a value of the train conversations (1)" in caplog.text
+    assert "Zibbel" not in caplog.text
+
+
 def test_samples_differ_by_seed_and_repeat_with_it(
     set_up: Callable[..., Setting], scripted_server: ScriptedServer
 ) -> None:
@@ -174,7 +197,7 @@ def test_samples_differ_by_seed_and_repeat_with_it(
 
 
 def test_a_spent_budget_passes_through(set_up: Callable[..., Setting], open_access: Callable[..., ModelAccess]) -> None:
-    author = LineAuthor(changes(("add", 0, SHORT)))
+    author = LineAuthor(lines(SHORT))
     _, request = set_up(author)
     with pytest.raises(BudgetExceededError):
         ReflectionProposer(open_access(Limits(calls=0), retries=0).proposer).propose(request)
@@ -182,13 +205,13 @@ def test_a_spent_budget_passes_through(set_up: Callable[..., Setting], open_acce
 
 
 def test_without_failures_there_is_nothing_to_reflect_on(set_up: Callable[..., Setting]) -> None:
-    author = LineAuthor(changes(("add", 0, SHORT)))
+    author = LineAuthor(lines(SHORT))
     proposer, request = set_up(author)
     assert proposer.propose(replace(request, failed=())) == []
     assert author.requests == []
 
 
 def test_only_as_many_requests_are_made_as_rewrites_are_wanted(set_up: Callable[..., Setting]) -> None:
-    author = LineAuthor(changes(("add", 0, SHORT), ("drop", 1, "")))
+    author = LineAuthor(lines(SHORT, "drop 1"))
     assert len(texts_of(set_up(author, count=1))) == 1
     assert len(author.requests) == 1

@@ -39,7 +39,7 @@ class Model:
         if "Said:\n" in prompt:
             return prompt.partition("Said:\n")[2].partition("\n\nNotes:")[0]
         if "one line at a time" in prompt:
-            return json.dumps({"changes": [{"change": "add", "line": 0, "text": "Short, please."}]})
+            return json.dumps({"lines": ["Short, please."]})
         reply = next((self.known[question] for question in self.known if f"Question: {question}" in prompt), "no idea")
         if re.fullmatch(r"Notes:\n(?s:.*)\n\nQuestion: [^\n]*\nAnswer:", prompt) and "Example:" not in prompt:
             return f"According to everything that the two of them have told each other so far it is {reply} I think"
