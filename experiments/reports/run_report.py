@@ -19,6 +19,7 @@ from experiments.runs.summary import SETTINGS_ALONE, Summary
 from experiments.views.trace_page import question_anchor, render_page
 from optimizer.evaluation.scores import SPLITS
 from optimizer.objectives.alignment import LEAST
+from optimizer.proposers.line_changes import LineChange, changes_between
 from optimizer.search.rounds import SCREENED
 from optimizer.tuning.round import RewriteRecord
 from tracing.recording.redaction import redact
@@ -102,11 +103,33 @@ def render_report(content: ReportInput) -> str:
             name: list(diff(redact(content.baseline.get(name, "")), redact(text)))
             for name, text in content.champion.items()
         },
+        line_gains={
+            name: [(redact(str(change)), gain) for change, gain in line_gains(name, content)]
+            for name in content.champion
+        },
         cases={split: cases_of(content.cases, split) for split in SPLITS},
         sides=(BASELINE, CHAMPION) if rewritten else (BASELINE,),
         links={case.key: trace_links(case, rewritten=rewritten) for case in content.cases},
         changed=[name for name, text in content.champion.items() if content.baseline.get(name) != text],
     )
+
+
+def line_gains(prompt: str, content: ReportInput) -> list[tuple[LineChange, float | None]]:
+    """What each changed line of the champion's prompt brought on recorded inputs, when it was tried alone.
+
+    The greatest gain where it was tried several times, over one champion or another; None if it was not. Nothing for a
+    prompt that differs in more than its instructions.
+    """
+    measured = [rewrite for _, rewrite in content.rewrites if rewrite.prompt == prompt and rewrite.local is not None]
+    accepted = [rewrite.text for rewrite in measured if rewrite.gate is not None and rewrite.gate.accepted]
+    gains: dict[LineChange, float] = {}
+    for before in (content.baseline.get(prompt, ""), *accepted):
+        for rewrite in measured:
+            changes = changes_between(before, rewrite.text)
+            if len(changes) == 1:
+                gains[changes[0]] = max(gains.get(changes[0], -1.0), rewrite.local or 0.0)
+    changes = changes_between(content.baseline.get(prompt, ""), content.champion[prompt])
+    return [(change, gains.get(change)) for change in changes]
 
 
 def cases_of(cases: Sequence[RunCase], split: str) -> list[RunCase]:

@@ -14,6 +14,7 @@ from experiments.runs.comparison import compare
 from experiments.runs.summary import summarize
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.proposers.template import add_instruction
 from optimizer.tuning.results import LoopResult
 from optimizer.tuning.round import ChangedCase, RewriteRecord, accepted_edit
 
@@ -177,6 +178,26 @@ def test_a_reply_schema_that_the_system_alone_would_not_have_is_told(settings: d
     of_mem0 = replace(summary(loop_result()), system="mem0")
     page = Page(render_report(ReportInput(summary=of_mem0, baseline=BASELINE, champion=BASELINE, settings=settings)))
     assert ("were constrained to a JSON schema" in page.text) == told
+
+
+def test_each_line_of_the_champion_is_told_with_what_it_brought_alone() -> None:
+    before = "Look up.\n\n{question}"
+    added, both = (
+        add_instruction(before, "Be brief."),
+        add_instruction(add_instruction(before, "Be brief."), "Be exact."),
+    )
+    accepted = GateDecision(GateOutcome.ACCEPTED, "+0.2")
+    rewrites = [
+        (1, RewriteRecord("answer", "bank", "", added, local=0.25, gate=accepted)),
+        (1, RewriteRecord("answer", "bank", "", add_instruction(before, "Be kind."), local=0.5)),
+        (2, RewriteRecord("answer", "bank", "", both, local=0.125)),
+    ]
+    content = ReportInput(summary(loop_result()), {"answer": before}, {"answer": both}, rewrites=rewrites)
+    text = Page(render_report(content)).text
+    assert "added: Be brief.: +0.250" in text
+    assert "added: Be exact.: +0.125" in text
+    unknown = ReportInput(summary(loop_result()), {"answer": before}, {"answer": both}, rewrites=rewrites[:1])
+    assert "added: Be exact.: not tried alone" in Page(render_report(unknown)).text
 
 
 def test_unchanged_prompts_are_said_to_be_unchanged() -> None:
