@@ -24,7 +24,7 @@ from optimizer.tuning.tuning import Learned, Tuning
 from tracing.errors import RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import RerunsOperations
+from tracing.systems.protocol import MemorySystem
 
 Met = tuple[tuple[tuple[str, str], ...], str]
 """Texts of the prompts by name, and the id of a conversation."""
@@ -67,9 +67,8 @@ class PlainTuning:
     def __init__(self, tuning: Tuning, evaluator: Evaluator) -> None:
         self._tuning, self._evaluator = tuning, evaluator
         self._this_round: dict[Learned, tuple[Candidate, list[Outcome]]] = {}
-        system = evaluator.system
         known = tuning.local.objectives if tuning.local is not None else {}
-        self.local = _PlainLocal(tuning, system, known, evaluator) if isinstance(system, RerunsOperations) else None
+        self.local = _PlainLocal(tuning, evaluator.system, known, evaluator)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tuning, name)
@@ -97,7 +96,7 @@ class PlainTuning:
 
 class _PlainLocal(LocalEvaluation):
     def __init__(
-        self, tuning: Tuning, system: RerunsOperations, objectives: Mapping[str, Objective], evaluator: Evaluator
+        self, tuning: Tuning, system: MemorySystem, objectives: Mapping[str, Objective], evaluator: Evaluator
     ) -> None:
         super().__init__(system, tuning.prompts, objectives, evaluator.access)
         self._tuning, self._evaluator = tuning, evaluator

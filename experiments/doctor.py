@@ -24,6 +24,7 @@ from experiments.running.run_parts import check_run
 from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 from optimizer.evaluation.system_steps import SystemSteps
+from optimizer.objectives.asking_again import AskingAgain
 from optimizer.objectives.local_evaluation import recorded_inputs
 from tracing.errors import MemtuneError
 from tracing.llm.cache import ResponseCache
@@ -318,11 +319,22 @@ def _check_recording(system: MemorySystem, outcome: Outcome) -> Iterator[HealthC
         yield HealthCheck("recording", "ok", "operations, prompts, messages and prediction are recorded")
 
 
+_WHOLE = "rewrites are compared on whole conversations, which takes more calls; give the system rerun"
+
+
 def _check_reruns(evaluator: Evaluator, baseline: Candidate, outcome: Outcome) -> Iterator[HealthCheck]:
     system = evaluator.system
     if not isinstance(system, RerunsOperations):
-        says = "the system has none, so rewrites are compared on whole conversations, which takes more calls"
-        yield HealthCheck("rerun", "missing", says)
+        asking = AskingAgain(system.prompts, evaluator.access)
+        for name, spec in system.prompts.items():
+            inputs = recorded_inputs(spec, [outcome])
+            hindrance = next(filter(None, asking.hindrances(name, inputs, inputs).values()), None)
+            if inputs and hindrance is None:
+                yield HealthCheck(f"rerun of {name}", "ok", "not needed: what its operation asked can be asked again")
+            else:
+                yield HealthCheck(
+                    f"rerun of {name}", "missing", hindrance or f"no {spec.operation} was recorded", _WHOLE
+                )
         return
     steps = SystemSteps(system)
     for name, spec in system.prompts.items():

@@ -37,7 +37,7 @@ def measure_author(recorded: Recorded, form: str, *, count: int, inputs: int, se
         inputs: on how many recorded inputs each is measured.
     """
     evaluator = recorded.evaluator
-    local = LocalEvaluation(evaluator.system, recorded.prompts, recorded.objectives, evaluator.access)  # type: ignore[arg-type]
+    local = LocalEvaluation(evaluator.system, recorded.prompts, recorded.objectives, evaluator.access)
     attributions = [attribution for outcome in recorded.shown for attribution in recorded.failures.of(outcome)]
     figures: dict[str, dict[str, Any]] = {}
     for name, objective in recorded.objectives.items():

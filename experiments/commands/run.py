@@ -203,15 +203,16 @@ def run(
 
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
     """What the user should know before the run."""
-    from experiments.running.estimate import budget_notes, test_notes
+    from experiments.running.estimate import budget_notes, rerun_notes, test_notes
     from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
     notes = [*dataset.notes, *test_notes(len(dataset.splits.test))]
-    if resumed or not settings.budget.model_dump(exclude_none=True):
-        return notes  # Of a resumed run, some is paid already.
+    if resumed:
+        return notes  # Some is paid already.
     config = anchored(settings, Path.cwd())
-    return [*notes, *budget_notes(config, configured_system(config), dataset.splits)]
+    system = configured_system(config)
+    return [*notes, *rerun_notes(config, system), *budget_notes(config, system, dataset.splits)]
 
 
 def _cost(settings: RunConfig, dataset: Dataset) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import unified_diff
 from typing import TYPE_CHECKING
@@ -55,6 +55,7 @@ class RunView:
         self._task: TaskID | None = None
         self._phase, self._done = "", 0
         self._budget: Budget | None = None
+        self._asked_again: Mapping[str, str] = {}
 
     def watch(self, budget: Budget) -> None:
         """Show with each phase how many calls were made so far."""
@@ -93,6 +94,10 @@ class RunView:
         if record.settings:
             has = ", ".join(f"{name} {change.after}" for name, change in record.changed.items()) or "the run's own"
             self._say(f"round {record.n}: {len(record.settings)} other settings considered; the champion has {has}")
+        for name, sentence in record.asked_again.items():
+            if self._asked_again.get(name) != sentence:
+                self._say(f"round {record.n}: {sentence}")
+        self._asked_again = {**self._asked_again, **record.asked_again}
         for name, alignment in record.alignment.items():
             if alignment.misleads:
                 self._say(

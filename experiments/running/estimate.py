@@ -21,7 +21,7 @@ from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.settings import AT_ONCE, ModelSettings
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
-from tracing.systems.protocol import MemorySystem
+from tracing.systems.protocol import MemorySystem, RerunsOperations
 
 CHARACTERS_A_TOKEN = 4
 FACTS_A_TURN = 0.75
@@ -74,6 +74,16 @@ def test_notes(conversations: int) -> list[str]:
     return [
         f"{conversations} test conversations: no verdict but inconclusive is possible, however much prompts improve; "
         f"it takes at least {fewest}"
+    ]
+
+
+def rerun_notes(config: RunConfig, system: MemorySystem) -> list[str]:
+    """What a user should know of a system that cannot rerun its operations, before a search on recorded inputs."""
+    if isinstance(system, RerunsOperations) or LOCAL_SEARCH not in optimizers_of(config.optimizer):
+        return []
+    return [
+        f"{config.system} has no rerun: where an operation makes one recorded model call, rewrites are measured by "
+        "asking that again, and otherwise on whole conversations; memtune doctor --build tells which"
     ]
 
 

@@ -1,7 +1,8 @@
 """A memory system to begin with: it takes notes of each session, and answers from all of them.
 
 Replace what `build` and `answer` do with calls of your own system. memtune needs no more than `prompts`, `operations`,
-`build` and `answer`; with `rerun` the search compares prompts on single recorded inputs, which costs far fewer calls.
+`build` and `answer`. The search compares prompts on single recorded inputs, which costs far fewer calls; `rerun` is for
+operations of which a trace does not tell enough, such as those with several model calls.
 docs/extending.md explains each of them.
 """
 

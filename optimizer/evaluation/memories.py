@@ -16,7 +16,7 @@ from tracing.formats import FORMATS, stamped
 from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
-from tracing.systems.protocol import Memory, MemorySystem
+from tracing.systems.protocol import Memory, MemorySystem, RerunsOperations
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +107,8 @@ def snapshot_key(
                 for stretch in conversation.stretches()
             ],
             "models": [identities["task"], identities["embedding"]],
+            # Of these the trace of a build has what was asked, which earlier ones had not.
+            **({} if isinstance(system, RerunsOperations) else {"exchanges": True}),
         }
     )
 

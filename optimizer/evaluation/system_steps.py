@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from optimizer.evaluation.memories import Snapshot, Stage
 from tracing.errors import MemorySystemError, ModelError
 from tracing.graph.execution_graph import ExecutionGraph
+from tracing.llm.booking import exchanges_recorded
 from tracing.recording.processes import Branch
+from tracing.recording.recorder import Recorder
 from tracing.recording.trace_context import session, trace
 from tracing.systems.calls import answer_question, build_memory, build_stepwise, builds_stepwise, rerun_operation
 from tracing.systems.conversations import Conversation, Question
@@ -58,7 +60,7 @@ class SystemSteps:
         if len(stretches) > 1 and builds_stepwise(self.system):
             stages: list[Stage] = []
             ids: set[str | None] = set()
-            with trace(prefix="b") as recorder, _whole(access) as watch:
+            with self._recorded("b") as recorder, _whole(access) as watch:
                 for memory in build_stepwise(self.system, stretches, candidate, access):
                     records = [record for record in recorder.records() if record.get("id") not in ids]
                     ids.update(record.get("id") for record in records)
@@ -66,7 +68,7 @@ class SystemSteps:
             return Snapshot.read(Snapshot(stages, watch.calls + watch.cached).as_json())
         stages, snapshot = [], Snapshot((), 0)
         for until in conversation.parts():
-            with trace(prefix="b") as recorder, _whole(access) as watch:
+            with self._recorded("b") as recorder, _whole(access) as watch:
                 memory = build_memory(self.system, until, candidate, access)
             stages.append(Stage(memory, _later(recorder.records(), snapshot.records)))
             snapshot = Snapshot(stages, watch.calls + watch.cached)
@@ -81,7 +83,7 @@ class SystemSteps:
         path: Path | None = None,
     ) -> ConversationAnswers:
         """Ask all questions of a conversation, each at its place; `path` receives the trace."""
-        with access.watch() as watch, trace(path, prefix="a") as recorder:
+        with access.watch() as watch, self._recorded("a", path) as recorder:
             answers: dict[str, Answer] = {}
             for stretch, stage in zip(conversation.stretches(), snapshot.stages, strict=True):
                 recorder.adopt(stage.records)
@@ -106,6 +108,13 @@ class SystemSteps:
         if watch.failures:
             raise ModelError(watch.failures[0])
         return recorder.graph
+
+    @contextlib.contextmanager
+    def _recorded(self, prefix: str, path: Path | None = None) -> Iterator[Recorder]:
+        """A trace; if the system cannot rerun its operations, with what they ask, so that it can be asked again."""
+        again = contextlib.nullcontext() if isinstance(self.system, RerunsOperations) else exchanges_recorded()
+        with again, trace(path, prefix=prefix) as recorder:
+            yield recorder
 
     def _answer(self, access: ModelAccess, candidate: Candidate, memory: Memory, question: Question) -> Answer:
         with access.watch() as watch:

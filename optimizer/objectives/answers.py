@@ -31,7 +31,7 @@ class AnswerObjective:
         """The reply's score; token F1 tells how near a reply comes, where the metric knows only right and wrong."""
         if execution.question is None or not outputs:
             return Credit(0.0, ("no reply",))
-        reply = outputs[0].text
+        reply = next((item for item in outputs if item.kind == "prediction"), outputs[0]).text
         judgement = self._judged(execution.question, reply)
         score, near = judgement.score, judgement.f1
         if score >= 1:

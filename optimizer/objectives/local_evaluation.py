@@ -1,19 +1,25 @@
-"""Measures a prompt's text on the recorded inputs of its operation: one call each, instead of a whole pipeline."""
+"""Measures a prompt's text on the recorded inputs of its operation: one call each, instead of a whole pipeline.
+
+A system with `rerun` executes its operation again. Of any other the recorded request is asked again (`asking_again`).
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from attribution.survival.flow import turns_read
 from optimizer.evaluation.memories import digest
 from optimizer.evaluation.system_steps import SystemSteps
+from optimizer.objectives.asking_again import AskingAgain
 from optimizer.objectives.objective import Credit, Objective, RecordedInput
 from tracing.errors import ModelError, ReplyCutShortError, in_one_line
 from tracing.recording.credentials import REDACTED
-from tracing.systems.layouts import recorded_outputs, recorded_parts
+from tracing.systems.layouts import Item, beside_reply, recorded_outputs, recorded_parts
+from tracing.systems.protocol import RerunsOperations
+from tracing.systems.recorded_calls import recorded_calls
 from tracing.systems.recording_check import rerun_difference, sees_calls
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
     from tracing.systems.conversations import Question
     from tracing.systems.prompts import Candidate, PromptSpec
-    from tracing.systems.protocol import MemorySystem, RerunsOperations
+    from tracing.systems.protocol import MemorySystem
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -39,18 +45,22 @@ class LocalEvaluation:
         prompts: its prompts by name.
         objectives: prompt name → the objective of its operation; prompts without one are left out.
         access: its models.
+
+    Attributes:
+        asking: asks again what was recorded; None for a system that reruns its operations.
     """
 
     def __init__(
         self,
-        system: RerunsOperations,
+        system: MemorySystem,
         prompts: Mapping[str, PromptSpec],
         objectives: Mapping[str, Objective],
         access: ModelAccess,
     ) -> None:
         self.objectives = objectives
         self._prompts, self._access = prompts, access
-        self._steps = SystemSteps(cast("MemorySystem", system))
+        self.asking = None if isinstance(system, RerunsOperations) else AskingAgain(prompts, access)
+        self._steps = SystemSteps(system)
         self._credits: dict[tuple[str, str, str], Credit] = {}
         self._warned = False
         self._reruns: dict[str, bool] = {}
@@ -59,11 +69,11 @@ class LocalEvaluation:
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
         """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
         weight_of = self.objectives[prompt].weight
-        return [
-            execution
-            for execution in recorded_inputs(self._prompts[prompt], outcomes)
-            if (self._unless_failed(prompt, partial(weight_of, execution)) or 0) > 0
+        recorded = recorded_inputs(self._prompts[prompt], outcomes)
+        at_stake = [
+            execution for execution in recorded if (self._unless_failed(prompt, partial(weight_of, execution)) or 0) > 0
         ]
+        return at_stake if self.asking is None else self.asking.repeatable(prompt, recorded, at_stake)
 
     def measure(
         self, prompt: str, text: str, inputs: Sequence[RecordedInput], *, progress: Progress | None = None
@@ -96,11 +106,13 @@ class LocalEvaluation:
         return [credits[at] for at in range(len(inputs))]
 
     def reruns_as_recorded(self, prompt: str, text: str, execution: RecordedInput) -> bool:
-        """Whether the system's rerun does again what was recorded with this text; a warning tells what it did instead.
+        """Whether texts can be measured on recorded inputs; where `rerun` does otherwise, a warning tells what.
 
         A prompt is tried once, and only where a cache answers the same request, so that it costs nothing. Where the
         call fails, nothing is known against it.
         """
+        if self.asking is not None:
+            return prompt not in self.asking.whole
         if not self._access.caches:
             return True
         if prompt not in self._reruns:
@@ -130,12 +142,18 @@ class LocalEvaluation:
     def _fresh(self, prompt: str, candidate: Candidate, execution: RecordedInput) -> Credit | None:
         name = execution.question.id if execution.question is not None else execution.key[:12]
         try:
-            graph = self._steps.rerun(self._access, prompt, execution.parts, candidate, name)
+            if self.asking is not None:
+                outputs = self.asking.outputs(prompt, candidate[prompt], execution, name)
+            else:
+                outputs = self._rerun(prompt, candidate, execution, name)
         except ReplyCutShortError as error:
             return Credit(0.0, (f"the reply was cut short: {error}",))
-        executions = graph.find_operations(name=self._prompts[prompt].operation)
-        outputs = recorded_outputs(executions[-1], graph) if executions else ()
         return self.objectives[prompt].credit(execution, outputs)
+
+    def _rerun(self, prompt: str, candidate: Candidate, execution: RecordedInput, name: str) -> tuple[Item, ...]:
+        graph = self._steps.rerun(self._access, prompt, execution.parts, candidate, name)
+        executions = graph.find_operations(name=self._prompts[prompt].operation)
+        return beside_reply(recorded_outputs(executions[-1], graph)) if executions else ()
 
     def _unless_failed(self, prompt: str, measure: Callable[[], _T]) -> _T | None:
         """What is measured; None after a failed call. The first is warned of: many inputs fail alike."""
@@ -160,15 +178,16 @@ def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[Recor
     inputs: dict[str, RecordedInput] = {}
     for outcome in outcomes:
         questions = {question.id: question for question in outcome.conversation.questions}
+        calls = recorded_calls(spec.name, spec.operation, outcome.graph)
         for execution in outcome.graph.find_operations(name=spec.operation):
             parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, outcome.graph)
             question = _question(execution, outcome.graph, questions) if not spec.builds else None
             texts = {name: [(item.name, item.text) for item in items] for name, items in parts.items()}
             key = digest({"prompt": spec.name, "conversation": outcome.conversation.id, "parts": texts})
             if key not in inputs and not any(REDACTED in item.text for items in parts.values() for item in items):
-                outputs = recorded_outputs(execution, outcome.graph)
-                turns = turns_read(outcome.graph, execution)
-                inputs[key] = RecordedInput(key, spec, outcome.conversation, parts, outputs, question, turns)
+                outputs = beside_reply(recorded_outputs(execution, outcome.graph))
+                turns, call = turns_read(outcome.graph, execution), calls[execution.id]
+                inputs[key] = RecordedInput(key, spec, outcome.conversation, parts, outputs, question, turns, call)
     return list(inputs.values())
 
 

@@ -10,6 +10,7 @@ from tracing.plugins import PluginRegistry
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import PromptSpec
+from tracing.systems.recorded_calls import RecordedCall
 
 OBJECTIVES = PluginRegistry(
     "objectives",
@@ -36,6 +37,7 @@ class RecordedInput:
         outputs: what the execution made of it.
         question: what was asked; None for operations that build the memory.
         turns: ids of the turns that it read, itself or by way of what was made of them.
+        call: what it asked a model, of a system without `rerun`.
     """
 
     key: str
@@ -45,6 +47,7 @@ class RecordedInput:
     outputs: tuple[Item, ...] = field(default=(), hash=False, compare=False, repr=False)
     question: Question | None = field(default=None, hash=False, compare=False, repr=False)
     turns: tuple[str, ...] = field(default=(), hash=False, compare=False, repr=False)
+    call: RecordedCall | None = field(default=None, hash=False, compare=False, repr=False)
 
     def items(self, kind: str) -> list[Item]:
         """The inputs of one kind, in order."""

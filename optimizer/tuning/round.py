@@ -149,6 +149,7 @@ class RoundRecord:
         changed: name → setting of the champion that is not the run's own.
         search_calls: calls that the search had made by its end, those before and between rounds included.
         optimizer: the one of several that made the round; None if there is one, and for their last race.
+        asked_again: prompt name → how many of its recorded inputs can be asked again; of a system without `rerun`.
     """
 
     n: int
@@ -168,6 +169,7 @@ class RoundRecord:
     changed: Mapping[str, SettingChange] = field(default_factory=dict)
     search_calls: int | None = None
     optimizer: str | None = None
+    asked_again: Mapping[str, str] = field(default_factory=dict)
     validation_ci: Annotated[Interval | None, UNWRITTEN] = None
 
 
@@ -196,6 +198,7 @@ class Ending(NamedTuple):
     validation: Score
     changed: Mapping[str, SettingChange]
     edit: AcceptedEdit | None
+    asked_again: Mapping[str, str]
 
 
 class RoundLog:
@@ -257,6 +260,7 @@ class RoundLog:
                 changed=end.changed,
                 search_calls=int(now["calls_made"]) - self._calls_before,
                 optimizer=optimizer,
+                asked_again=end.asked_again,
             )
             self.records.append(record)
             self._report(record)

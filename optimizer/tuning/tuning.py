@@ -22,7 +22,6 @@ from optimizer.tuning.round import AcceptedEdit, Ending, RewriteRecord, Round, R
 from tracing.errors import ContractError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
-from tracing.systems.protocol import RerunsOperations
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution
@@ -64,7 +63,7 @@ class Tuning:
         settings: how long and how widely to search.
         sources: of rewrites, as configured.
         author: the model that writes prompts.
-        local: measures texts on recorded inputs; None for a system that cannot rerun its operations.
+        local: measures texts on recorded inputs.
         variants: the system under other settings; None if none may be tuned.
         champion_settings: the best values so far of the settings that may be tuned.
 
@@ -105,7 +104,7 @@ class Tuning:
         self._own_settings: Settings = variants.own if variants is not None else {}
         self.champion_settings = self._own_settings
         self._access, self._failures, self._observer = access, failures, observer
-        self.local = self._local()
+        self.local: LocalEvaluation | None = self._local()
         # A model that samples is asked everything again before a crowning, and by the baseline after the test.
         self._fresh = FreshReplies()
         # Of two evaluations of each test conversation: half of that again for the noise, and for the prompts alone.
@@ -326,7 +325,9 @@ class Tuning:
         def ending() -> Ending:
             changed = whole is self and (whole.champion, whole.champion_settings) != champion
             edit = self._edit_since(*champion) if changed else None
-            return Ending(dict(whole.champion), whole._scores["validation"], whole._changed(), edit)
+            asking = None if self.local is None else self.local.asking
+            asked_again = {} if asking is None else dict(asking.about)
+            return Ending(dict(whole.champion), whole._scores["validation"], whole._changed(), edit, asked_again)
 
         with self._round_log.recorded(n, ending, after=self._after, optimizer=self._name) as noted:
             yield noted
@@ -364,10 +365,8 @@ class Tuning:
         now = self.champion_settings
         return {name: SettingChange(own, now[name]) for name, own in self._own_settings.items() if now[name] != own}
 
-    def _local(self) -> LocalEvaluation | None:
+    def _local(self) -> LocalEvaluation:
         evaluator = self._under()
-        if not isinstance(evaluator.system, RerunsOperations):
-            return None
         all_objectives = objectives_of(evaluator, self.settings.objectives, self.settings.matcher)
         objectives = {name: objective for name, objective in all_objectives.items() if name in self.prompts}
         return LocalEvaluation(evaluator.system, self._specs, objectives, self._access)

@@ -165,6 +165,24 @@ def test_a_rerun_that_leaves_out_what_the_operation_read_is_broken(
     assert re.search("ok +rerun of answer .*does again what was recorded", out)
 
 
+@pytest.mark.slow
+def test_of_a_system_without_rerun_it_is_told_what_can_be_asked_again(
+    memtune: MemtuneCommand, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.script = lambda body: "Rex, I think"
+    source = (Path(__file__).parents[2] / "experiments" / "starter" / "my_memory.py").read_text(encoding="utf-8")
+    twice = 'for line in ask(access, render(prompt, {"turns": dialogue}), 300).splitlines():'
+    assert twice in source
+    source = source.replace("def rerun", "def again").replace(twice, f"ask(access, dialogue, 9)\n            {twice}")
+    Path("own.py").write_text(source, encoding="utf-8")
+    memtune.configure("own.yaml", "system: own:MyMemory\n")
+    code, out, _ = memtune("doctor", "own.yaml", "--home", "h", "--build")
+    assert code == 0, out
+    assert re.search("ok +rerun of answer .*not needed: what its operation asked can be asked again", out)
+    assert re.search("missing +rerun of note .*it made 2 model calls", out)
+    assert "rewrites are compared on whole conversations" in " ".join(out.split())
+
+
 def test_a_damaged_cache_and_what_mlflow_misses_are_told(tmp_path: Path) -> None:
     assert list(check_stores(tmp_path)) == []
     folder = run_folder(tmp_path, 1)

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from typing import Any
 import pytest
 from scripted_server import Reply, ScriptedServer, prompt_of
 
+from benchmarks.generating.scripted_author import ScriptedAuthor
 from experiments.command import main
+from experiments.data.datasets import sample
 from experiments.data.loaders import load_dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
 from tracing.files.loading import load_trace
+from tracing.systems.conversations import Conversation, read_conversations, write_conversations
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_memory_system"
 Command = Callable[..., tuple[int, str, str]]
@@ -29,8 +32,8 @@ Command = Callable[..., tuple[int, str, str]]
 class Model:
     """Notes down every turn; answers right, but in a long sentence until the prompt is another than the baseline's."""
 
-    def __init__(self) -> None:
-        groups = load_dataset(load_config(None)).splits.named().values()
+    def __init__(self, conversations: Sequence[Conversation] = ()) -> None:
+        groups = [conversations] if conversations else load_dataset(load_config(None)).splits.named().values()
         asked = [question for group in groups for conversation in group for question in conversation.questions]
         self.known = {question.question: question.answers[0] for question in asked}
 
@@ -94,6 +97,9 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     code, out, err = command("run", config, "--dry-run")
     assert code == 0, err
     assert "own_memory:NoteMemory on sample" in out
+    assert "own_memory:NoteMemory has no rerun: where an operation makes one recorded model call" in " ".join(
+        out.split()
+    )
     assert scripted_server.count == 0
 
     code, out, err = command("run", config)
@@ -104,6 +110,12 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     assert summary.system == "own_memory:NoteMemory"
     assert (summary.baseline["test"].score, summary.champion["test"].score) == (0, 1)
     assert "code.own_memory:NoteMemory" in json.loads((folder.path / "fingerprint.json").read_text())
+    (first, *_) = summary.rounds
+    assert re.match(r"answer: (\d+) of \1 recorded inputs can be asked again", first.asked_again["answer"])
+    assert first.asked_again["answer"] in " ".join((out + err).split())
+    assert first.asked_again["answer"] in (folder.path / "report.html").read_text()
+    rewrites = [json.loads(line) for line in (folder.path / "rewrites.jsonl").read_text().splitlines()]
+    assert any(rewrite["local"] is not None and rewrite["local"] > 0 for rewrite in rewrites)
     tokens = [
         sum(operation.prompt_tokens for operation in load_trace(path).graph.operations.values())
         for path in (folder.path / "traces").glob("*/*.jsonl")
@@ -137,6 +149,38 @@ def test_a_system_of_ones_own_is_tuned_looked_at_and_exported(
     assert json.loads(Path("own/prompts.json").read_text()) == champion
     same = {"calls": summary.calls, "rounds": summary.rounds}
     assert replace(folder.summary(), **same) == summary  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_a_generated_data_set_is_tuned_on_as_a_written_one(
+    example: Path, command: Command, scripted_server: ScriptedServer, memtune_home: Path
+) -> None:
+    written = sample(None)[:12]
+    nothing = {"questions": (), "facts": (), "split": None}
+    write_conversations(Path("chats.jsonl"), [conversation.model_copy(update=nothing) for conversation in written])
+    scripted_server.script = ScriptedAuthor(written)
+    endpoint = ("--base-url", scripted_server.base_url, "--model", "strong")
+    code, _, err = command("data", "generate", "chats.jsonl", "--out", "generated.jsonl", *endpoint)
+    assert code == 0, err
+    data = Path("confirmed.jsonl").absolute()
+    write_conversations(
+        data, [_confirmed(conversation) for conversation in read_conversations(Path("generated.jsonl"))]
+    )
+    scripted_server.script = Model(read_conversations(data))
+    code, out, err = command("run", str(example / "experiment.yaml"), "--dataset", "jsonl", "--data", str(data))
+    assert code == 0, err
+    (folder,) = RunFolder.all(memtune_home)
+    summary = folder.summary()
+    assert "(100%) were generated" in " ".join((out + err).split())
+    assert re.match(r"answer: (\d+) of \1 recorded inputs can be asked again", summary.rounds[0].asked_again["answer"])
+    rewrites = [json.loads(line) for line in (folder.path / "rewrites.jsonl").read_text().splitlines()]
+    assert any(rewrite["local"] is not None and rewrite["local"] > 0 for rewrite in rewrites)
+    assert summary.champion["test"].score > summary.baseline["test"].score
+
+
+def _confirmed(conversation: Conversation) -> Conversation:
+    questions = [question.model_copy(update={"confirmed_by": ("a reader",)}) for question in conversation.questions]
+    return conversation.model_copy(update={"questions": tuple(questions)})
 
 
 def test_the_example_and_its_exporter_keep_their_contracts(monkeypatch: pytest.MonkeyPatch) -> None:

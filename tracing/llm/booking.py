@@ -25,10 +25,14 @@ Reply = TypeVar("Reply", ChatCompletion, Embeddings)
 NO_OPERATION = "(no operation)"
 """The meter's name for calls that no operation made."""
 
-OF_REPLIES = ("unusable", "thinking", "thinking_tokens")
+REQUEST, REPLY = "request", "reply"
+"""Attributes of an operation: what its latest call asked and was replied, where `exchanges_recorded`."""
+
+OF_REPLIES = ("unusable", "thinking", "thinking_tokens", REQUEST, REPLY)
 """Attributes of an operation that tell of its replies, beside its outputs."""
 
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("memtune_watches", default=())
+_exchanges: ContextVar[bool] = ContextVar("memtune_exchanges", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,12 @@ class Booking:
                 thinking=excerpt(completion.thinking, LONGEST_THINKING), thinking_tokens=completion.thinking_tokens
             )
 
+    @staticmethod
+    def note_exchange(request: Mapping[str, Any], reply: str) -> None:
+        """Record in the running operation what was asked and replied, where that is wanted."""
+        if _exchanges.get():
+            _annotate(**{REQUEST: request, REPLY: reply})
+
     def _book(self, model: str, tokens: TokenCounts, cost: float, seconds: float) -> None:
         self._count(Usage(1, 0, tokens.prompt, tokens.completion, cost, seconds, estimated=int(tokens.estimated)))
         operation = current_operation()
@@ -215,6 +225,16 @@ def watching(count_malformed: Callable[[], None]) -> Iterator[Watch]:
         yield watch
     finally:
         _watches.reset(token)
+
+
+@contextlib.contextmanager
+def exchanges_recorded() -> Iterator[None]:
+    """Record the request and the reply of each chat call inside in its operation, so that it can be asked again."""
+    token = _exchanges.set(True)
+    try:
+        yield
+    finally:
+        _exchanges.reset(token)
 
 
 @contextlib.contextmanager

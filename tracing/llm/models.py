@@ -19,9 +19,6 @@ from tracing.llm.http.bodies import ChatCompletion, Embeddings, packed, unpacked
 from tracing.llm.http.endpoint import Endpoint
 from tracing.llm.replies import Replies
 
-DEFAULT_MAX_TOKENS = 1024
-"""Maximum length of a reply if a program with its own client gives none: budgets must reserve the most."""
-
 _TEXTS_A_REQUEST = 64
 _SAMPLES_A_REPETITION = 1000
 
@@ -142,6 +139,8 @@ class ChatModel(_Model):
             sent["response_format"] = {"type": "json_schema", "json_schema": reply_format}
         elif json_object:
             sent["response_format"] = {"type": "json_object"}
+        # What the settings add is not the system's, and may hold a credential.
+        asked = {"model": settings.model, **sent, **(tools or {}), "seed": sample % _SAMPLES_A_REPETITION}
         sent |= settings.fields(chat=True)
         if tools:
             if settings.embedded:
@@ -170,6 +169,7 @@ class ChatModel(_Model):
             completion, cached = self._completion(key(), call)
             self._replies.booking.note_prompt(settings, sent, completion.tokens)
             self._replies.booking.note_thinking(completion)
+            self._replies.booking.note_exchange({**asked, "whole": whole}, completion.text)
             # Where alternatives of the first token are asked for, it is all that is wanted.
             reason = None if alternatives and completion.finish_reason == "length" else completion.unusable
             if reason is not None:

@@ -37,6 +37,9 @@ Parts = Mapping[str, tuple[Item, ...]]
 Write = Callable[[Parts, Sequence[Item]], str]
 """Maps the inputs and outputs of an execution to the reply that a model gave, or should give."""
 
+Read = Callable[[str], Sequence[Item]]
+"""Maps the reply of a model to the outputs that an operation makes of it."""
+
 RECORDED_REPLY = "reply"
 """Kind of the output in which `tracing.instrument` records a model's reply verbatim."""
 
@@ -49,6 +52,8 @@ class Layout:
         roles: placeholder → role of the operation's inputs that fill it; by default the role of the same name.
         lists: placeholder → how several texts are written in it; by default one a line.
         reply: how outputs are written as a reply; None for `plain_reply`.
+        read: what the operation makes of a reply, for a system without `rerun`; None where recorded replies and outputs
+            show it (`optimizer.objectives.reply_readers`).
 
     Example:
         >>> layout = Layout(roles={"notes": "context"}, lists={"notes": bullets})
@@ -59,6 +64,7 @@ class Layout:
     roles: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, Callable[[Sequence[str]], str]] = field(default_factory=dict)
     reply: Write | None = None
+    read: Read | None = None
 
     def placeholder(self, role: str) -> str:
         """The placeholder that a role fills."""
@@ -95,6 +101,11 @@ def recorded_parts(layout: Layout, placeholders: Collection[str], execution: Ope
 def recorded_outputs(execution: Operation, graph: ExecutionGraph) -> tuple[Item, ...]:
     """What an execution made."""
     return tuple(_item(role, graph.variables[vid]) for role, vid in execution.outputs)
+
+
+def beside_reply(outputs: Sequence[Item]) -> tuple[Item, ...]:
+    """What an execution made of the reply that was recorded verbatim; that itself, if it made nothing else."""
+    return tuple(item for item in outputs if item.kind != RECORDED_REPLY) or tuple(outputs)
 
 
 def _item(role: str, variable: Variable) -> Item:

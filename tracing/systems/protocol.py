@@ -244,6 +244,8 @@ class AnswersFromContext(Protocol):
 class RerunsOperations(Protocol):
     """Local objectives: a prompt is measured on the recorded inputs of its operation, one call each.
 
+    A system needs it for operations whose request cannot be asked again from a trace, as where they make several calls.
+
     Example:
         >>> class MyMemory:
         ...     def rerun(self, prompt, parts, candidate, access):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tracing.recording.redaction import excerpt, redact
-from tracing.systems.layouts import Item, Parts, recorded_outputs, recorded_parts
+from tracing.systems.layouts import Item, Parts, beside_reply, recorded_outputs, recorded_parts
 
 if TYPE_CHECKING:
     from tracing.graph.execution_graph import ExecutionGraph
@@ -82,7 +82,7 @@ def rerun_difference(
         return f"rerun of {spec.name} recorded {len(executions)} executions of {spec.operation}, not 1"
     (again,) = executions
     if repeatable:
-        before, after = _texts(outputs), _texts(recorded_outputs(again, graph))
+        before, after = _texts(beside_reply(outputs)), _texts(beside_reply(recorded_outputs(again, graph)))
         what, whence = "made", "of what gave"
     else:
         read = recorded_parts(spec.layout, spec.contract.placeholders, again, graph)

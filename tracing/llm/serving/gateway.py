@@ -19,8 +19,9 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from tracing.errors import BudgetExceededError, MemtuneError
-from tracing.llm.models import DEFAULT_MAX_TOKENS, ChatModel, ChatReply, EmbeddingModel
+from tracing.errors import BudgetExceededError, MemtuneError, ModelError
+from tracing.llm.http.chat_requests import chat_messages, chat_options
+from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.loopback import Events, LoopbackServer, RefusalError, Request, Route
 from tracing.llm.threads import GivenUp
 from tracing.recording.operations import operation
@@ -33,10 +34,6 @@ CALL_HEADER = "X-Memtune-Call"
 
 _NOT_OFFERED = ("functions", "logprobs", "audio", "modalities")
 """Fields that change the form of a reply; dropping them silently would mislead the system that sent them."""
-
-_ABOUT_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
-_OF_MESSAGES = ("name", "tool_calls", "tool_call_id")
-"""What a message may have besides its role and content."""
 
 _CHATTED = "chat.completion"
 _NO_RETRY = {"x-should-retry": "false"}
@@ -158,24 +155,14 @@ class Gateway(LoopbackServer):
         if body["model"] not in models:
             raise RefusalError(404, f"model {body['model']!r} is not served here; known: {', '.join(models)}")
         model = models[body["model"]]
-        messages = [_message(message) for message in body["messages"]]
-        tools = {name: body[name] for name in _ABOUT_TOOLS if body.get(name) is not None} if body.get("tools") else None
-        most = int(body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS)
-        if most < 1:
-            raise RefusalError(400, f"max_tokens: {most} allows no reply; give 1 or more", _NO_RETRY)
-        response_format = body.get("response_format") or {"type": "text"}
-        schema = response_format["json_schema"]["schema"] if response_format["type"] == "json_schema" else None
-        replaced = response_format["type"] == "json_object" and attached._schema is not None
-        options: dict[str, Any] = {
-            "max_tokens": most,
-            "schema": attached._schema if replaced else schema,
-            "json_object": response_format["type"] == "json_object" and not replaced,
-            "temperature": body.get("temperature"),
-            "sample": int(body.get("seed") or 0),
-            "stop": [body["stop"]] if isinstance(body.get("stop"), str) else list(body.get("stop") or ()),
-            "whole": response_format["type"] != "text",
-            "tools": tools,
-        }
+        try:
+            messages, options = chat_messages(body), chat_options(body)
+        except ModelError as error:
+            raise RefusalError(400, str(error), _NO_RETRY) from None
+        replaced = options["json_object"] and attached._schema is not None
+        if replaced:
+            options |= {"schema": attached._schema, "json_object": False}
+        tools = options["tools"]
         inputs = {"messages": messages, **({"tools": tools["tools"]} if tools else {})}
 
         def call() -> ChatReply:
@@ -228,21 +215,6 @@ def _own_operation(name: str, inputs: Mapping[str, Any]) -> Iterator[Callable[[A
         return
     with operation(name, kind="llm", inputs=inputs) as op:
         yield lambda result: op.finish(result)
-
-
-def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    further = {name: message[name] for name in _OF_MESSAGES if message.get(name)}
-    # An assistant that only calls tools says nothing, which is not the same as an empty text to every endpoint.
-    content = None if "tool_calls" in further and not message.get("content") else _text_of(message.get("content"))
-    return {"role": str(message["role"]), "content": content, **further}
-
-
-def _text_of(content: Any) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not all(part.get("type") == "text" for part in content):
-        raise RefusalError(400, "messages: only text is accepted", _NO_RETRY)
-    return "\n".join(part["text"] for part in content)
 
 
 def _usage(reply: ChatReply) -> dict[str, int]:
