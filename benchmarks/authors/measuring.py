@@ -14,7 +14,7 @@ from optimizer.gating.gate import Comparison, decide
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.rewrites import Rewrite, RewriteRequest, admit, kind_of
-from optimizer.racing.halving import alternating, compared
+from optimizer.racing.local_scores import alternating, compared
 from optimizer.racing.whole_demonstrations import with_right_replies
 from tracing.systems.protocol import stage_of
 

@@ -12,9 +12,9 @@ from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
 from optimizer.gating.verdict import fewest_conversations
 from optimizer.search.closed_loop import FINALISTS
-from optimizer.search.joint_choice import most_evaluations
+from optimizer.search.joint_choice import MOST
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
-from optimizer.search.prompt_search import most_reruns
+from optimizer.search.prompt_search import MOST_INPUTS, REWRITES
 from optimizer.search.rounds import SCREENED
 from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts
@@ -178,7 +178,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
             passes["validation"] += rounds * finalists
             continue
         searched = (*splits.train, *splits.validation)
-        races = rounds * most_evaluations(len(searched)) / len(searched)
+        races = rounds * MOST
         if config.search.settings:
             # A second race a round, against a champion that may be new, and the prompts alone on the test.
             races, passes["test"] = 2 * races + rounds, 3
@@ -186,7 +186,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
         passes["validation"] += races
         # A rerun costs what one of the recorded calls cost.
         rerun_costs = _costs(system, searched, config.prompts.tune)
-        charges += [(model, rounds * most_reruns(round(cost[0])) / cost[0], cost) for cost in rerun_costs]
+        charges += [(model, rounds * REWRITES * min(1.0, MOST_INPUTS / cost[0]), cost) for cost in rerun_costs]
     if len(names) > 1:
         passes["validation"] += 1  # what several found, together
     for name, group in splits.named().items():

@@ -213,8 +213,8 @@ class RunConfig(_Section):
     """How the optimizer searches."""
     rounds: Annotated[int, Field(ge=0)] | None = None
     """Rounds of attribute, rewrite and gate. By default as many as the budget allows, until ten in a row bring no
-    better prompts; without a budget, one with `local-search`, of which a round is a whole search, and with other
-    optimizers until three in a row bring none (those from the literature make three)."""
+    better prompts; without a budget, until one with `local-search`, which ends a round with each better prompt, and
+    three in a row with other optimizers bring none (those from the literature make three)."""
     proposals: Positive = 4
     """Texts that a round of `closed-loop` and similar optimizers tries."""
     seed: int = 0

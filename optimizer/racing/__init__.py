@@ -1,1 +1,1 @@
-"""Many texts compared on few inputs: rewrites, successive halving over recorded inputs, and the joint choice."""
+"""Many texts compared on few inputs: gains on recorded inputs, what is believed of them, and the joint choice."""

@@ -1,20 +1,18 @@
-"""The joint choice of one round: the few best texts of each prompt meet the whole pipeline, alone and together.
+"""The joint choice of one round: a few texts of the prompts meet the whole pipeline, alone and together.
 
 Prompts that help only together are found, and so are texts that help their own operation but not the answers. Settings
-of the system are tried with them.
+of the system are tried with them. All of it is recorded in a study.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare, look_schedule
-from optimizer.proposers.rewrites import HAND
+from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare
 from optimizer.racing.joint_study import JointStudy, Params
 from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
 from optimizer.tuning.round import SettingsRecord
@@ -23,20 +21,13 @@ if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.scores import Setting, Settings
     from optimizer.evaluation.variants import Variants
-    from optimizer.racing.halving import LocalScore
+    from optimizer.racing.local_scores import LocalScore
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import Candidate
 
-SURVIVORS = 2
-"""Combinations that go on after the first look at a race; after any later one only the best does."""
-
 MOST = 4
-"""Combinations that are tried in one round, if the budget allows for them."""
-
-SUPPORT, SUPPORT_OF_ONE = 1.0, 2.0
-"""Standard errors that a text must gain to be tried together with others: if these are raced alone too, and if the
-budget allows for one combination only. A choice."""
+"""Combinations that meet whole conversations in one round, of texts and of settings each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,97 +62,20 @@ Evaluate = Callable[["Combination", Sequence["Outcome"]], Sequence["Outcome"]]
 """Evaluates a combination on the conversations of some of the champion's outcomes."""
 
 
-def combinations_of(
-    finalists: Mapping[str, Sequence[LocalScore]], worth: Mapping[str, float] | None = None, most: int = MOST
-) -> list[Combination]:
-    """The best of each prompt together, and then texts alone, those first that are expected to fix the most answers.
-
-    Together are only texts that gained more than the standard error of that: with few inputs a text that does harm is
-    often the best one by chance, and would spoil the others. Where one combination is all that can be raced, nothing
-    would tell that the others do well without it: then it takes twice that error.
-
-    Args:
-        finalists: prompt name → its texts, best first.
-        worth: prompt name → share of the wrong answers that are its fault; equal shares if not given.
-        most: how many can be raced.
-    """
-    support = SUPPORT if most > 1 else SUPPORT_OF_ONE
-    best = {name: scored[0] for name, scored in finalists.items() if scored and _is_supported(scored[0], support)}
-    together = [Combination(best)] if len(best) > 1 else []
-    ranks = range(max(map(len, finalists.values()), default=0))
-    ranked = [entry for rank in ranks for entry in _at(finalists, rank)]
-    ranked.sort(key=lambda entry: -entry[1].expected * (1.0 if worth is None else worth.get(entry[0], 0.0)))
-    return [*together, *(Combination({name: scored}) for name, scored in ranked)][:most]
-
-
-def _at(finalists: Mapping[str, Sequence[LocalScore]], rank: int) -> list[tuple[str, LocalScore]]:
-    return [(name, scored[rank]) for name, scored in finalists.items() if len(scored) > rank]
-
-
-def _is_supported(scored: LocalScore, errors: float) -> bool:
-    """Whether a gain is more than so many standard errors; what people wrote or nobody measured is not asked."""
-    return scored.rewrite.source == HAND or not scored.inputs or scored.gain > errors * scored.error
-
-
-def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], evaluate: Evaluate) -> list[Combination]:
-    """Race combinations over growing numbers of conversations, until the gate has decided on each, or on the best.
-
-    Args:
-        combinations: to race.
-        champion: the champion's outcomes, in the order in which their conversations are used.
-        evaluate: evaluates a combination.
-
-    Returns:
-        All combinations as far as they got; the first one won if its decision is to accept it.
-
-    Raises:
-        BudgetExceededError: a hard budget does not allow the next evaluation.
-    """
-    racing, dropped, schedule = list(combinations), list[Combination](), look_schedule(len(champion))
-    for number, count in enumerate(schedule.counts):
-        ranking = sorted(
-            (_further(combination, champion[:count], schedule, evaluate) for combination in racing), key=_rank
-        )
-        if ranking and ranking[0].accepted:
-            return [ranking[0], *map(_beaten, ranking[1:]), *dropped]
-        undecided = [combination for combination in ranking if combination.decision is None]
-        racing = undecided[: 1 if number else SURVIVORS]
-        dropped = [*[combination for combination in ranking if combination not in racing], *dropped]
-    return [*racing, *dropped]
-
-
-def most_evaluations(conversations: int, combinations: int = MOST) -> int:
-    """Most evaluations of a conversation that a race of so many combinations over this many conversations makes."""
-    before, count, racing = 0, 0, combinations
-    for number, reached in enumerate(look_schedule(conversations).counts):
-        count += racing * (reached - before)
-        before, racing = reached, min(racing, 1 if number else SURVIVORS)
-    return count
-
-
-def affordable_combinations(conversations: int, evaluations: float | None) -> int:
-    """How many combinations can race over so many conversations within a number of evaluations; one at least."""
-    if evaluations is None:
-        return MOST
-    return max([1, *(count for count in range(1, MOST + 1) if most_evaluations(conversations, count) <= evaluations)])
-
-
-def _rank(combination: Combination) -> tuple[bool, float]:
-    """What the gate accepts first, then by gain."""
-    return not combination.accepted, math.inf if combination.gain is None else -combination.gain
-
-
-def _beaten(combination: Combination) -> Combination:
-    """The combination with the decision that not it was accepted, but a better one."""
-    if combination.decision is None or not combination.decision.accepted:
-        return combination
-    return replace(combination, decision=replace(combination.decision, outcome=GateOutcome.OUTDONE))
-
-
-def _further(
+def further(
     combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule, evaluate: Evaluate
 ) -> Combination:
-    """The combination evaluated on those conversations that it has not met, and what the gate says then."""
+    """The combination evaluated on those conversations that it has not met, and what the gate says then.
+
+    Args:
+        combination: to go on with.
+        champion: the champion's outcomes until this look, in the order in which their conversations are used.
+        schedule: of the gate's looks.
+        evaluate: evaluates a combination.
+
+    Raises:
+        BudgetExceededError: a hard budget does not allow it.
+    """
     before = len(combination.outcomes)
     outcomes = (*combination.outcomes, *evaluate(combination, champion[before:]))
     comparison = compare(champion, outcomes)
@@ -177,32 +91,22 @@ CHAMPION = "champion"
 
 
 class JointChoice(AbstractContextManager["JointChoice"]):
-    """The races of one round, recorded in a study. A context manager.
+    """What meets whole conversations in one round, recorded in a study. A context manager.
 
     Args:
         tuning: of the run.
         this_round: notes what settings were tried.
-        finalists: prompt name → its texts to choose from, best first.
+        prompts: names of those whose texts may.
         reference: outcomes of what the round begins with, on all train and validation conversations.
     """
 
-    def __init__(
-        self,
-        tuning: Tuning,
-        this_round: Round,
-        finalists: Mapping[str, Sequence[LocalScore]],
-        reference: Sequence[Outcome],
-    ) -> None:
+    def __init__(self, tuning: Tuning, this_round: Round, prompts: Iterable[str], reference: Sequence[Outcome]) -> None:
         self._tuning, self._round, self._begun = tuning, this_round, dict(tuning.champion)
-        self._finalists = {
-            prompt: {
-                f"{rank}: {local_score.rewrite.source}": local_score for rank, local_score in enumerate(scored, start=1)
-            }
-            for prompt, scored in finalists.items()
-        }
+        self._texts: dict[str, dict[str, LocalScore]] = {name: {} for name in prompts}
+        """By prompt, its texts by their labels in the study: numbers, as they came."""
         self._considered: RetrievedSettings | None = None
         choices: dict[str, Sequence[Setting]] = {
-            f"prompt {name}": [CHAMPION, *labels] for name, labels in self._finalists.items()
+            f"prompt {name}": [CHAMPION, *map(str, range(1, MOST + 1))] for name in self._texts
         }
         now = tuning.champion_settings
         for name, values in tuning.variants.choices.items() if tuning.variants is not None else ():
@@ -213,30 +117,28 @@ class JointChoice(AbstractContextManager["JointChoice"]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._study.end()
 
-    def raced(self, combinations: Sequence[Combination], order: Sequence[Outcome]) -> list[Combination]:
-        """Race combinations with the champion, as `optimizer.search.joint_choice.raced`.
+    def evaluate(self, combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Evaluate a combination on the conversations of some of the champion's outcomes.
 
         Raises:
-            BudgetExceededError: a hard budget does not allow the next evaluation.
+            BudgetExceededError: a hard budget does not allow it.
             RunError: the study cannot be written.
         """
         tuning = self._tuning
-        what = "settings" if any(combination.settings for combination in combinations) else "joint choice"
-        count = len(combinations)
-        phase = f"round {self._round.n}: {what} of {count} combination{'s' * (count != 1)}"
-
-        def evaluate(combination: Combination, against: Sequence[Outcome]) -> Sequence[Outcome]:
-            tuning.allow(len(against))
-            conversations = [outcome.conversation for outcome in against]
-            candidate = combination.candidate(tuning.champion)
-            outcomes = tuning.measure(candidate, conversations, phase, settings=combination.settings)
-            self._study.report(self._params(combination), outcomes)
-            return outcomes
-
-        ranked = raced(combinations, order, evaluate)
-        for combination in ranked:
-            self._study.close(self._params(combination), str(combination.decision or GateOutcome.OVERTAKEN))
-        return ranked
+        for name, scored in combination.parts.items():
+            if scored.rewrite.text not in (known.rewrite.text for known in self._texts[name].values()):
+                self._texts[name][str(len(self._texts[name]) + 1)] = scored
+        changed = settings_text(combination.settings) if combination.settings else " and ".join(combination.parts)
+        tuning.allow(len(against))
+        conversations = [outcome.conversation for outcome in against]
+        outcomes = tuning.measure(
+            combination.candidate(tuning.champion),
+            conversations,
+            f"round {self._round.n}: another {changed}",
+            settings=combination.settings,
+        )
+        self._study.report(self._params(combination), outcomes)
+        return outcomes
 
     def with_settings(self, variants: Variants, pool: Sequence[Outcome]) -> list[Combination]:
         """What to race under other settings: the most promising by what they retrieve, and what the sampler draws.
@@ -284,23 +186,34 @@ class JointChoice(AbstractContextManager["JointChoice"]):
         recall, tokens = (retrieval.recall, retrieval.tokens) if retrieval is not None else (None, None)
         return SettingsRecord(dict(settings), prompts, recall, tokens, gain, gate)
 
+    def close(self, combination: Combination) -> None:
+        """Record in the study how far a combination got.
+
+        Raises:
+            RunError: the study cannot be written.
+        """
+        self._study.close(self._params(combination), str(combination.decision or GateOutcome.OVERTAKEN))
+
     def _params(self, combination: Combination) -> Params:
-        texts = combination.candidate(self._tuning.champion)
-        params: dict[str, Setting] = {f"prompt {name}": self._label(name, texts[name]) for name in self._finalists}
+        params: dict[str, Setting] = {
+            f"prompt {name}": self._label(name, text)
+            for name, text in combination.candidate(self._tuning.champion).items()
+            if name in self._texts
+        }
         settings = {**self._tuning.champion_settings, **combination.settings}
         return params | {f"setting {name}": value for name, value in settings.items()}
 
     def _combination(self, params: Params) -> Combination | None:
-        """The combination of these parameters; None if it goes back to a text that lost in this round."""
+        """The combination of these parameters; None if it has none of the texts, or one that lost in this round."""
         champion = self._tuning.champion
         parts: dict[str, LocalScore] = {}
-        for name, labels in self._finalists.items():
-            label = params[f"prompt {name}"]
+        for name, labels in self._texts.items():
+            label = str(params[f"prompt {name}"])
             if label == self._label(name, champion[name]):
                 continue
-            if label == CHAMPION:
+            if label not in labels:
                 return None
-            parts[name] = labels[str(label)]
+            parts[name] = labels[label]
         now = self._tuning.champion_settings
         changed = {name: params[f"setting {name}"] for name, value in now.items() if params[f"setting {name}"] != value}
         return Combination(parts, settings=changed)
@@ -308,4 +221,4 @@ class JointChoice(AbstractContextManager["JointChoice"]):
     def _label(self, prompt: str, text: str) -> str:
         if text == self._begun[prompt]:
             return CHAMPION
-        return next(label for label, local_score in self._finalists[prompt].items() if local_score.rewrite.text == text)
+        return next(label for label, local_score in self._texts[prompt].items() if local_score.rewrite.text == text)

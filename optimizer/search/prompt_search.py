@@ -1,23 +1,26 @@
-"""The search of one prompt on its operation's recorded inputs: two generations of texts, raced by successive halving.
+"""The texts of one prompt: where they come from, and what each is expected to gain on its operation's recorded inputs.
 
-The first generation are what proposers make of the champion's text, and the champion with whole demonstrations. The
-second are what they make of parents, and the best texts with the best demonstrations. Parents come from the pool of all
-rounds: a text that is the best on some recorded inputs has something that others lack, whenever it was found.
+The first generation of a round are what proposers make of the champion's text, and the champion with whole
+demonstrations. The second are what they make of parents, and the best texts with the best demonstrations. Parents come
+from the pool of all rounds: a text that is the best on some recorded inputs has something that others lack.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, islice, product
-from typing import TYPE_CHECKING
+from itertools import islice, product
+from typing import TYPE_CHECKING, NamedTuple
 
 from optimizer.proposers.demonstrations import DEMONSTRATIONS
 from optimizer.proposers.examples import examples_of
 from optimizer.proposers.rewrites import HAND, Rewrite, RewriteRequest
-from optimizer.racing.halving import Halved, LocalScore, Pool, halved, parents_of
+from optimizer.proposers.turns import by_turns
+from optimizer.racing.beliefs import Belief, believed_of_new
+from optimizer.racing.local_scores import LocalScore, Pool, alternating, compared, parents_of, usual_error
 from optimizer.racing.whole_demonstrations import (
     DEMONSTRATED,
     demonstration_sets,
@@ -26,7 +29,6 @@ from optimizer.racing.whole_demonstrations import (
     with_right_replies,
 )
 from optimizer.tuning.round import RewriteRecord
-from tracing.errors import BudgetExceededError
 from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:
@@ -38,146 +40,254 @@ if TYPE_CHECKING:
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
-FINALISTS = 2
-"""Texts of each prompt that meet the whole pipeline."""
-
 REWRITES, FEWEST_REWRITES = 24, 6
-"""Texts that the searches of one round begin with, together; and one prompt's search at least."""
+"""Texts that one round has to compare, those of all prompts together; and of one prompt at least."""
+
+UNMEASURED_REWRITES = 2
+"""Texts of a prompt of which recorded inputs tell nothing: each meets whole conversations."""
 
 DEMONSTRATED_SHARE, SECOND_SHARE = 1 / 3, 1 / 4
 """Parts of them with whole demonstrations, and of the second generation."""
 
-STAKES = ((12.0, 8), (30.0, 3), (100.0, 2))
-"""What is at stake, in needs or questions, on the inputs that texts have met at the end of each rung, and how many of
-them go on."""
+BATCH, TOGETHER = 3, 4
+"""Recorded inputs that a text meets first; and new texts that meet them at once, so that requests do not wait."""
+
+MOST_INPUTS = 30
+"""Recorded inputs that one text meets at most."""
+
+USUAL_ROOM, USUAL_INPUTS = 0.5, 2
+"""What a text leaves to gain before it is measured, and the recorded inputs that tell as much. A choice."""
 
 TRIED_TOGETHER = 2
 """Texts with the best scores that are tried with as many of the best sets of demonstrations."""
 
 
-FEWEST_TEXTS = 4
-"""Texts of the first generation that a search begins with however little its budget allows."""
+class Arm(NamedTuple):
+    """A text that may be compared further.
 
-PORTIONS = (1.0, 0.75, 0.5, 0.35, 0.25)
-"""Portions of a whole search, in texts and in inputs, of which the largest that the budget allows is made."""
+    Attributes:
+        scored: the text, with what it gained on recorded inputs.
+        belief: what it gains there elsewhere.
+    """
 
-FEWEST_AT_STAKE = 6.0
-"""What is at stake at the end of the first rung at least: on less, chance alone chooses who goes on."""
+    scored: LocalScore
+    belief: Belief
 
-Rungs = Sequence[tuple[int, int]]
-"""Inputs that texts have met at the end of each rung, and how many of them go on."""
-
-
-def most_reruns(inputs: int) -> int:
-    """Most calls of one prompt's search in a round over this many recorded inputs, at each of which one need is."""
-    return _reruns(
-        REWRITES + TRIED_TOGETHER**2, [(min(inputs, round(stake)), survivors) for stake, survivors in STAKES]
-    )
+    @property
+    def by_hand(self) -> bool:
+        """Whether people wrote it."""
+        return self.scored.rewrite.source == HAND
 
 
-def _reruns(texts: int, rungs: Rungs) -> int:
-    """Calls for so many texts and the champion."""
-    before, calls = 0, 0
-    for count, survivors in rungs:
-        calls += (texts + 1) * (count - before)
-        before, texts = count, min(survivors, texts)
-    return calls
+class LocalStep(NamedTuple):
+    """Texts to measure on more recorded inputs each, and the gain there that this is expected to bring a call.
+
+    Without texts, some are to be written.
+    """
+
+    rate: float
+    rewrites: Sequence[Rewrite]
+    inputs: int
 
 
 class PromptSearch:
-    """One prompt's search in one round.
+    """One prompt's texts, over all rounds.
 
     Args:
-        tuning, local: of the run.
-        this_round: notes what is tried.
+        tuning: of the run.
         prompt: its name.
-        inputs: recorded inputs of its operation, in the order in which they are used.
+
+    Attributes:
         demonstrations: those in the champion's text.
-        tried: texts tried before; grows.
-        pool: those that were measured, in any round; grows.
+        fresh: whether the round has texts that were never compared.
     """
 
-    def __init__(
+    def __init__(self, tuning: Tuning, prompt: str) -> None:
+        self._tuning, self._spec = tuning, tuning.prompts[prompt]
+        self.demonstrations: tuple[Demonstration, ...] = ()
+        self._tried, self._pool = {tuning.baseline[prompt]}, Pool()
+        self._new: list[Rewrite] = []
+        """Texts that wait for their first comparison, those of people first."""
+        self._scores: list[LocalScore] = []
+        """The texts beside the champion, as far as they were measured on what is recorded under it."""
+        self._begun_with = tuning.baseline[prompt]
+        self.fresh = False
+
+    def begin(
         self,
-        tuning: Tuning,
         local: LocalEvaluation,
         this_round: Round,
-        prompt: str,
         inputs: Sequence[RecordedInput],
-        demonstrations: tuple[Demonstration, ...],
-        tried: set[str],
-        pool: Pool,
-    ) -> None:
-        self._tuning, self._local, self._round = tuning, local, this_round
-        self._spec, self._objective = tuning.prompts[prompt], local.objectives[prompt]
-        self._inputs, self._demonstrations, self._tried, self._pool = inputs, demonstrations, tried, pool
-        self._seed = tuning.seed_of(this_round.n)
-
-    def finalists(
-        self,
-        count: int,
         attributions: Sequence[Attribution],
         signals: Signals,
         *,
+        count: int,
         measured: bool,
-        calls: float | None = None,
-    ) -> list[LocalScore]:
-        """The texts that are worth asking the whole pipeline about.
+    ) -> None:
+        """Begin a round with new texts.
 
         Args:
-            count: texts to try; rewrites by hand are tried even if they exceed it.
-            attributions: whose fault the champion's wrong answers are.
+            local: measures texts.
+            this_round: notes what is tried.
+            inputs: recorded under the champion.
+            attributions: whose fault its wrong answers are.
             signals: of the same.
-            measured: whether gains on recorded inputs predict the answers, so that the best there are chosen.
-            calls: that the search should get by with, by trying fewer texts on fewer inputs; None for any number.
+            count: texts to have; rewrites by hand are tried even if they exceed it.
+            measured: whether gains on recorded inputs predict the answers.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow an author's call.
+        """
+        name = self._spec.name
+        self._local, self._round, self._measured = local, this_round, measured
+        self._objective = local.objectives[name]
+        self._inputs = alternating(inputs, self._tuning.settings.seed)
+        self._asked: set[tuple[str, str]] = set()
+        self._unmeasured: dict[str, Rewrite] = {}
+        champion = self._tuning.champion[name]
+        if champion != self._begun_with:
+            # What was written of another text may be written again of this one.
+            self._tried -= {rewrite.text for rewrite in self._new}
+            self._new, self._begun_with = [], champion
+        count = count if measured else UNMEASURED_REWRITES
+        self._second_count = round(SECOND_SHARE * count) if measured else 0
+        self._compare_again()
+        self._request = self._requested(count, attributions, signals)
+        self._add(self._first(count - self._second_count - len(self._new)))
+        if not measured:
+            for rewrite in self._new:
+                self._unmeasured[rewrite.text] = rewrite
+                this_round.rewrites[rewrite.text] = RewriteRecord.of(rewrite)
+            self._new = []
+        self.fresh = bool(self._new or self._unmeasured)
+
+    def arms(self) -> list[Arm]:
+        """The texts that are worth asking the whole pipeline about, the best first.
+
+        What people wrote is, whatever it gains on recorded inputs, and so is what nobody measured.
+        """
+        unmeasured = [
+            Arm(LocalScore(rewrite, 0.0, 0.0, 0, {}), self._prior(rewrite.source))
+            for rewrite in self._unmeasured.values()
+        ]
+        measured = [arm for arm in self._measured_arms() if arm.by_hand or min(arm.scored.gain, arm.belief.mean) > 0]
+        return sorted([*measured, *unmeasured], key=lambda arm: (not arm.by_hand, -arm.belief.mean, -arm.scored.nearer))
+
+    def steps(self, least: float, shown: Mapping[str, float]) -> Iterator[LocalStep]:
+        """What could be done next.
+
+        Args:
+            least: the gain on recorded inputs under which a text is worth nothing.
+            shown: text that met whole conversations → the gain on recorded inputs that these let expect.
+        """
+        arms = [arm for arm in self._measured_arms() if arm.scored.rewrite.text not in shown]
+        arms.sort(key=lambda arm: -arm.belief.mean)
+        best, second = (max([least, *shown.values(), *(arm.belief.mean for arm in arms[at:])]) for at in (0, 1))
+        new: dict[str, list[Rewrite]] = defaultdict(list)
+        for rewrite in self._new:
+            new[rewrite.source].append(rewrite)
+        for source, rewrites in new.items():
+            rate = math.inf if source == HAND else self._prior(source).learned(usual_error(BATCH), best) / BATCH
+            yield LocalStep(rate, rewrites[:TOGETHER], BATCH)
+        if self._second_count and arms:
+            # What is made of a text is expected to differ from it as that differs from the champion.
+            change, parent = self._prior(arms[0].scored.rewrite.source), arms[0].belief.mean
+            yield LocalStep(change.learned(usual_error(BATCH), best - parent) / BATCH, (), 0)
+        for arm in arms:
+            met, further = arm.scored.inputs, len(self._further(arm.scored.rewrite))
+            count = min(max(BATCH, met // 2), MOST_INPUTS - met, further)
+            if count > 0:
+                rival = second if arm is arms[0] else best
+                yield LocalStep(arm.belief.learned(usual_error(count), rival) / count, [arm.scored.rewrite], count)
+
+    @property
+    def room(self) -> float:
+        """What the champion's text leaves to gain on recorded inputs, as far as it was measured."""
+        champion, objective = self._tuning.champion[self._spec.name], self._objective
+        credits = self._local.known_credits(self._spec.name, champion, self._inputs)
+        weighed = [
+            (objective.weight(recorded), 1 - credit.value)
+            for recorded, credit in zip(self._inputs, credits, strict=True)
+            if credit is not None
+        ]
+        stake, left = USUAL_INPUTS, USUAL_INPUTS * USUAL_ROOM
+        return (left + sum(weight * lost for weight, lost in weighed)) / (stake + sum(weight for weight, _ in weighed))
+
+    def take(self, step: LocalStep) -> None:
+        """Measure the texts of a step on further recorded inputs, or write the second generation.
 
         Raises:
             BudgetExceededError: a hard budget does not allow the next call.
         """
-        rungs: Rungs = ()
-        if measured:
-            count, rungs = self._portioned(count, math.inf if calls is None else calls)
+        if step.rewrites:
+            self._measure(step)
         else:
-            # What nobody measures would be used up untried.
-            count = FINALISTS
-        request = self._request(count, attributions, signals)
-        second = round(SECOND_SHARE * count) if measured else 0
-        first = self._first(request, count - second)
-        if not measured:
-            self._tried.update(rewrite.text for rewrite in first)
-            for rewrite in first:
-                self._note(rewrite)
-            written = [rewrite for rewrite in first if rewrite.source == HAND]
-            return [LocalScore(rewrite, 0.0, 0.0, 0, {}) for rewrite in (written or first[:FINALISTS])]
-        best, dropped = self._raced(first, request, second, rungs)
-        for scored in (*best, *dropped):
-            self._note(scored.rewrite, scored.gain)
-        # What people wrote meets the whole pipeline, whatever it gains on recorded inputs.
-        by_hand = [scored for scored in best if scored.rewrite.source == HAND]
-        return by_hand or [scored for scored in best if scored.gain > 0][:FINALISTS]
+            count, self._second_count = self._second_count, 0
+            self._add(self._second(count))
 
-    def _portioned(self, count: int, calls: float) -> tuple[int, Rungs]:
-        """Number of texts and rungs of the largest portion of a search that makes no more than `calls`.
+    def _measure(self, step: LocalStep) -> None:
+        tuning, name = self._tuning, self._spec.name
+        tuning.allow(1)
+        for rewrite in step.rewrites:
+            # Before it is measured: a budget may end this.
+            self._round.rewrites.setdefault(rewrite.text, RewriteRecord.of(rewrite))
+        phase = f"round {self._round.n}: replies of {name} to recorded inputs"
 
-        If the smallest is too much, the last rungs are left out, but for the first.
-        """
-        texts = [min(count, max(FEWEST_TEXTS, round(portion * count))) for portion in PORTIONS]
-        rungs = [self._reaching(portion) for portion in PORTIONS]
-        ways = [*zip(texts, rungs, strict=True), *((texts[-1], rungs[-1][:depth]) for depth in (2, 1))]
-        fitting = (way for way in ways if _reruns(way[0] + TRIED_TOGETHER**2, way[1]) <= calls)
-        return next(fitting, ways[-1])
+        def scored(rewrite: Rewrite) -> LocalScore:
+            further = self._further(rewrite)[: step.inputs]
+            known = [recorded for recorded in self._inputs if (rewrite.text, recorded.key) in self._asked]
+            self._asked.update((rewrite.text, recorded.key) for recorded in further)
+            measure = partial(self._local.measure, name)
+            return compared(rewrite, tuning.champion[name], [*known, *further], measure, self._objective.weight)
 
-    def _reaching(self, portion: float) -> Rungs:
-        """The rungs of a search with this portion of the usual stakes; all inputs if there is less at stake."""
-        stakes = [(max(FEWEST_AT_STAKE, portion * stake), survivors) for stake, survivors in STAKES]
-        sums = list(accumulate(map(self._objective.weight, self._inputs)))
+        # The champion first: several texts that ask for it at once would count what the cache answers by chance.
+        inputs = {recorded.key: recorded for text in step.rewrites for recorded in self._further(text)[: step.inputs]}
+        self._local.measure(name, tuning.champion[name], list(inputs.values()))
+        for at, score in enumerate(tuning.threads.map(scored, step.rewrites), start=1):
+            tuning.step(phase, at, len(step.rewrites))
+            self._pool.add([score])
+            self.note(score)
+            if not score.inputs and score.rewrite.source == HAND:
+                self._unmeasured[score.rewrite.text] = score.rewrite
+        self._new = [rewrite for rewrite in self._new if rewrite not in step.rewrites]
+        self._compare_again()
+
+    def note(self, scored: LocalScore) -> None:
+        """Note in the round that a text is tried, and what it gains on recorded inputs."""
+        rewrites, text = self._round.rewrites, scored.rewrite.text
+        before = rewrites.get(text) or RewriteRecord.of(scored.rewrite)
+        rewrites[text] = replace(before, local=scored.gain) if scored.inputs else before
+
+    def _prior(self, source: str) -> Belief:
+        """What a text of a source gains that was not measured yet, over the champion that it is made of."""
+        return believed_of_new(self._pool.gains(source))
+
+    def _measured_arms(self) -> list[Arm]:
+        priors = {source: self._prior(source) for source in {scored.rewrite.source for scored in self._scores}}
+        return [Arm(scored, priors[scored.rewrite.source].after(scored.gain, scored.noise)) for scored in self._scores]
+
+    def _compare_again(self) -> None:
+        name = self._spec.name
+        credits = partial(self._local.known_credits, name)
+        self._scores = (
+            self._pool.beside(self._tuning.champion[name], self._inputs, credits, self._objective.weight)
+            if self._measured
+            else []
+        )
+
+    def _further(self, rewrite: Rewrite) -> list[RecordedInput]:
+        """The inputs that a text has not met, those aside of which it shows anything."""
+        credits: Sequence[Credit | None] = self._local.known_credits(self._spec.name, rewrite.text, self._inputs)
         return [
-            (next((number for number, sum_ in enumerate(sums, start=1) if sum_ >= stake), len(sums)), survivors)
-            for stake, survivors in stakes
+            recorded
+            for recorded, credit in zip(self._inputs, credits, strict=True)
+            if credit is None
+            and (rewrite.text, recorded.key) not in self._asked
+            and recorded.conversation.id not in rewrite.shows
         ]
 
-    def _request(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> RewriteRequest:
-        tuning, name = self._tuning, self._spec.name
+    def _requested(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> RewriteRequest:
+        tuning, name, seed = self._tuning, self._spec.name, self._tuning.seed_of(self._round.n)
         train = tuning.outcomes("train")
         failed, passed = examples_of(self._spec, train, attributions)
         blaming = (signal for signal in signals.signals if signal.prompt == name)
@@ -190,21 +300,25 @@ class PromptSearch:
             failed=with_right_replies(failed, self._objective, self._inputs),
             passed=passed,
             count=count,
-            seed=self._seed,
+            seed=seed,
             tried=frozenset(self._tried),
             earlier=self._pool.earlier(),
         )
 
-    def _first(self, request: RewriteRequest, count: int) -> list[Rewrite]:
+    def _add(self, rewrites: Sequence[Rewrite]) -> None:
+        by_text = {rewrite.text: rewrite for rewrite in rewrites if rewrite.text not in self._tried}
+        self._tried.update(by_text)
+        self._new += by_text.values()
+
+    def _first(self, count: int) -> list[Rewrite]:
         """What proposers make of the champion's text, and it with sets of whole demonstrations."""
-        sources, n = self._tuning.sources, self._round.n
-        demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates else 0
-        offered = sources.propose(n, request, count - demonstrated_part, besides=(DEMONSTRATIONS,))
+        sources, request = self._tuning.sources, self._request
+        demonstrated_part = round(DEMONSTRATED_SHARE * count) if sources.demonstrates and self._measured else 0
+        offered = sources.propose(self._round.n, request, max(0, count - demonstrated_part), besides=(DEMONSTRATIONS,))
         # A rewrite of a text may keep what that shows; what people wrote stands for itself.
-        inherited = self._demonstrations
-        rewrites = [
-            rewrite if rewrite.source == HAND else replace(rewrite, demonstrations=inherited) for rewrite in offered
-        ]
+        inherited = self.demonstrations
+        by_hand = [rewrite for rewrite in offered if rewrite.source == HAND]
+        rewrites = [replace(rewrite, demonstrations=inherited) for rewrite in offered if rewrite.source != HAND]
         learned = {conversation.id for conversation in self._tuning.train}
         demonstrations = [
             demonstration
@@ -212,37 +326,25 @@ class PromptSearch:
             if demonstration.conversation in learned
         ]
         plain = Rewrite(self._spec.name, request.text, "", "")
-        sets = demonstration_sets(demonstrations, self._seed)
+        sets = demonstration_sets(demonstrations, request.seed)
         demonstrated = filter(None, (with_demonstrations(plain, chosen) for chosen in sets))
-        return [*rewrites, *islice(filter(self._is_new, demonstrated), demonstrated_part)]
+        return [*by_hand, *by_turns([rewrites, islice(filter(self._is_new, demonstrated), max(0, demonstrated_part))])]
 
-    def _second(
-        self, scored: Sequence[LocalScore], measured: Sequence[RecordedInput], request: RewriteRequest, count: int
-    ) -> list[Rewrite]:
-        """What proposers make of parents, and the best texts with the best demonstrations.
-
-        Args:
-            scored: the best of the first generation.
-            measured: the inputs that it has met, on which parents of all rounds are compared.
-            request: for rewrites of the champion.
-            count: rewrites of parents to ask for.
-        """
-        rewrites = list(filter(self._is_new, _together(scored)))
-        known_credits = partial(self._local.known_credits, self._spec.name)
-        parents = parents_of(self._pool.beside(request.text, measured, known_credits, self._objective.weight))
-        for parent in parents if count else ():
+    def _second(self, count: int) -> list[Rewrite]:
+        """The best texts with the best demonstrations, and what proposers make of parents."""
+        scores = sorted(self._scores, key=lambda scored: (-scored.gain, -scored.nearer))
+        rewrites = list(filter(self._is_new, _together(scores)))
+        parents = parents_of(scores)
+        for parent in parents:
             per_parent = -(-count // len(parents))
-            tried = self._tried | {rewrite.text for rewrite in rewrites}
-            parent_request = replace(
-                request,
+            request = replace(
+                self._request,
                 text=parent.rewrite.text,
                 count=per_parent,
-                tried=frozenset(tried),
+                tried=frozenset(self._tried | {rewrite.text for rewrite in rewrites}),
                 earlier=self._pool.earlier(),
             )
-            offered = self._tuning.sources.propose(
-                self._round.n + 1, parent_request, per_parent, besides=(DEMONSTRATIONS,)
-            )
+            offered = self._tuning.sources.propose(self._round.n + 1, request, per_parent, besides=(DEMONSTRATIONS,))
             rewrites += [
                 replace(
                     rewrite,
@@ -254,58 +356,13 @@ class PromptSearch:
             ]
         return rewrites
 
-    def _raced(self, first: Sequence[Rewrite], request: RewriteRequest, second: int, rungs: Rungs) -> Halved:
-        tuning, weight = self._tuning, self._objective.weight
-        phase = f"round {self._round.n}: replies of {self._spec.name} to recorded inputs"
-        most = _reruns(len(first) + second + TRIED_TOGETHER**2, rungs)
-        measured: set[tuple[str, str]] = set()
-        reached = 0
-
-        def measure(text: str, inputs: Sequence[RecordedInput]) -> Sequence[Credit | None]:
-            tuning.allow(1)
-            new = [recorded for recorded in inputs if (text, recorded.key) not in measured]
-            before = len(measured)
-            measured.update((text, recorded.key) for recorded in new)
-
-            def progress(count: int, total: int) -> None:
-                nonlocal reached
-                reached = before + max(0, count - (total - len(new)))
-                tuning.step(phase, reached, max(most, reached))
-
-            return self._local.measure(self._spec.name, text, inputs, progress=progress)
-
-        def race(rewrites: Sequence[Rewrite], rungs: Sequence[tuple[int, int]]) -> Halved:
-            self._tried.update(rewrite.text for rewrite in rewrites)
-            for rewrite in rewrites:
-                # Before it is measured: a budget may end the race.
-                if rewrite.text not in self._round.rewrites:
-                    self._note(rewrite)
-            try:
-                race_result = halved(rewrites, request.text, self._inputs, measure, weight, rungs, spared=(HAND,))
-            except BudgetExceededError as error:
-                extent = f"{reached} of at most {most} replies to recorded inputs of {self._spec.name} were measured"
-                # A share that is spent ends this optimizer alone.
-                raise type(error)(f"{error}; {extent}, too few to choose a rewrite") from error
-            self._pool.add((*race_result.dropped, *race_result.best))
-            return race_result
-
-        opening = race(first, rungs[:1])
-        surviving = [scored.rewrite for scored in opening.best]
-        # What the first generation was measured on is known, so that it costs nothing here.
-        second_generation = self._second(opening.best, self._inputs[: rungs[0][0]], request, second)
-        rest = race([*surviving, *second_generation], rungs)
-        return Halved(rest.best, [*rest.dropped, *opening.dropped])
-
     def _is_new(self, rewrite: Rewrite) -> bool:
         return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
-
-    def _note(self, rewrite: Rewrite, gain: float | None = None) -> None:
-        self._round.rewrites[rewrite.text] = RewriteRecord.of(rewrite, local=gain)
 
 
 def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:
     """The best texts with the best sets of demonstrations."""
-    rewrites = [score.rewrite for score in scored]
+    rewrites = [score.rewrite for score in scored if score.gain > 0]
     texts = [rewrite for rewrite in rewrites if rewrite.source != DEMONSTRATED][:TRIED_TOGETHER]
     sets = [rewrite.demonstrations for rewrite in rewrites if rewrite.source == DEMONSTRATED][:TRIED_TOGETHER]
     together = (with_demonstrations(text, demonstrations) for text, demonstrations in product(texts, sets))

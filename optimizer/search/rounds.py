@@ -34,13 +34,13 @@ class Rounds:
 
     Args:
         tuning: the search.
-        patience: that number where nothing limits the search; None if the rounds of the settings are enough then.
+        patience: that number where nothing limits the search.
 
     Attributes:
         stopped: why there is no further one.
     """
 
-    def __init__(self, tuning: Tuning, patience: int | None) -> None:
+    def __init__(self, tuning: Tuning, patience: int) -> None:
         self._tuning = tuning
         settings = tuning.settings
         self._patience = None if not settings.open_ended else LIMITED_PATIENCE if tuning.limited else patience

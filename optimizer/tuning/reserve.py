@@ -1,10 +1,10 @@
-"""What conversations take: the part of a budget that is kept for those of the test, and what a search can still try."""
+"""What conversations take: the part of a budget that is kept for those of the test, and the calls of another text."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracing.errors import ShareSpentError
@@ -90,14 +90,6 @@ class TimeReserve:
         if share is not None and share < seconds * self._turns(count):
             raise ShareSpentError("its share of the time is too short for more conversations")
 
-    def conversations_left(self) -> float | None:
-        """Conversations that can still be evaluated before the test must begin; None without a time budget."""
-        (remaining, share), seconds = self._budget.remaining_time(), self.seconds_a_conversation()
-        if remaining is None or not seconds:
-            return None
-        turns = remaining / seconds - self._test_turns
-        return max(0.0, turns if share is None else min(turns, share / seconds)) * self._threads
-
     def for_test(self) -> Holdback:
         """What is kept for the test, as of the last evaluation; nothing before the first."""
         return self._kept
@@ -115,11 +107,6 @@ class TimeReserve:
             return usage.seconds / usage.calls_made
         totals = self._meter.totals()
         return totals["seconds"] / totals["calls_made"] if totals["calls_made"] else 0.0
-
-    def executions(self, operation: str) -> float:
-        """How many executions of an operation, one call each, take as long as the calls of a conversation."""
-        seconds = self.seconds_a_call(operation)
-        return self._calls_of_one() / seconds if seconds and self._seen else math.inf
 
     def _calls_of_one(self) -> float:
         """Seconds of all calls of a conversation, one after the other."""
@@ -172,64 +159,16 @@ def calls_of(outcome: Outcome) -> Counter[str]:
     return calls
 
 
-class Affordable(NamedTuple):
-    """What can be evaluated: so many conversations, or so many single executions of one of the operations instead."""
-
-    conversations: float
-    executions: Mapping[str, float]
-
-    def shared(self, rounds: int, least: float) -> Affordable:
-        """The share of each of so many rounds, or of fewer if it would be too small for a round to decide anything.
-
-        Args:
-            rounds: that are left.
-            least: conversations that a round has to evaluate.
-        """
-        parts = max(1, min(rounds, int(self.conversations / least)))
-        return Affordable(self.conversations / parts, {name: count / parts for name, count in self.executions.items()})
-
-
-def affordable(
-    train: Sequence[Outcome],
-    operations: Collection[str],
-    tested: int,
-    budget: Budget,
-    reserve: TimeReserve,
-    *,
-    cached: bool,
-) -> Affordable | None:
-    """What a search can still evaluate; None if nothing limits it.
-
-    Of a limit of calls for the whole run, what the test will take is left out.
+def calls_with(train: Sequence[Outcome], operations: Collection[str], *, cached: bool) -> float:
+    """How many calls a conversation takes with another text of these operations' prompts.
 
     Args:
-        train: outcomes, from which it is known how many calls a conversation takes.
-        operations: names of those whose prompts may get another text.
-        tested: test conversations; baseline and champion are tested on each.
-        budget: of the run.
-        reserve: knows for how many conversations there is time besides the test.
+        train: outcomes, from which it is known how many it takes at all.
+        operations: names of them.
         cached: whether calls that such a text does not change, such as the embeddings of turns, are made once only.
     """
-    whole, part = budget.remaining_calls()
-    limits = []
-    if whole is not None or part is not None:
-        calls = max(1.0, sum(outcome.calls for outcome in train) / len(train))
-        reused = sum(_kept_calls(outcome, operations) for outcome in train) / len(train) if cached else 0.0
-        again = max(1.0, calls - reused)
-        tests = max(2 * calls * tested, reserve.for_test().spending.calls)
-        untested = None if whole is None else max(0.0, whole - tests)
-        limits = [
-            Affordable(remaining / again, dict.fromkeys(operations, remaining))
-            for remaining in (untested, part)
-            if remaining is not None
-        ]
-    in_time = reserve.conversations_left()
-    if in_time is not None:
-        limits.append(Affordable(in_time, {name: in_time * reserve.executions(name) for name in operations}))
-    if not limits:
-        return None
-    fewest = {name: min(limit.executions[name] for limit in limits) for name in operations}
-    return Affordable(min(limit.conversations for limit in limits), fewest)
+    calls = sum(outcome.calls - (_kept_calls(outcome, operations) if cached else 0) for outcome in train)
+    return max(1.0, calls / len(train))
 
 
 def _kept_calls(outcome: Outcome, operations: Collection[str]) -> int:

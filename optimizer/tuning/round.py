@@ -147,7 +147,8 @@ class RoundRecord:
         alignment: prompt name → how well its local objective has predicted the answers so far.
         settings: the settings that were tried.
         changed: name → setting of the champion that is not the run's own.
-        search_calls: calls that the search had made by its end, those before and between rounds included.
+        search_calls: calls that the search had made when its champion was found, or else by its end, those before and
+            between rounds included.
         optimizer: the one of several that made the round; None if there is one, and for their last race.
         asked_again: prompt name → how many of its recorded inputs can be asked again; of a system without `rerun`.
     """
@@ -216,6 +217,7 @@ class RoundLog:
         self._meter, self._report = meter, report
         self.records: list[RoundRecord] = []
         self._calls_before = 0
+        self._crowned_at: int | None = None
 
     @property
     def last(self) -> int:
@@ -225,6 +227,10 @@ class RoundLog:
     def search_begins(self) -> None:
         """Calls made so far are not the search's."""
         self._calls_before = int(self._meter.totals()["calls_made"])
+
+    def crowns(self) -> None:
+        """A new champion is found, with the calls made so far."""
+        self._crowned_at = int(self._meter.totals()["calls_made"])
 
     @contextmanager
     def recorded(self, n: int, ending: Callable[[], Ending], *, after: int, optimizer: str | None) -> Iterator[Round]:
@@ -236,11 +242,13 @@ class RoundLog:
             after: rounds of the run before the first of this search.
             optimizer: the one of several that makes it.
         """
-        before, noted = self._meter.totals(), Round(n)
+        before, noted, self._crowned_at = self._meter.totals(), Round(n), None
         try:
             yield noted
         finally:
             now, end = self._meter.totals(), ending()
+            made = int(now["calls_made"])
+            reached = made if end.edit is None or self._crowned_at is None else self._crowned_at
             record = RoundRecord(
                 n=after + n,
                 blame=noted.blame,
@@ -249,7 +257,7 @@ class RoundLog:
                 accepted=end.edit is not None,
                 validation_score=end.validation.score,
                 validation_ci=end.validation.ci,
-                calls_made=int(now["calls_made"] - before["calls_made"]),
+                calls_made=made - int(before["calls_made"]),
                 calls_cached=int(now["calls_cached"] - before["calls_cached"]),
                 tokens=int(_tokens(now) - _tokens(before)),
                 champion=end.champion,
@@ -258,7 +266,7 @@ class RoundLog:
                 edit=end.edit,
                 settings=tuple(noted.settings),
                 changed=end.changed,
-                search_calls=int(now["calls_made"]) - self._calls_before,
+                search_calls=reached - self._calls_before,
                 optimizer=optimizer,
                 asked_again=end.asked_again,
             )

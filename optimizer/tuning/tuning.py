@@ -16,10 +16,10 @@ from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from optimizer.tuning.failures import blamed_on_all
 from optimizer.tuning.fresh_replies import FreshReplies
-from optimizer.tuning.reserve import Affordable, TimeReserve, affordable
+from optimizer.tuning.reserve import TimeReserve, calls_with
 from optimizer.tuning.results import LoopSettings, Observer, SearchCost
 from optimizer.tuning.round import AcceptedEdit, Ending, RewriteRecord, Round, RoundLog, SettingChange, accepted_edit
-from tracing.errors import ContractError, RunError
+from tracing.errors import BudgetExceededError, ContractError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
 
@@ -229,18 +229,14 @@ class Tuning:
         """
         self._reserve.allow(conversations)
 
-    def affordable(self, prompts: Collection[str] | None = None) -> Affordable | None:
-        """What can still be evaluated before the test; None without a limit.
+    def calls_with(self, prompts: Collection[str]) -> float:
+        """How many calls a conversation takes with other texts of these prompts, by name, on average.
 
-        Args:
-            prompts: names of those that get another text; all if not given. What is before them in the pipeline is
-                not executed again.
+        What is before them in the pipeline is not executed again.
         """
-        steered = {self.prompts[name].operation for name in (self.prompts if prompts is None else prompts)}
         # Other settings change what no prompt does, and fresh replies are asked for everything.
         cached = self._access.caches and self.variants is None and not self._access.task.samples
-        train, tested, budget = self.outcomes("train"), len(self._splits.test), self._access.budget
-        return affordable(train, steered, tested, budget, self._reserve, cached=cached)
+        return calls_with(self.outcomes("train"), {self.prompts[name].operation for name in prompts}, cached=cached)
 
     def step(self, phase: str, done: int, total: int, failed: int = 0) -> None:
         """Report that `done` of `total` steps of a phase are done, and that `failed` others could not be."""
@@ -275,7 +271,8 @@ class Tuning:
         return self.settings.approve is None or self.settings.approve(rewrite, self.champion[rewrite.prompt])
 
     def crown(self, candidate: Candidate, settings: Settings | None = None, *, confirm: bool = True) -> bool:
-        """Make a candidate the champion. Its validation is evaluated, if that was not done before.
+        """Make a candidate the champion. Its validation is evaluated, if that was not done before, and as far as the
+        budget goes.
 
         With `settings`, where they differ from the champion's, these become the champion's too.
 
@@ -294,9 +291,15 @@ class Tuning:
         """
         self._check(candidate)
         evaluator, crowned = self._under(settings), {**self.champion_settings, **(settings or {})}
+        self._round_log.crowns()
         outcomes = evaluator.known_outcomes(candidate, self.validation)
         if len(outcomes) < len(self.validation):
-            outcomes = self.measure(candidate, self.validation, "champion validation", settings=settings)
+            try:
+                outcomes = self.measure(candidate, self.validation, "champion validation", settings=settings)
+            except BudgetExceededError:
+                # It is the champion by what it has met, and is scored on that.
+                if not outcomes or self._access.task.samples:
+                    raise
         tainted = next((outcome for outcome in outcomes if outcome.tainted is not None), None)
         if tainted is not None:
             raise RunError(f"{tainted.conversation.id}: a candidate that cannot be scored became the champion")
@@ -305,6 +308,7 @@ class Tuning:
             again = self._evaluation_progress("fresh replies before crowning")
             if not self._fresh.confirm((self._under(), self.champion), (evaluator, candidate), self.validation, again):
                 return False
+            self._round_log.crowns()
         self.champion = dict(candidate)
         if crowned != self.champion_settings:
             self.champion_settings = crowned

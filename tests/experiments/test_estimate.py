@@ -56,10 +56,8 @@ def test_a_budget_that_leaves_nothing_to_try_is_told_beforehand(budget: dict[str
 def test_a_local_search_is_predicted_to_rerun_operations_and_to_join_texts_on_what_it_learns_from() -> None:
     none = predicted(system="rag", rounds=0)
     one, two = (predicted(system="rag", rounds=rounds, optimizer="local-search") for rounds in (1, 2))
-    # 24 texts, 4 pairs of the best and the champion on 12 recorded questions; 8 texts on 18 more, 3 on 70 more.
-    reruns = (24 + 4 + 1) * 12 + 9 * 18 + 4 * 70
-    # Four combinations meet 4 of 24 conversations, two 8 more, and one all.
-    joined = 4 * 4 + 2 * 8 + 12
+    # 24 texts on 30 recorded questions, and four combinations that meet all 24 conversations.
+    reruns, joined = 24 * 30, 4 * 24
     assert one.calls - none.calls == reruns + 10 * joined
     assert two.calls - one.calls == one.calls - none.calls
 
@@ -67,7 +65,7 @@ def test_a_local_search_is_predicted_to_rerun_operations_and_to_join_texts_on_wh
 def test_settings_that_may_be_tuned_are_predicted_to_race_too_and_to_ask_the_test_a_third_time() -> None:
     plain = predicted(system="rag", rounds=1)
     tuned = predicted(system="rag", rounds=1, search__settings={"top_k": [3]})
-    joined, learned = 4 * 4 + 2 * 8 + 12, 24
+    joined, learned = 4 * 24, 24
     assert tuned.calls - plain.calls == 10 * (joined + learned) + 320
 
 

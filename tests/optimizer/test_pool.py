@@ -16,7 +16,7 @@ from experiments.systems.fact_memory import FactMemory
 from optimizer.evaluation.evaluator import Evaluator
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.rewrites import Means, Rewrite, RewriteRequest
-from optimizer.racing.halving import Pool, compared
+from optimizer.racing.local_scores import Pool, compared
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
@@ -94,23 +94,17 @@ def run(scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 
 
 @pytest.mark.slow
-def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_in_the_second(
+def test_a_text_of_the_first_round_that_is_the_best_on_some_inputs_is_a_parent_in_later_ones(
     run: Run, scripted_server: ScriptedServer
 ) -> None:
     few, most = with_rule(FEW, BASELINE["answer"]), with_rule(MOST, BASELINE["answer"])
     first = run(1)
-    assert first.champion_candidate["answer"] == most
-    found = run(2)
+    assert first.champion_candidate["answer"] in (few, most)
+    found = run(4)
     assert found.rounds[0].rewrites == first.rounds[0].rewrites
-    assert (2, few) in Ruler.asked
-    assert found.champion_candidate["answer"] == with_rule(MOST, few)
+    assert (MOST in found.champion_candidate["answer"], FEW in found.champion_candidate["answer"]) == (True, True)
     assert found.champion["test"].score == 1
-    # The parent was not measured again.
-    assert {rewrite.text for rewrite in found.rounds[1].rewrites} == {
-        with_rule(USELESS, most),
-        with_rule(MOST, few),
-    }
-    before, again = scripted_server.asked, run(2)
+    before, again = scripted_server.asked, run(4)
     assert scripted_server.asked == before
     assert [each.rewrites for each in again.rounds] == [each.rewrites for each in found.rounds]
     assert (again.champion_candidate, again.champion) == (found.champion_candidate, found.champion)

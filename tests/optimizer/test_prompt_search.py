@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from optimizer.objectives.objective import Credit
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
-from optimizer.racing.halving import PARENTS, LocalScore, Pool, parents_of
-from optimizer.search.prompt_search import FINALISTS, REWRITES, STAKES, PromptSearch, most_reruns
+from optimizer.racing.local_scores import PARENTS, LocalScore, Pool, parents_of
+from optimizer.search.prompt_search import (
+    REWRITES,
+    TOGETHER,
+    UNMEASURED_REWRITES,
+    USUAL_INPUTS,
+    USUAL_ROOM,
+    PromptSearch,
+)
 
 
 def scored(text: str, by_input: Mapping[str, float]) -> LocalScore:
@@ -45,61 +54,118 @@ def test_keeping_what_was_right_counts_and_a_text_that_breaks_more_than_it_mends
     assert len(parents(*(scored(str(n), {"abcd"[n]: 1.0}) for n in range(4)))) == PARENTS
 
 
-def test_most_reruns_grow_with_the_inputs_up_to_what_the_last_rung_asks_for() -> None:
-    last = round(STAKES[-1][0])
-    counts = [most_reruns(inputs) for inputs in (4, 12, 30, last, 10 * last)]
-    assert counts == sorted(counts)
-    assert counts[0] > REWRITES * 4
-    assert counts[-1] == counts[-2]
-
-
 TEMPLATE = "Answer the question.\n\nMemories:\n{context}\nQuestion: {question}\nAnswer:"
 VALUES = {"context": "Ann's cat is Tom", "question": "Ann's cat?"}
 SHOWN = (Demonstration((), "", "c1"),)
 
 
-def searching(champion: str, shown: tuple[Demonstration, ...], offers: list[Rewrite]) -> tuple[PromptSearch, list[int]]:
-    """A search whose sources offer these texts, and the numbers that were asked for."""
-    wanted: list[int] = []
+class Searching:
+    """A search of the answer prompt whose sources offer these texts, and the numbers that were asked for."""
 
-    def propose(n: int, request: Any, count: int, **more: Any) -> list[Rewrite]:
-        wanted.append(count)
-        return offers[:count]
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, champion: str, offers: list[Rewrite]) -> None:
+        monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
+        monkeypatch.setattr("optimizer.search.prompt_search.whole_demonstrations", lambda *given: [])
+        self.wanted: list[int] = []
+        self.credits: list[Credit | None] = []
 
-    spec = SimpleNamespace(name="answer", contract=SimpleNamespace(violations=lambda text: []))
-    tuning: Any = SimpleNamespace(
-        prompts={"answer": spec},
-        sources=SimpleNamespace(demonstrates=False, own_author=False, propose=propose),
-        train=[],
-        seed_of=lambda n: n,
-        outcomes=lambda split: [],
-        champion={"answer": champion},
-        operations=[SimpleNamespace(prompt="answer", stage="answer")],
-    )
-    local: Any = SimpleNamespace(objectives={"answer": object()})
-    this_round: Any = SimpleNamespace(n=2, rewrites={})
-    return PromptSearch(tuning, local, this_round, "answer", [], shown, {champion}, Pool()), wanted
+        def propose(n: int, request: Any, count: int, **more: Any) -> list[Rewrite]:
+            self.wanted.append(count)
+            return [offer for offer in offers if offer.text not in request.tried][:count]
+
+        spec = SimpleNamespace(name="answer", contract=SimpleNamespace(violations=lambda text: []))
+        self.tuning: Any = SimpleNamespace(
+            prompts={"answer": spec},
+            baseline={"answer": champion},
+            sources=SimpleNamespace(demonstrates=False, own_author=False, propose=propose),
+            train=[],
+            seed_of=lambda n: n,
+            settings=SimpleNamespace(seed=0),
+            outcomes=lambda split: [],
+            champion={"answer": champion},
+            operations=[SimpleNamespace(prompt="answer", stage="answer")],
+        )
+        self.search = PromptSearch(self.tuning, "answer")
+
+    def begin(self, n: int, count: int, *, measured: bool) -> list[list[str]]:
+        """Begin a round; the texts of each step."""
+        local: Any = SimpleNamespace(
+            objectives={"answer": SimpleNamespace(weight=lambda given: 1.0)},
+            known_credits=lambda *given: self.credits,
+        )
+        inputs: Any = [
+            SimpleNamespace(parts={}, conversation=SimpleNamespace(id=str(n))) for n in range(len(self.credits))
+        ]
+        signals: Any = SimpleNamespace(signals=())
+        this_round: Any = SimpleNamespace(n=n, rewrites={})
+        self.search.begin(local, this_round, inputs, [], signals, count=count, measured=measured)
+        return [[rewrite.text for rewrite in step.rewrites] for step in self.search.steps(0.0, {})]
 
 
 def test_a_rewrite_of_a_text_with_demonstrations_is_known_to_show_them_and_one_by_hand_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
     champion = take_apart(TEMPLATE).with_filled([(VALUES, "Tom")]).text
     edited = add_instruction(champion, "Be short.")
     assert VALUES["context"] in edited
-    search, _ = searching(champion, SHOWN, [Rewrite("answer", edited, "bank", ""), Rewrite("answer", "own", HAND, "")])
-    rewrites = [each.rewrite for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
-    assert [(rewrite.text, rewrite.shows) for rewrite in rewrites] == [("own", frozenset())]
-    search, _ = searching(champion, SHOWN, [Rewrite("answer", edited, "bank", "")])
-    rewrites = [each.rewrite for each in search.finalists(4, [], SimpleNamespace(signals=()), measured=False)]  # type: ignore[arg-type]
-    assert [(rewrite.text, rewrite.shows) for rewrite in rewrites] == [(edited, {"c1"})]
+    searching = Searching(
+        monkeypatch, champion, [Rewrite("answer", "own", HAND, ""), Rewrite("answer", edited, "bank", "")]
+    )
+    searching.search.demonstrations = SHOWN
+    searching.begin(1, 4, measured=False)
+    shows = {arm.scored.rewrite.text: arm.scored.rewrite.shows for arm in searching.search.arms()}
+    assert shows == {"own": frozenset(), edited: {"c1"}}
 
 
-def test_where_recorded_inputs_mislead_no_more_texts_are_asked_for_than_race(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optimizer.search.prompt_search.examples_of", lambda *given: ((), ()))
+def test_where_recorded_inputs_mislead_no_more_texts_are_asked_for_than_meet_conversations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     offers = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(REWRITES)]
-    search, wanted = searching(TEMPLATE, (), offers)
-    found = search.finalists(REWRITES, [], SimpleNamespace(signals=()), measured=False)  # type: ignore[arg-type]
-    assert len(found) == FINALISTS
-    assert wanted == [FINALISTS]
+    searching = Searching(monkeypatch, TEMPLATE, offers)
+    assert searching.begin(1, REWRITES, measured=False) == []
+    assert len(searching.search.arms()) == UNMEASURED_REWRITES
+    assert searching.wanted == [UNMEASURED_REWRITES]
+
+
+def test_what_is_expected_of_a_text_is_learned_from_those_of_its_source() -> None:
+    pool = Pool()
+    pool.add(scored(str(n), {"a": gain}) for n, gain in enumerate((0.3, -0.2)))
+    good = replace(scored("good", {"a": 0.4}), rewrite=Rewrite("answer", "good", "reflection", ""))
+    pool.add([good])
+    assert [gain for gain, _ in pool.gains("bank")] == [0.3, -0.2]
+    assert [gain for gain, _ in pool.gains("reflection")] == [0.4]
+    assert pool.gains("structure") == []
+
+
+def test_what_the_champion_leaves_to_gain_is_what_it_lost_on_the_inputs_that_it_was_measured_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searching = Searching(monkeypatch, TEMPLATE, [])
+    searching.begin(1, 4, measured=True)
+    assert searching.search.room == USUAL_ROOM
+    searching.credits = [Credit(value) for value in (0.9,) * 8] + [None]
+    searching.begin(2, 4, measured=True)
+    assert searching.search.room == pytest.approx((USUAL_INPUTS * USUAL_ROOM + 8 * 0.1) / (USUAL_INPUTS + 8))
+
+
+def test_new_texts_are_worth_the_more_the_less_those_have_shown_that_met_conversations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", f"{TEMPLATE} 1", "bank", "")])
+    searching.begin(1, 8, measured=True)
+    rejected, promising = (next(iter(searching.search.steps(0.05, {"other": shown}))).rate for shown in (0.0, 0.3))
+    assert rejected > 3 * promising > 0
+
+
+def test_new_texts_wait_for_the_next_round_unless_the_text_that_they_were_made_of_is_no_longer_the_champion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offers = [Rewrite("answer", f"{TEMPLATE} {n}", "bank", "") for n in range(12)]
+    searching = Searching(monkeypatch, TEMPLATE, offers)
+    texts = [offer.text for offer in offers]
+    assert searching.begin(1, 8, measured=True) == [texts[:TOGETHER]]
+    assert searching.begin(2, 8, measured=True) == [texts[:TOGETHER]]
+    # A quarter is for the second generation.
+    assert searching.wanted == [6, 0]
+    searching.tuning.champion = {"answer": texts[1]}
+    assert searching.begin(3, 8, measured=True)[0][0] == texts[0]
+    assert searching.wanted[-1] == 6

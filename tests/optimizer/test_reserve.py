@@ -17,7 +17,7 @@ from optimizer.evaluation.evaluator import Evaluator
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
 from optimizer.tuning.failures import Failures
-from optimizer.tuning.reserve import Affordable, TimeReserve, affordable
+from optimizer.tuning.reserve import TimeReserve, calls_with
 from optimizer.tuning.results import LoopResult, LoopSettings
 from tracing.errors import BudgetExceededError
 from tracing.llm.access import ModelAccess
@@ -82,14 +82,13 @@ def test_replies_from_the_cache_make_no_conversation_look_faster(slow: Open, tmp
     ours = evaluator(access, tmp_path / "ours")
     reserve = TimeReserve(access.budget, access.meter, 2, 1)
     reserve.timed(lambda: ours.evaluate(BASELINE, train[:3]))
-    assert (reserve.seconds_a_conversation(), reserve.conversations_left()) == (0.0, None)
+    assert reserve.seconds_a_conversation() == 0.0
     reserve.timed(lambda: ours.evaluate(BASELINE, train[3:]))
     # Two sessions are extracted, and two questions answered.
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
     # An edit of the answer prompt rebuilds nothing.
     reserve.timed(lambda: ours.evaluate(EDITED, train))
     assert reserve.seconds_a_conversation() == pytest.approx(12.0)
-    assert reserve.conversations_left() == pytest.approx((1000 - access.budget.seconds) / 12 - 4.4)
 
 
 def test_a_conversation_takes_what_it_takes_by_the_latest_speed(slow: Open, tmp_path: Path) -> None:
@@ -123,38 +122,23 @@ def test_while_time_is_kept_no_call_takes_it_and_what_is_untimed_may_end(slow: O
         budget.check_time()
 
 
-def test_an_operation_has_as_many_executions_in_its_time_as_its_own_calls_are_fast(slow: Open, tmp_path: Path) -> None:
-    access = slow(SlowModel(extract=9.0), cache=False)
-    ours, reserve = evaluator(access, tmp_path / "ours"), TimeReserve(access.budget, access.meter, 2, 1)
-    train = reserve.timed(lambda: ours.evaluate(BASELINE, world(train=3).train))
-    found = affordable(train, {"extract_facts", "answer"}, 2, access.budget, reserve, cached=True)
-    assert found is not None
-    assert found.conversations == pytest.approx(940 / 20 - 4.4)
-    assert found.executions["extract_facts"] == pytest.approx(found.conversations * 20 / 9)
-    assert found.executions["answer"] == pytest.approx(found.conversations * 20)
-
-
 def test_calls_that_no_prompt_changes_are_not_paid_again(
     scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
 ) -> None:
     scripted_server.script = WeakModel()
     access, rag = open_access(Limits(calls=10_000)), Rag()
     ours = Evaluator(rag, access, "short_contains", tmp_path)
-    reserve, conversations = TimeReserve(access.budget, access.meter, 2, 1), world(train=3).train
+    conversations = world(train=3).train
     baseline = {name: spec.text for name, spec in rag.prompts.items()}
     train = ours.evaluate(baseline, conversations)
     left = access.budget.remaining_calls()[0]
     assert left is not None
-    found = affordable(train, {"answer"}, 0, access.budget, reserve, cached=True)
-    plain = affordable(train, {"answer"}, 0, access.budget, reserve, cached=False)
     ours.evaluate({**baseline, "answer": f"Think first.\n{baseline['answer']}"}, conversations)
     after = access.budget.remaining_calls()[0]
-    assert found is not None
-    assert plain is not None
     assert after is not None
-    assert found.conversations == pytest.approx(left * len(train) / (left - after))
-    assert plain.conversations == pytest.approx(left * len(train) / (10_000 - left))
-    assert plain.conversations < found.conversations
+    again = calls_with(train, {"answer"}, cached=True)
+    assert again == pytest.approx((left - after) / len(train))
+    assert again < calls_with(train, {"answer"}, cached=False) == pytest.approx((10_000 - left) / len(train))
 
 
 @pytest.mark.parametrize(("prompt", "operation"), [("extract", "extract_facts"), ("answer", "answer")])
@@ -165,23 +149,13 @@ def test_another_text_takes_the_calls_from_its_operation_on_but_embeds_the_same_
     scripted_server.script = weak = WeakModel("extract")
     access = open_access(Limits(calls=10_000))
     ours, conversations = evaluator(access, tmp_path / "ours"), world(train=3).train
-    reserve = TimeReserve(access.budget, access.meter, 2, 1)
     train = ours.evaluate(BASELINE, conversations)
     left = access.budget.remaining_calls()[0]
-    found = affordable(train, {operation}, 0, access.budget, reserve, cached=True)
     ours.evaluate({**BASELINE, prompt: f"{weak.cures[0]}\n{BASELINE[prompt]}"}, conversations)
     after = access.budget.remaining_calls()[0]
-    assert found is not None
     assert left is not None
     assert after is not None
-    assert found.conversations == pytest.approx(left * len(train) / (left - after))
-
-
-def test_rounds_share_a_budget_unless_their_shares_would_be_too_small_to_decide_anything() -> None:
-    left = Affordable(60.0, {"answer": 600.0})
-    assert left.shared(2, 20) == (30.0, {"answer": 300.0})
-    assert left.shared(50, 20) == (20.0, {"answer": 200.0})
-    assert left.shared(50, 80) == left == left.shared(0, 20)
+    assert calls_with(train, {operation}, cached=True) == pytest.approx((left - after) / len(train))
 
 
 Run = Callable[[ModelAccess, Path], LoopResult]
@@ -248,10 +222,7 @@ def test_a_resumed_run_knows_how_long_the_calls_took_that_it_does_not_make_again
         ledger = Ledger(tmp_path / "ledger.jsonl")
         access = slow(model, cache=True).with_ledger(ledger)
         ours, reserve = evaluator(access, tmp_path / name), TimeReserve(access.budget, access.meter, 2, 1)
-        train = reserve.timed(lambda ours=ours: ours.evaluate(BASELINE, world(train=3).train))  # type: ignore[misc]
-        found.append(
-            (reserve.seconds_a_conversation(), affordable(train, {"answer"}, 2, access.budget, reserve, cached=True))
-        )
+        reserve.timed(lambda ours=ours: ours.evaluate(BASELINE, world(train=3).train))  # type: ignore[misc]
+        found.append(reserve.seconds_a_conversation())
         ledger.close()
-    assert found[0][0] == pytest.approx(12.0)
-    assert found[0] == found[1]
+    assert found == [pytest.approx(12.0)] * 2

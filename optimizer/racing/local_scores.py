@@ -1,8 +1,7 @@
-"""One prompt's rewrites compared on recorded inputs: successive halving in a round, and the pool of all rounds.
+"""One prompt's rewrites compared on recorded inputs, with the champion as the common reference, and the pool of them.
 
-After Jamieson and Talwalkar 2016 (successive halving) with the champion as the common reference: many rewrites meet few
-inputs, the better ones meet more. Inputs alternate between conversations, since those of one conversation are not
-independent. A rewrite that shows content of a conversation is not scored on it.
+Inputs alternate between conversations, since those of one conversation are not independent. A rewrite that shows
+content of a conversation is not scored on it.
 
 What a text is credited with on a recorded input does not depend on the round. So an input that is recorded again, under
 the same other prompts or because they made no difference to it, has the credits of every text that ever met it.
@@ -13,9 +12,8 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.earlier import EarlierText
@@ -26,8 +24,8 @@ Measure = Callable[[str, Sequence[RecordedInput]], Sequence[Credit | None]]
 """Measures a text on recorded inputs: credits in order, None where a call failed."""
 
 
-USUAL_GAIN = 0.15
-"""Standard deviation of what texts truly gain on recorded inputs. A choice."""
+INPUT_SPREAD = 0.35
+"""Standard deviation of what a text gains on single inputs. A choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +54,14 @@ class LocalScore:
     nearer: float = 0.0
 
     @property
-    def expected(self) -> float:
-        """The gain to expect elsewhere: nearer to none, the less is known. The best of many has gained by chance too.
-
-        The mean of the posterior if true gains are normally distributed around 0 with `USUAL_GAIN` as deviation.
-        """
-        return self.gain * USUAL_GAIN**2 / (USUAL_GAIN**2 + self.error**2)
+    def noise(self) -> float:
+        """The standard error to reckon with: that of few inputs, which chance can make 0, is half what is usual."""
+        return math.sqrt((self.error**2 + usual_error(self.inputs) ** 2) / 2)
 
 
-class Halved(NamedTuple):
-    """The result of a race.
-
-    Attributes:
-        best: the rewrites of the last rung, best first.
-        dropped: the others, each as it was when it was dropped.
-    """
-
-    best: list[LocalScore]
-    dropped: list[LocalScore]
+def usual_error(inputs: int) -> float:
+    """The standard error of a gain on so many inputs, before they are measured."""
+    return INPUT_SPREAD / math.sqrt(inputs)
 
 
 def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInput]:
@@ -134,41 +122,6 @@ def _error(groups: Sequence[tuple[float, float]]) -> float:
     return math.sqrt(count / (count - 1) * sum((weight * off) ** 2 for weight, off in groups)) / total
 
 
-def halved(
-    rewrites: Sequence[Rewrite],
-    champion: str,
-    inputs: Sequence[RecordedInput],
-    measure: Measure,
-    weight: Callable[[RecordedInput], float],
-    rungs: Sequence[tuple[int, int]],
-    spared: Collection[str] = (),
-) -> Halved:
-    """Race rewrites over growing numbers of inputs.
-
-    Args:
-        rewrites: the texts to race.
-        champion: the text to compare them with.
-        inputs: in the order in which they are used.
-        measure: measures a text.
-        weight: of an input.
-        rungs: for each rung, the number of inputs that the rewrites in it have met at its end, and how many of them go
-            on.
-        spared: sources whose rewrites always go on.
-
-    Raises:
-        BudgetExceededError: a hard budget does not allow the next call.
-    """
-    racing = list(rewrites)
-    scores, dropped = list[LocalScore](), list[LocalScore]()
-    for count, survivors in rungs:
-        scores = [compared(rewrite, champion, inputs[:count], measure, weight) for rewrite in racing]
-        scores.sort(key=lambda scored: (-scored.gain, -scored.nearer))
-        surviving = [scored for at, scored in enumerate(scores) if at < survivors or scored.rewrite.source in spared]
-        dropped += [scored for scored in scores if scored not in surviving]
-        scores, racing = surviving, [scored.rewrite for scored in surviving]
-    return Halved(scores, dropped)
-
-
 PARENTS = 2
 """Texts that a second generation is made of."""
 
@@ -182,6 +135,10 @@ class Pool:
     def add(self, scores: Iterable[LocalScore]) -> None:
         """Keep the texts that were measured on any input."""
         self._scores |= {scored.rewrite.text: scored for scored in scores if scored.inputs}
+
+    def gains(self, source: str) -> list[tuple[float, float]]:
+        """What the texts of a source gained over the champion of their time, each with its standard error."""
+        return [(scored.gain, scored.noise) for scored in self._scores.values() if scored.rewrite.source == source]
 
     def earlier(self) -> tuple[EarlierText, ...]:
         """The texts as an author of prompts is told of them."""

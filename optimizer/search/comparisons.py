@@ -1,0 +1,218 @@
+"""The queue of a search's comparisons: whichever is expected to gain the most a call comes next.
+
+A text is measured on more recorded inputs, or a challenger meets more whole conversations, up to the gate's next look.
+So a text that is clearly ahead goes on at once, and one that falls behind waits. What is expected is what a normal
+belief says; the gate, which decides, does not know of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from optimizer.gating.gate import LookSchedule, look_schedule
+from optimizer.gating.verdict import SPREAD
+from optimizer.racing.beliefs import Belief
+from optimizer.search.joint_choice import MOST, Combination, further
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.search.joint_choice import JointChoice
+    from optimizer.search.prompt_search import Arm, PromptSearch
+    from optimizer.tuning.tuning import Tuning
+
+MISFIT = 0.05
+"""Standard deviation of what a text gains end to end, about what its gain on recorded inputs lets expect. A choice."""
+
+SETTINGS_GAIN = Belief(0.0, 0.05)
+"""What other settings of the system gain, before they meet conversations. A choice."""
+
+SUPPORT = 1.0
+"""Standard errors that texts must have gained to be tried together: one that does harm would spoil the others."""
+
+UNSEEN = 0.03
+"""Gain end to end that the gate finds too rarely to be worth a search. A choice."""
+
+WORTHLESS = 1e-5
+"""Expected gain a call under which nothing is tried: a hundredth in a thousand calls. A choice."""
+
+Order = Callable[[Combination], Sequence["Outcome"]]
+"""The champion's outcomes with which a combination is compared, in the order in which their conversations are used."""
+
+_Key = frozenset[tuple[str, object]]
+
+
+class Challenger(NamedTuple):
+    """A combination, what it is expected to gain end to end, and the calls that a conversation takes with it.
+
+    What is `urgent` goes first, since people wrote it.
+    """
+
+    combination: Combination
+    prior: Belief
+    calls: float
+    urgent: bool = False
+
+    @property
+    def belief(self) -> Belief:
+        """What it is expected to gain once it has met conversations."""
+        met, gain = len(self.combination.outcomes), self.combination.gain
+        return self.prior.after(gain, SPREAD / math.sqrt(met)) if met and gain is not None else self.prior
+
+
+class _Step(NamedTuple):
+    """What could be done next, and the gain that it is expected to bring a call."""
+
+    rate: float
+    take: Callable[[], None]
+
+
+class Comparisons:
+    """The comparisons with one champion; those without a decision go on in the next round.
+
+    Args:
+        tuning: of the run.
+
+    Attributes:
+        met: the combinations that have met whole conversations in this round.
+    """
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._known: dict[_Key, Combination] = {}
+        self.met: dict[_Key, Combination] = {}
+
+    def of_texts(
+        self,
+        joint: JointChoice,
+        searches: Mapping[str, PromptSearch],
+        loss: Mapping[str, float],
+        order: Order,
+    ) -> Combination | None:
+        """Compare texts while anything is expected to be gained.
+
+        Args:
+            joint: evaluates combinations.
+            searches: prompt name → its texts.
+            loss: prompt name → what is expected to be gained end to end where nothing is left to gain on its
+                recorded inputs.
+            order: whom a combination is compared with.
+
+        Returns:
+            What the gate has accepted.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the next call.
+        """
+        calls = {name: self._tuning.calls_with([name]) for name in searches}
+        self.met = {}
+
+        def steps() -> Iterator[_Step]:
+            worth = {name: loss[name] / search.room for name, search in searches.items()}
+            challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
+            yield from self._steps(joint, challengers, order)
+            for name, search in searches.items():
+                # What the gate rejected is no better than the champion.
+                shown = {
+                    challenger.combination.parts[name].rewrite.text: 0.0
+                    if challenger.combination.decision is not None
+                    else challenger.belief.mean / worth[name]
+                    for challenger in challengers
+                    if challenger.combination.outcomes and challenger.combination.parts.keys() == {name}
+                }
+                for step in search.steps(UNSEEN / worth[name], shown):
+                    yield _Step(worth[name] * step.rate, partial(search.take, step))
+
+        # Where nothing new is left to try, a budget is there to be used.
+        dry = self._tuning.limited and not any(search.fresh for search in searches.values())
+        return self._accepted(steps, 0.0 if dry else WORTHLESS)
+
+    def of_settings(self, joint: JointChoice, combinations: Sequence[Combination], order: Order) -> Combination | None:
+        """Compare combinations with other settings, as texts are compared; the arguments are as of `of_texts`.
+
+        Raises:
+            BudgetExceededError: a hard budget does not allow the next call.
+        """
+        calls = self._tuning.calls_with(self._tuning.prompts)
+        challengers = [Challenger(combination, SETTINGS_GAIN, calls) for combination in combinations]
+        self.met = {}
+
+        def steps() -> Iterator[_Step]:
+            return self._steps(joint, list(map(self._so_far, challengers)), order)
+
+        return self._accepted(steps, WORTHLESS)
+
+    def has_met(self, combination: Combination) -> bool:
+        """Whether a combination has met whole conversations in this round."""
+        return _key(combination) in self.met
+
+    def _accepted(self, steps: Callable[[], Iterator[_Step]], least: float) -> Combination | None:
+        while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least:
+            step.take()
+            accepted = next((combination for combination in self.met.values() if combination.accepted), None)
+            if accepted is not None:
+                return accepted
+        return None
+
+    def _so_far(self, challenger: Challenger) -> Challenger:
+        """The challenger as far as its combination has come."""
+        combination = challenger.combination
+        known = self._known.get(_key(combination), combination)
+        return challenger._replace(
+            combination=replace(combination, outcomes=known.outcomes, gain=known.gain, decision=known.decision)
+        )
+
+    def _steps(self, joint: JointChoice, challengers: Sequence[Challenger], order: Order) -> Iterator[_Step]:
+        """What whole conversations the challengers could meet next."""
+        for challenger in challengers:
+            combination, key = challenger.combination, _key(challenger.combination)
+            champion = order(combination)
+            if combination.decision is not None or not champion or (key not in self.met and len(self.met) >= MOST):
+                continue
+            schedule = look_schedule(len(champion))
+            look = next(count for count in schedule.counts if count > len(combination.outcomes))
+            # Nothing is crowned before it has met those of validation.
+            until = max(look, min(len(self._tuning.validation), len(champion)))
+            calls = challenger.calls * (until - len(combination.outcomes))
+            rate = math.inf if challenger.urgent else challenger.belief.improvement(UNSEEN) / calls
+            yield _Step(rate, partial(self._meet, joint, combination, champion[:look], schedule))
+
+    def _meet(
+        self, joint: JointChoice, combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule
+    ) -> None:
+        """Evaluate a combination up to the gate's next look."""
+        combination = further(combination, champion, schedule, joint.evaluate)
+        self.met[_key(combination)] = self._known[_key(combination)] = combination
+
+
+def _challengers(
+    searches: Mapping[str, PromptSearch], worth: Mapping[str, float], calls: Mapping[str, float]
+) -> Iterator[Challenger]:
+    """The best text of each prompt together, and each text alone."""
+    arms = {name: search.arms() for name, search in searches.items()}
+    best = {name: own[0] for name, own in arms.items() if own and _is_supported(own[0])}
+    if len(best) > 1:
+        yield _challenger(best, worth, calls)
+    for name, own in arms.items():
+        yield from (_challenger({name: arm}, worth, calls) for arm in own)
+
+
+def _challenger(arms: Mapping[str, Arm], worth: Mapping[str, float], calls: Mapping[str, float]) -> Challenger:
+    mean = sum(worth[name] * arm.belief.mean for name, arm in arms.items())
+    deviation = math.hypot(MISFIT, *(worth[name] * arm.belief.deviation for name, arm in arms.items()))
+    combination = Combination({name: arm.scored for name, arm in arms.items()})
+    urgent = all(arm.by_hand for arm in arms.values())
+    return Challenger(combination, Belief(mean, deviation), max(calls[name] for name in arms), urgent)
+
+
+def _is_supported(arm: Arm) -> bool:
+    """Whether a gain is more than chance makes; what people wrote or nobody measured is not asked."""
+    return arm.by_hand or not arm.scored.inputs or arm.scored.gain > SUPPORT * arm.scored.noise
+
+
+def _key(combination: Combination) -> _Key:
+    texts = {name: scored.rewrite.text for name, scored in combination.parts.items()}
+    return frozenset({**texts, **combination.settings}.items())
