@@ -232,4 +232,5 @@ def _change_of(text: str, instructions: Sequence[str]) -> LineChange | None:
         before = instructions[place - 1]
     elif alike := get_close_matches(line, instructions, 1, _ALIKE):
         before = alike[0]
-    return None if line == before or set("{}") & set(line) else LineChange(before, line)
+    same = line.rstrip(".").casefold() == before.rstrip(".").casefold()
+    return None if same or set("{}") & set(line) else LineChange(before, line)

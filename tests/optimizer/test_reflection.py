@@ -143,7 +143,7 @@ def test_changes_that_gained_are_offered_together_and_what_earlier_ones_brought_
         '{"lines": [1, ["Hm."], ""]}',
         lines("Answer {question}"),
         lines("3. There is no such line.", "drop 0"),
-        lines("1. Look at the memories.", "Answer the question."),
+        lines("1. Look at the memories.", "answer the question"),
         lines("It is Zibbel."),
         Reply(status=400),
         Reply(lines(SHORT)[:30], finish_reason="length"),
