@@ -53,13 +53,16 @@ def free_instructions(template: str, markers: Sequence[str] = ()) -> list[str]:
 
 
 def changes_between(template: str, other: str) -> list[LineChange]:
-    """The changes that make one template of another; none where they differ in more than instructions.
+    """The changes that make one template of another; none where they differ in more than instructions, or one is none.
 
     Example:
         >>> changes_between("Be brief.\\n\\n{question}", "Be brief.\\nBe exact.\\n\\n{question}")
         [LineChange(before='', after='Be exact.')]
     """
-    before, after = free_instructions(template), free_instructions(other)
+    try:
+        before, after = free_instructions(template), free_instructions(other)
+    except ValueError:  # braces that do not balance
+        return []
     changes = list(_differences(before, after))
     return changes if all_applied(changes, template) == other else []
 
