@@ -189,8 +189,7 @@ def _is_same(ours: Ran, plain: Ran) -> bool:
 
 def _found(result: LoopResult) -> dict[str, object]:
     found = asdict(result)
-    # What a question costs is counted without the tokens of embeddings that were there already.
-    del found["calls"], found["tokens_per_question"], found["search"]
+    del found["calls"], found["search"]
     for record in found["rounds"]:
         for cost in ("calls_made", "calls_cached", "tokens", "search_calls"):
             del record[cost]

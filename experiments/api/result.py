@@ -56,7 +56,10 @@ class Result:
 
     @property
     def verdict(self) -> str | None:
-        """`improved`, `inconclusive` or `regressed`; None if the run stopped before the test conversations."""
+        """`improved`, `inconclusive` or `regressed`; with `goal: cheaper` it is `cheaper`, `inconclusive` or `worse`.
+
+        None if the run stopped before the test conversations.
+        """
         return self.summary.verdict
 
     @cached_property

@@ -73,6 +73,17 @@ _WHY_THE_DEMO = (
     help="Compare rewrites end to end from the start, not first on recorded inputs.",
 )
 @click.option(
+    "--goal",
+    type=SuggestingChoice(["better", "cheaper"]),
+    help="Seek better scores, or fewer tokens a question with scores no worse than --margin allows [default: better].",
+)
+@click.option(
+    "--margin",
+    type=float,
+    metavar="M",
+    help="With --goal cheaper: how much lower the score may be [default: 0.02].",
+)
+@click.option(
     "--rounds",
     type=int,
     metavar="N",
@@ -203,11 +214,12 @@ def run(
 
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
     """What the user should know before the run."""
-    from experiments.running.estimate import budget_notes, rerun_notes, test_notes
+    from experiments.running.estimate import budget_notes, margin_notes, rerun_notes, test_notes
     from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
-    notes = [*dataset.notes, *test_notes(len(dataset.splits.test))]
+    test, cheaper = dataset.splits.test, settings.goal == "cheaper"
+    notes = [*dataset.notes, *(margin_notes(settings.margin, test) if cheaper else test_notes(len(test)))]
     if resumed:
         return notes  # Some is paid already.
     config = anchored(settings, Path.cwd())
@@ -237,7 +249,7 @@ def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Pa
     console.print(
         styled((f"{summary.system} on {summary.dataset}, {summary.model}", "bold"), f"; score: {summary.metric}")
     )
-    console.print(result_table(summary, finished.result))
+    console.print(result_table(summary))
     for line in (*change_lines(summary), *verdict_lines(summary, finished.result.power)):
         console.print(line)
     option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
@@ -281,7 +293,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     for note in _notes(settings, dataset):
         console.print(f"note: {note}")
     least = detectable(len(dataset.splits.test))
-    if least is not None:
+    if least is not None and settings.goal == "better":
         console.print(
             f"a gain of {least:+.2f} or more would be found in {WANTED_POWER:.0%} of such runs, if it differs between "
             f"conversations by {SPREAD:.2f} (standard deviation)"

@@ -21,7 +21,6 @@ from experiments.runs.intervals import interval_text, money_text, p_phrase, p_te
 from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
 from optimizer.gating.verdict import Verdict
-from optimizer.tuning.results import LoopResult
 from optimizer.tuning.round import AcceptedEdit, ChangedCase, RewriteRecord, RoundRecord
 from tracing.errors import RunError
 
@@ -33,7 +32,11 @@ if TYPE_CHECKING:
     from tracing.llm.accounting.budget import Budget
 
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-VERDICT_STYLES = {"improved": "bold green", "inconclusive": "bold yellow", "regressed": "bold red"}
+VERDICT_STYLES = {
+    **dict.fromkeys(("improved", "cheaper"), "bold green"),
+    "inconclusive": "bold yellow",
+    **dict.fromkeys(("regressed", "worse"), "bold red"),
+}
 _EXAMPLES = 2
 """Questions that are shown of those an edit fixed, and of those it broke."""
 _LONGEST_REPLY = 60
@@ -169,16 +172,15 @@ def plain_table(title: str | None = None, *, gap: int = 1) -> Table:
     return Table(title=title, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 
-def result_table(summary: Summary, result: LoopResult | None = None) -> Table:
+def result_table(summary: Summary) -> Table:
     """The scores of a run, baseline beside champion; `n` counts questions, `tokens` are what a test question costs."""
     table = plain_table()
     for name in ("split", "prompts", "score", "95 % interval", "EM", "F1", "contained", "n", "tokens"):
         table.add_column(name, justify="left" if name in ("split", "prompts") else "right", no_wrap=True)
-    tokens = result.tokens_per_question if result else {}
     for split in SPLITS:
         for side, scores in (("baseline", summary.baseline), ("champion", summary.champion)):
             if split in scores:
-                cost = tokens.get(side) if split == "test" else None  # type: ignore[call-overload]
+                cost = summary.tokens_per_question.get(side) if split == "test" else None
                 table.add_row(split, side, *score_cells(scores[split]), f"{cost:,.0f}" if cost is not None else "–")
     return table
 
@@ -202,7 +204,7 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
         count = len(summary.splits["test"].conversations)
         interval = f"95 % {interval_text(summary.delta_ci, '+.3f', between=' to ')}, " if summary.delta_ci else ""
         # Without an effect there is no power to report.
-        chance = f", power {power:.2f}" if power is not None and summary.delta else ""
+        chance = f", power {power:.2f}" if power is not None and summary.delta and summary.margin is None else ""
         explanation = (
             f": {summary.delta:+.3f} on test ({interval}{p_phrase(summary.p_value)}{chance}, "
             f"{count} conversation{'s' if count != 1 else ', which gives no interval'})"
@@ -213,8 +215,9 @@ def verdict_lines(summary: Summary, power: float | None) -> list[Text]:
     else:
         lines.append(styled(("no verdict", "bold"), ": the run stopped before the champion met the test conversations"))
     judge = judge_line(summary.judge) if summary.judge is not None else None
-    sentences = summary.gain_sentence, summary.settings_sentence, summary.form_sentence, summary.noise_sentence, judge
-    lines += [styled(sentence) for sentence in (*sentences, *summary.endpoint_sentences) if sentence is not None]
+    sentences = summary.saving_sentence, summary.gain_sentence, summary.settings_sentence, summary.form_sentence
+    others = summary.noise_sentence, judge, *summary.endpoint_sentences
+    lines += [styled(sentence) for sentence in (*sentences, *others) if sentence is not None]
     calls = summary.calls
     spending = f"calls: {calls.made:,} made, {calls.cached:,} from cache; {calls.without_reuse:,} without reuse"
     if calls.money is not None:

@@ -16,6 +16,7 @@ from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.writes import LogTable, LogText, Write
 from experiments.runs.seen_cases import SeenCase
 from optimizer.tuning.round import RoundRecord
+from optimizer.tuning.tried import TriedCandidate
 from tracing.recording.redaction import Redaction
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ SEPARATOR = " | "
 
 _QUESTION_COLUMNS = ("conversation", "question_id", "kind", "question", "answers")
 _RESULT = ("reply", "score", "f1", "blamed", "error_type", "confidence", "reason")
-REWRITES = "rewrites.json"
+REWRITES, TRIED = "rewrites.json", "tried.json"
 _SIGNAL = ("operation", "prompt", "share", "share_ci", "failures", "loss", "error_types", "fixable", "cases")
 """What `blame.json` has of a signal."""
 BLAME_CHART = "blame/share of wrong answers"
@@ -113,6 +114,12 @@ def _rewrites_table(records: Sequence[RoundRecord]) -> LogTable:
         for rewrite in record.rewrites
     ]
     return _table(REWRITES, rows, rows[0])
+
+
+def tried_table(tried: Sequence[TriedCandidate]) -> Iterator[Write]:
+    """`tried.json`: what met whole conversations, with its score and tokens, and which of it nothing beats."""
+    if len(tried) > 1:
+        yield _table(TRIED, [asdict(candidate) for candidate in tried], TriedCandidate.__slots__)
 
 
 def _table(path: str, rows: Collection[Mapping[str, Any]], columns: Iterable[str]) -> LogTable:

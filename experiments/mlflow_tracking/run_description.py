@@ -24,7 +24,8 @@ _GAP = "…"
 def describe(summary: Summary, baseline: Candidate, champion: Candidate) -> str:
     """What a run found, in Markdown in which data is literal; at most `LONGEST` characters."""
     parts = [_headline(summary), _scores(summary)]
-    parts += [literal(sentence) for sentence in (summary.settings_sentence, summary.noise_sentence) if sentence]
+    sentences = summary.saving_sentence, summary.settings_sentence, summary.noise_sentence
+    parts += [literal(sentence) for sentence in sentences if sentence]
     changed = [name for name, text in champion.items() if baseline.get(name) != text]
     if changed:
         parts.append("### What changed in the prompts")

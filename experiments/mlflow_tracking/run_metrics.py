@@ -42,7 +42,7 @@ def parent_score(split: SplitName, side: str, score: Score) -> dict[str, float]:
 
 def side_cost(result: LoopResult, side: str) -> dict[str, float]:
     """What a test question costs with a side's prompts."""
-    tokens = result.tokens_per_question.get("champion" if side == "champion" else "baseline")
+    tokens = result.tokens_per_question.get(side)
     return {} if tokens is None else {"spending/tokens_per_question": tokens}
 
 
@@ -77,6 +77,8 @@ def verdict_values(verdict: Verdict) -> dict[str, float]:
     if verdict.delta_ci is not None:
         values |= {f"difference_{end}": at for end, at in _ends(verdict.delta_ci)}
     values |= {"p_value": verdict.p_value, "power": verdict.power}
+    if verdict.bound is not None:
+        values["difference_at_least"] = verdict.bound
     if verdict.noise is not None:
         values["noise"] = verdict.noise.noise
     alone = verdict.prompts_alone

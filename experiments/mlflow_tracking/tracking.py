@@ -21,7 +21,7 @@ from experiments.mlflow_tracking.prompt_versions import (
     prompt_name,
     text_digest,
 )
-from experiments.mlflow_tracking.run_artifacts import SIDES, blame_artifacts, case_tables, round_artifacts
+from experiments.mlflow_tracking.run_artifacts import SIDES, blame_artifacts, case_tables, round_artifacts, tried_table
 from experiments.mlflow_tracking.run_description import describe
 from experiments.mlflow_tracking.run_metrics import (
     COSTS,
@@ -189,7 +189,8 @@ class MlflowRun:
         self._outbox.send(SetTag(key="verdict", value=verdict.verdict))
         alone = verdict.prompts_alone
         # Texts that lose without the settings they were tuned with are no champion of their name.
-        self._stands = "regressed" not in (verdict.verdict, alone.verdict if alone is not None else None)
+        verdicts = {verdict.verdict, alone.verdict if alone is not None else None}
+        self._stands = not verdicts & {"regressed", "worse"}
 
     def progress(self, phase: str, completed: int, total: int, failed: int = 0) -> None:
         """Progress is not recorded."""
@@ -260,6 +261,7 @@ class MlflowRun:
         for n, spent in spent_so_far(self._rounds):
             self._curve(spent, step=n)
         self._metrics(PARENT, run_costs(result), step=0)
+        self._outbox.send(*tried_table(result.tried))
         if result.baseline:
             self._metrics(self._side_run(BASELINE), side_cost(result, BASELINE), step=0)
         if result.champion and changed:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.display.pages import address_from, template
+from experiments.reports import run_charts
 from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.runs.cases_file import CaseReply, RunCase, read_cases
 from experiments.runs.comparison import RunComparison, flips_of
@@ -22,6 +23,8 @@ def render_comparison(folders: Sequence[RunFolder], comparison: RunComparison, p
         comparison: their comparison.
         place: the folder that the page is for; links to reports and traces are relative to it.
     """
+    from markupsafe import Markup
+
     cases: list[list[RunCase]] = []
     missing: list[str] = []
     for folder in folders:
@@ -34,7 +37,10 @@ def render_comparison(folders: Sequence[RunFolder], comparison: RunComparison, p
         page = None if reply.page is None else folder.path / reply.page
         return f"{address_from(place, page)}{question_anchor(case.question_id)}" if page and page.is_file() else None
 
+    drawn = run_charts.front([(folder.id, front) for folder, front in zip(folders, comparison.tried, strict=True)])
     return template("comparison.html").render(
+        # Drawn by us from numbers and ids of runs, which matplotlib escapes.
+        front=Markup(drawn) if drawn else None,  # noqa: S704
         names=[folder.id for folder in folders],
         folders=folders,
         reports=[address_from(place, folder.path / REPORT) for folder in folders],

@@ -42,7 +42,6 @@ class ReportInput:
         baseline, champion: prompt texts.
         error_types: operation → error type → number of failures, from the latest attribution.
         power: of the test for the effect seen; None where there was no test.
-        tokens_per_question: `baseline` and `champion` → tokens that a test question costs.
         operations: operation → call counts (`Meter.snapshot`).
         settings: flat settings of the run.
         rewrites: the rewrites that were tried, each with its round.
@@ -54,7 +53,6 @@ class ReportInput:
     champion: Candidate
     error_types: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     power: float | None = None
-    tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
     operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     rewrites: Sequence[tuple[int, RewriteRecord]] = ()
@@ -82,6 +80,7 @@ def render_report(content: ReportInput) -> str:
         "blame_by_round": run_charts.blame_by_round(summary.rounds),
         "validation": run_charts.validation_curve(summary),
         "cost": run_charts.cost(summary),
+        "front": run_charts.front([("", summary.tried)]),
     }
     rewritten = summary.rewritten
     return template("report.html").render(

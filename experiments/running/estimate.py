@@ -10,7 +10,7 @@ from attribution.judging.metrics import LLM_JUDGE
 from experiments.running.parts import unpriced
 from experiments.runs.config import RunConfig
 from optimizer.evaluation.scores import Splits
-from optimizer.gating.verdict import fewest_conversations
+from optimizer.gating.verdict import fewest_conversations, fewest_questions
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.joint_choice import MOST
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
@@ -84,6 +84,17 @@ def rerun_notes(config: RunConfig, system: MemorySystem) -> list[str]:
     return [
         f"{config.system} has no rerun: where an operation makes one recorded model call, rewrites are measured by "
         "asking that again, and otherwise on whole conversations; memtune doctor --build tells which"
+    ]
+
+
+def margin_notes(margin: float, test: Sequence[Conversation]) -> list[str]:
+    """What a user should know before a run that seeks fewer tokens within a margin of the score."""
+    questions, enough = sum(len(conversation.questions) for conversation in test), fewest_questions(margin)
+    if questions >= enough:
+        return []
+    return [
+        f"{questions} test questions do not show that a score is lower by less than {margin:g}, unless it rises: "
+        f"replies that are all judged alike show it from {enough} on; allow a larger --margin, or take more questions"
     ]
 
 

@@ -374,7 +374,6 @@ def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[
         champion=result.champion_candidate,
         error_types={signal.operation: signal.error_types for signal in run.journal.signals if signal.failures},
         power=result.power,
-        tokens_per_question=result.tokens_per_question,
         operations=run.parts.access.meter.snapshot(),
         settings=run.params,
         rewrites=[(record.n, rewrite) for record in result.rounds for rewrite in record.rewrites],

@@ -91,6 +91,11 @@ def open_parts(
 
     system, attributor = ready_system(config), open_attributor(config.attribution, matcher=config.matcher)
     matcher = None if config.matcher == WORDS else open_matcher(config.matcher)
+    if config.goal == "cheaper" and config.optimizer != LOCAL_SEARCH:
+        raise ConfigError(
+            f"goal: {config.optimizer} seeks better scores; fewer tokens are sought by {LOCAL_SEARCH} alone: leave out "
+            "optimizer"
+        )
     check_settings(config, system)
     unknown = unpriced(config) if config.budget.money is not None else None
     if unknown is not None:
@@ -152,6 +157,7 @@ def loop_settings(
         studies=studies,
         calls=config.search.calls,
         open_ended=config.rounds is None,
+        margin=config.margin if config.goal == "cheaper" else None,
     )
 
 

@@ -17,6 +17,7 @@ from experiments.runs.intervals import interval_text, money_text, p_text
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SplitName
 from optimizer.gating.verdict import Verdict, verdict_over
+from optimizer.tuning.tried import TriedCandidate
 from tracing.errors import RunError
 
 _Part = TypeVar("_Part")
@@ -30,13 +31,14 @@ class RunComparison:
     """Several runs: `rows` of what and its value in each run, and by prompt whether all champions have the same text.
 
     If there are `differences`, the keys of `COMPARABLE` in which they differ, the scores are not comparable.
-    `left_out` says what of the runs could not be read.
+    `left_out` says what of the runs could not be read. `tried` is what each run tried, with its score and tokens.
     """
 
     rows: tuple[tuple[str, ...], ...]
     differences: tuple[str, ...]
     prompts: dict[str, bool]
     left_out: tuple[str, ...]
+    tried: tuple[tuple[TriedCandidate, ...], ...]
 
 
 def list_runs(home: Path) -> list[tuple[RunFolder, Summary | RunError]]:
@@ -76,6 +78,7 @@ def compare(*folders: RunFolder) -> RunComparison:
         ),
         prompts={name: len({champion.get(name) for champion in champions}) == 1 for name in names},
         left_out=tuple(map(str, left_out)),
+        tried=tuple(() if isinstance(summary, RunError) else summary.tried for summary in read),
     )
 
 
@@ -92,6 +95,13 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"
     yield "p value", p_text(summary.p_value)
+    for side in ("baseline", "champion"):
+        tokens = summary.tokens_per_question.get(side)
+        yield f"tokens a question, {side}", "–" if tokens is None else f"{tokens:,.0f}"
+    allowed = "" if summary.margin is None else f", allowed {-summary.margin:+.3f}"
+    yield "delta at least", "–" if summary.bound is None else f"{summary.bound:+.3f}{allowed}"
+    best = [f"{-candidate.saved:+.0%} tokens {candidate.delta:+.3f}" for candidate in summary.tried if candidate.front]
+    yield "not beaten", "; ".join(best) or "–"
     yield (
         "rewrites accepted",
         f"{sum(row.accepted for row in summary.rounds)} of {len(summary.rounds)} rounds",

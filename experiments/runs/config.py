@@ -211,6 +211,10 @@ class RunConfig(_Section):
     """What the run starts from and what holds for every rewrite."""
     search: SearchSettings = SearchSettings()
     """How the optimizer searches."""
+    goal: Literal["better", "cheaper"] = "better"
+    """What is sought: `better` scores; or `cheaper` questions, of fewer tokens, at scores within `margin`."""
+    margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    """With `goal: cheaper`, how much lower the score may be; a small one takes many test questions to be shown."""
     rounds: Annotated[int, Field(ge=0)] | None = None
     """Rounds of attribute, rewrite and gate. By default as many as the budget allows, until ten in a row bring no
     better prompts; without a budget, until one with `local-search`, which ends a round with each better prompt, and

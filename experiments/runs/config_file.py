@@ -287,6 +287,8 @@ OPTIONS: Mapping[str, str] = {
     "search.selector": "--selector",
     "search.blame": "--no-blame",
     "search.local_objectives": "--no-local-objectives",
+    "goal": "--goal",
+    "margin": "--margin",
     "rounds": "--rounds",
     "budget.calls": "--budget-calls",
     "budget.minutes": "--budget-minutes",

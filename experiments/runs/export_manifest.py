@@ -53,6 +53,8 @@ def _result(summary: Summary) -> dict[str, Any]:
         "seed": summary.seed,
         "verdict": summary.verdict,
         "delta": summary.delta,
+        "margin": summary.margin,
+        "tokens_per_question": dict(summary.tokens_per_question),
         "baseline": {name: score.score for name, score in summary.baseline.items()},
         "champion": {name: score.score for name, score in summary.champion.items()},
         "settings": {name: asdict(change) for name, change in summary.settings.items()},
@@ -63,11 +65,14 @@ def _result(summary: Summary) -> dict[str, Any]:
 def _of_result(summary: Summary, tuned: Sequence[str] | None) -> list[str]:
     if tuned == []:
         return ["These are the baseline prompts, unchanged: no rewrite passed the gate, so no text here is tuned."]
-    if summary.verdict == "improved":
+    if summary.verdict in ("improved", "cheaper"):
         return []
     return [
         {
-            "regressed": "On the test conversations these prompts answered worse than the baseline prompts.",
+            **dict.fromkeys(
+                ("regressed", "worse"),
+                "On the test conversations these prompts answered worse than the baseline prompts.",
+            ),
             "inconclusive": "The test conversations do not show that these prompts are better than the baseline "
             "prompts.",
         }.get(summary.verdict or "", f"The run has no verdict on these prompts ({summary.stopped}).")

@@ -22,7 +22,10 @@ from tracing.llm.accounting.price import Price
 from tracing.llm.capabilities import Accepted
 from tracing.llm.settings import Role
 
-_LAST = ("prompts_dir", "report", "mlflow", "judge", "samples", "noise", "settings", "prompts_alone", "search")
+_LAST = (
+    *("prompts_dir", "report", "mlflow", "judge", "samples", "noise", "settings", "prompts_alone", "search"),
+    *("margin", "bound", "tokens_per_question", "tried"),
+)
 """Keys that end the file, in this order."""
 
 SETTINGS_ALONE = "The champion has the baseline prompts with other settings of the memory system."
@@ -32,9 +35,16 @@ _VERDICTS: Mapping[str | None, str] = {
     "inconclusive": "The held-out conversations do not show a difference between the champion and the baseline "
     "prompts.",
     "regressed": "On conversations it never saw, the champion answers worse than the baseline prompts.",
+    "cheaper": "On conversations it never saw, the champion takes fewer tokens, and is shown to answer no worse than "
+    "the margin allows.",
+    "worse": "On conversations it never saw, the champion answers worse than the baseline prompts.",
     None: "The run stopped before the champion was scored on the test conversations.",
 }
 _UNCHANGED = "No rewrite passed the gate: the champion is the baseline prompts, so there is no difference to test."
+_NOT_SHOWN = (
+    "The held-out conversations do not show that the champion takes fewer tokens and answers no worse than the margin "
+    "allows."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,8 +175,23 @@ class Summary(RunFigures, RunFacts):
         return f"The gain is one of form: {shares}, but {exact}."
 
     @property
+    def saving_sentence(self) -> str | None:
+        """What a test question takes, and how sure it is that the score holds; None if better scores were sought."""
+        before, after = (self.tokens_per_question.get(side) for side in ("baseline", "champion"))
+        if self.margin is None or not self.rewritten or self.delta is None or not before or after is None:
+            return None
+        share = f"{abs(1 - after / before):.0%} {'fewer' if after <= before else 'more'}"
+        bound = "" if self.bound is None else f", and is at least {self.bound:+.3f} (one-sided 95 %)"
+        return (
+            f"A test question takes {after:,.0f} tokens, {share} than the {before:,.0f} with the baseline prompts; the "
+            f"difference in score is {self.delta:+.3f}{bound}, where {-self.margin:+.3f} is allowed."
+        )
+
+    @property
     def verdict_sentence(self) -> str:
         """What the test says of the champion, in a sentence."""
+        if self.rewritten and self.verdict == "inconclusive" and self.margin is not None:
+            return _NOT_SHOWN
         return _VERDICTS[self.verdict] if self.rewritten or self.verdict is None else _UNCHANGED
 
     @property

@@ -54,6 +54,7 @@ class Outcome:
         tainted: why nothing in it may be judged or attributed (a call failed or was cut short); None if sound.
         calls: model calls that a run without any reuse would make for it.
         tokens: prompt and completion tokens of those calls.
+        chat_tokens: the same without steps that only embed.
     """
 
     conversation: Conversation
@@ -62,6 +63,7 @@ class Outcome:
     tainted: str | None = None
     calls: int = 0
     tokens: int = 0
+    chat_tokens: int = 0
 
     @property
     def score(self) -> float:
@@ -277,6 +279,10 @@ class Evaluator:
             graph=answers.graph,
             calls=snapshot.calls + answers.calls + judging.calls + judging.cached,
             tokens=sum(operation.prompt_tokens + operation.completion_tokens for operation in operations),
+            # What only embeds writes nothing, and its tokens are told only where vectors were not there already.
+            chat_tokens=sum(
+                step.prompt_tokens + step.completion_tokens for step in operations if step.completion_tokens
+            ),
         )
 
     def _trace(self, key: str, conversation: Conversation) -> Path | None:
@@ -300,6 +306,11 @@ def score_of(outcomes: Sequence[Outcome]) -> Score:
         n=count,
         ci=score_interval(units, [len(outcome.cases) for outcome in outcomes]),
     )
+
+
+def tokens_a_question(outcomes: Sequence[Outcome]) -> float:
+    """Tokens in and out of chat models that a question of sound outcomes takes, the building of its memory included."""
+    return sum(outcome.chat_tokens for outcome in outcomes) / sum(len(outcome.cases) for outcome in outcomes)
 
 
 def _tainted(conversation: Conversation, reason: str) -> Outcome:

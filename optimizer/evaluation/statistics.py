@@ -1,4 +1,4 @@
-"""Statistics over few units: 95 % intervals of a score and of a difference, exact sign-flip tests, and power.
+"""Statistics over few units: intervals of a score and of a difference, exact sign-flip tests, and power.
 
 The unit is the conversation: questions of one conversation share a memory, so they are not independent. A value here is
 one number per unit, such as the difference of two mean scores (-1 to 1). How much units differ decides. Of a few
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from statistics import fmean, variance
+from statistics import NormalDist, fmean, variance
 from typing import Literal
 
 from attribution.confidence_intervals import Z, wilson_interval
@@ -172,16 +172,41 @@ def difference_interval(deltas: Sequence[float], questions: int) -> Interval | N
     return max(-1.0, mean - reach), min(1.0, mean + reach)
 
 
-def _t_quantile(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t, by the expansion of Fisher and Cornish (1960); exact for 1 and 2."""
-    if freedom == 1:
-        return math.tan(math.pi * 0.475)
-    if freedom == 2:
-        return 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025))
-    terms = (
-        (Z**3 + Z) / 4,
-        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
-        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
-        (79 * Z**9 + 776 * Z**7 + 1482 * Z**5 - 1920 * Z**3 - 945 * Z) / 92160,
+def lower_bound(deltas: Sequence[float], questions: int, level: float = 0.05) -> float | None:
+    """The one-sided lower bound of the mean of paired differences in score; None for a single conversation.
+
+    Student's t over conversations, or where it is lower, the score bound for matched questions (Tango 1998, Statistics
+    in Medicine 17:891), of which only as many changed sides as the difference takes. So replies that are all the same
+    do not show that no question is ever lost: of 100 they leave a bound of -0.026. What is lost rarely, but several
+    questions of a conversation at once, is seen only if it happens.
+
+    Args:
+        deltas: of each conversation, -1 to 1.
+        questions: asked on either side, of all conversations together.
+        level: how often the true mean may be below it.
+    """
+    count = len(deltas)
+    if count < 2:
+        return None
+    mean, z = fmean(deltas), NormalDist().inv_cdf(1 - level)
+    by_conversation = mean - _t_quantile(count - 1, 1 - level) * math.sqrt(variance(deltas) / count)
+    by_question = (
+        -wilson_interval(-mean, questions, z=z)[1] if mean < 0 else (questions * mean - z * z) / (questions + z * z)
     )
-    return Z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
+    return max(-1.0, min(by_conversation, by_question))
+
+
+def _t_quantile(freedom: int, share: float = 0.975) -> float:
+    """A quantile of Student's t, by the expansion of Fisher and Cornish (1960); exact for 1 and 2."""
+    if freedom == 1:
+        return math.tan(math.pi * (share - 0.5))
+    if freedom == 2:
+        return (2 * share - 1) * math.sqrt(2 / (4 * share * (1 - share)))
+    z = NormalDist().inv_cdf(share)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))

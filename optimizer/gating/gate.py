@@ -28,6 +28,8 @@ class GateOutcome(StrEnum):
     UNCOMPARED = "accepted without a comparison"
     NOT_BETTER = "rejected, not better"
     WITHIN_NOISE = "rejected, within noise"
+    LOSES_SCORE = "rejected, loses more than the margin"
+    NOT_FEWER = "rejected, takes no fewer tokens"
     LOSES_ANCHORS = "rejected, loses too many anchors"
     NOT_AHEAD = "rejected early, not ahead"
     INCOMPARABLE = "rejected"
@@ -132,6 +134,7 @@ class Comparison:
         lost: anchors that the challenger does not pass.
         anchors: questions that the champion passes, and the baseline too: what works for every version so far.
         unscored: why a side could not be scored, so that there is nothing else to compare; None if both could.
+        margin: how much lower the challenger's score may be, where it is to save tokens; 0 where it is to be better.
     """
 
     deltas: tuple[float, ...] = ()
@@ -139,6 +142,12 @@ class Comparison:
     lost: int = 0
     anchors: int = 0
     unscored: str | None = None
+    margin: float = 0.0
+
+    @property
+    def ahead(self) -> float:
+        """How far the mean difference is above what is allowed."""
+        return round(self.delta + self.margin, 9)
 
     @property
     def delta(self) -> float:
@@ -173,14 +182,16 @@ def decide(comparison: Comparison, level: float = GATE_LEVEL) -> GateDecision:
     """The decision at a one-sided level.
 
     Accepted when every conversation could be scored on both sides, the mean difference is positive, the one-sided exact
-    sign-flip p over conversations is at most `level`, and the anchors hold (`anchors_hold`).
+    sign-flip p over conversations is at most `level`, and the anchors hold (`anchors_hold`). With a margin the
+    difference need only be above minus the margin, and p is of that (a test of non-inferiority).
     """
     if comparison.unscored is not None:
         return GateDecision(GateOutcome.INCOMPARABLE, comparison.unscored)
-    delta, p_value = comparison.delta, sign_flip_p(comparison.deltas, "greater")
+    delta, margin = comparison.delta, comparison.margin
+    p_value = sign_flip_p([difference + margin for difference in comparison.deltas], "greater")
     outcome = GateOutcome.ACCEPTED
-    if delta <= 0:
-        outcome = GateOutcome.NOT_BETTER
+    if comparison.ahead <= 0:
+        outcome = GateOutcome.LOSES_SCORE if margin else GateOutcome.NOT_BETTER
     elif p_value > level:
         outcome = GateOutcome.WITHIN_NOISE
     elif not anchors_hold(comparison.lost, comparison.anchors, comparison.gained):
@@ -250,7 +261,8 @@ class LookSchedule:
         decision = decide(comparison, look.level)
         if decision.accepted or comparison.unscored is not None or look is self.looks[-1]:
             return decision
-        return replace(decision, outcome=GateOutcome.NOT_AHEAD) if look.trails(comparison.delta) else None
+        early = GateOutcome.LOSES_SCORE if comparison.margin else GateOutcome.NOT_AHEAD
+        return replace(decision, outcome=early) if look.trails(comparison.ahead) else None
 
     def first_decision(self, compared: Callable[[int], Comparison]) -> GateDecision:
         """Look until there is a decision; `compared` compares after a number of conversations."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
+from optimizer.evaluation.evaluator import tokens_a_question
 from optimizer.evaluation.noise import NoiseFloor
 from optimizer.evaluation.scores import Interval
-from optimizer.evaluation.statistics import difference_interval, power, sign_flip_p
+from optimizer.evaluation.statistics import difference_interval, lower_bound, power, sign_flip_p
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
 
-VerdictName = Literal["improved", "inconclusive", "regressed"]
+VerdictName = Literal["improved", "cheaper", "inconclusive", "regressed", "worse"]
 
 SIGNIFICANCE = 0.05
 """Two-sided level of the verdict on the test conversations."""
@@ -33,7 +34,8 @@ class Difference:
     """The champion against the baseline on the held-out conversations.
 
     Attributes:
-        verdict: by a two-sided exact sign-flip test at 5 % with conversations as units.
+        verdict: by a two-sided exact sign-flip test at 5 % with conversations as units; or, where fewer tokens were
+            sought, as of `cheaper_of`.
         delta: champion minus baseline in the primary metric, mean over conversations.
         delta_ci: 95 % interval of `delta` (`optimizer.evaluation.statistics`); None for a single conversation, and if
             the champion is the baseline, so that there is no difference to estimate.
@@ -58,11 +60,15 @@ class Verdict(Difference):
             not sample, or if it could not be measured.
         prompts_alone: the champion's prompts against the baseline's, both under the run's own settings; None if no
             setting was changed, or if it could not be measured.
+        margin: how much lower the score may be where fewer tokens were sought; None where a better score was.
+        bound: the difference is at least this (one-sided, 95 %); None without a margin, and for a single conversation.
     """
 
     power: float
     noise: NoiseFloor | None = None
     prompts_alone: Difference | None = None
+    margin: float | None = None
+    bound: float | None = None
 
 
 NO_CHANGE = Verdict("inconclusive", 0.0, None, 1.0, 0.0)
@@ -84,6 +90,29 @@ def verdict_over(deltas: Sequence[float], questions: int, *, seed: int = 0) -> V
     if p_value <= SIGNIFICANCE:
         name = "improved" if delta > 0 else "regressed"
     return Verdict(name, delta, difference_interval(deltas, questions), p_value, power(deltas, SIGNIFICANCE, seed=seed))
+
+
+def cheaper_of(base: Sequence[Outcome], champion: Sequence[Outcome], margin: float, *, seed: int = 0) -> Verdict:
+    """The verdict where fewer tokens are sought, at a score that is lower by less than `margin` (0 to 1).
+
+    - *cheaper*: the champion takes fewer tokens, and its score is shown not to be lower by the margin (non-inferior,
+      one-sided at 5 % over conversations).
+    - *worse*: that is not shown, and its score is shown to be lower.
+    - *inconclusive*: neither.
+    """
+    verdict = verdict_of(base, champion, seed=seed)
+    deltas = [new.score - old.score for old, new in zip(base, champion, strict=True)]
+    bound = lower_bound(deltas, sum(len(outcome.cases) for outcome in base), SIGNIFICANCE)
+    name: VerdictName = "worse" if verdict.verdict == "regressed" else "inconclusive"
+    if bound is not None and bound > -margin and tokens_a_question(champion) < tokens_a_question(base):
+        name = "cheaper"
+    return replace(verdict, verdict=name, margin=margin, bound=bound)
+
+
+def fewest_questions(margin: float) -> int:
+    """Test questions without which a champion whose replies are all judged the same is not shown to be no worse."""
+    square = NormalDist().inv_cdf(1 - SIGNIFICANCE) ** 2
+    return math.floor(square * (1 - margin) / margin) + 1
 
 
 def fewest_conversations() -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
 from optimizer.proposers.rewrites import conversations_of
+from optimizer.search.cheaper import cheaper_search
 from optimizer.search.closed_loop import closed_loop
 from optimizer.search.comparisons import Comparisons, Order
 from optimizer.search.joint_choice import JointChoice
@@ -46,11 +47,14 @@ def local_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` that compares texts on recorded inputs and the promising ones end to end, in one queue.
 
     A system that cannot rerun its operations is tuned by `closed_loop`, and so are prompts of which nothing was
-    recorded that can be measured. Where no prompt may be rewritten, rounds choose settings alone.
+    recorded that can be measured. Where no prompt may be rewritten, rounds choose settings alone. Fewer tokens are
+    sought by `cheaper_search`.
 
     Raises:
         BudgetExceededError: a hard budget ended it.
     """
+    if tuning.settings.margin is not None:
+        return cheaper_search(tuning)
     if tuning.prompts and not _has_recorded_inputs(tuning):
         stopped = closed_loop(tuning)
         if tuning.variants is not None and stopped.kind != "nothing-wrong" and tuning.settings.rounds:

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from attribution.judging.words import refused_for_form
-from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.evaluator import Evaluator, tokens_a_question
 from optimizer.evaluation.scores import Splits
-from optimizer.gating.verdict import NO_CHANGE, Verdict, verdict_of
+from optimizer.gating.verdict import NO_CHANGE, Verdict, cheaper_of, verdict_of
 from optimizer.proposers.rewrites import Means, ProposerFactory, open_proposers
 from optimizer.proposers.sources import RewriteSources
 from optimizer.search.optimizers import Optimizer
@@ -88,7 +88,7 @@ class _TuningRun(Tuning):
     """A tuning from its baselines to the test of its champion; optimizers see what a `Tuning` has."""
 
     _verdict: Verdict | None = None
-    _tokens: Mapping[Literal["baseline", "champion"], float] | None = None
+    _tokens: Mapping[str, float] | None = None
     _searched = False
     _cost: SearchCost | None = None
 
@@ -146,15 +146,18 @@ class _TuningRun(Tuning):
             )
         with budget.untimed() if self._searched else nullcontext():
             base = self._score("test", self.baseline, self._baseline_scores)
-            spent = _tokens_a_question(base)
+            spent = tokens_a_question(base)
             self._tokens = {"baseline": spent}
             if self.champion == self.baseline and not self._changed():
                 self._tokens = {"baseline": spent, "champion": spent}
-                self._verdict = NO_CHANGE
+                self._verdict = replace(NO_CHANGE, margin=self.settings.margin)
             else:
                 best = self._score("test", self.champion, self._scores)
-                self._tokens = {"baseline": spent, "champion": _tokens_a_question(best)}
-                self._verdict = verdict_of(base, best, seed=self.settings.seed)
+                self._tokens = {"baseline": spent, "champion": tokens_a_question(best)}
+                margin, seed = self.settings.margin, self.settings.seed
+                self._verdict = (
+                    verdict_of(base, best, seed=seed) if margin is None else cheaper_of(base, best, margin, seed=seed)
+                )
         try:
             # A budget that is spent by now, or an interruption, leaves the verdict as it is.
             with suppress(BudgetExceededError):
@@ -174,6 +177,7 @@ class _TuningRun(Tuning):
             stopped=stopped,
             calls=CallCounts.so_far(self._access, self._evaluator),
             tokens_per_question=self._tokens or {},
+            tried=self._tried.candidates(self.champion, self.champion_settings),
             settings=self._changed(),
             search=self._cost,
             **verdict_figures(self._verdict),
@@ -197,10 +201,6 @@ class _TuningRun(Tuning):
         if any(outcome.tainted is not None for outcome in alone):
             return None
         return verdict_of(base, alone, seed=self.settings.seed)
-
-
-def _tokens_a_question(outcomes: Sequence[Outcome]) -> float:
-    return sum(outcome.tokens for outcome in outcomes) / sum(len(outcome.cases) for outcome in outcomes)
 
 
 def _stopped_by(error: MemtuneError) -> Stopped:

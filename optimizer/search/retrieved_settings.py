@@ -55,6 +55,7 @@ class RetrievedSettings:
 
     Attributes:
         considered: all of them, the most promising first.
+        own: what is retrieved under the champion's; None if that cannot be measured.
 
     Raises:
         BudgetExceededError: a hard budget does not allow an embedding call.
@@ -64,6 +65,7 @@ class RetrievedSettings:
         self._tuning, self._variants, self._pool = tuning, variants, pool
         self._combined = math.prod(map(len, variants.choices.values())) <= MOST_COMBINED
         own = self._measured({})
+        self.own = own.retrieval
         measured: list[Considered] = []
         combinations = self._combinations(variants.choices)
         for count, settings in enumerate(combinations):

@@ -22,9 +22,14 @@ class FreshReplies:
         self._looks = 0
 
     def confirm(
-        self, champion: Evaluated, challenger: Evaluated, conversations: Sequence[Conversation], progress: Progress
+        self,
+        champion: Evaluated,
+        challenger: Evaluated,
+        conversations: Sequence[Conversation],
+        progress: Progress,
+        margin: float = 0.0,
     ) -> bool:
-        """Whether the challenger is ahead of the champion again, both with fresh replies.
+        """Whether the challenger is ahead of the champion again, or behind by less than a margin, with fresh replies.
 
         Raises:
             BudgetExceededError: a hard budget ended it.
@@ -37,7 +42,8 @@ class FreshReplies:
         if any(outcome.tainted is not None for outcome in (*new, *old)):
             return False
         # Shares that cancel out must sum to exactly zero.
-        return round(sum(later.score - earlier.score for later, earlier in zip(new, old, strict=True)), 9) > 0
+        ahead = sum(later.score - earlier.score + margin for later, earlier in zip(new, old, strict=True))
+        return round(ahead, 9) > 0
 
     def noise(self, evaluated: Evaluated, outcomes: Sequence[Outcome], progress: Progress) -> NoiseFloor | None:
         """The noise floor, from these outcomes of a candidate and fresh ones; None if those cannot be scored.

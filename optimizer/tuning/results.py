@@ -19,6 +19,7 @@ from optimizer.proposers.text_limits import TextLimits
 from optimizer.racing.study_storage import Studies
 from optimizer.tuning.round import UNWRITTEN, RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
+from optimizer.tuning.tried import TriedCandidate
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class LoopSettings:
         matcher: sets up what decides for local objectives what a text carries; None for its words.
         studies: keep the Optuna studies of the joint choices.
         calls: model calls that the search may make, without baselines and test; None for any number.
+        margin: how much lower the score may be where fewer tokens are sought; None where a better score is.
         open_ended: a search that goes on by rounds need not stop after so many, but when its budget or patience ends.
     """
 
@@ -71,6 +73,7 @@ class LoopSettings:
     studies: Studies = field(default_factory=Studies)
     calls: int | None = None
     open_ended: bool = False
+    margin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,10 @@ class RunFigures:
         settings: name → setting of the champion that is not the run's own.
         prompts_alone: as of the verdict.
         search: what the search cost; None if it was interrupted or failed.
+        margin, bound: as of the verdict.
+        tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
+            its memory included; empty if not measured.
+        tried: what met whole conversations of the search, those that take the fewest tokens first.
     """
 
     baseline: Mapping[SplitName, Score]
@@ -164,6 +171,10 @@ class RunFigures:
     settings: Mapping[str, SettingChange] = field(default_factory=dict)
     prompts_alone: Difference | None = None
     search: SearchCost | None = None
+    margin: float | None = None
+    bound: float | None = None
+    tokens_per_question: Mapping[str, float] = field(default_factory=dict)
+    tried: tuple[TriedCandidate, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,14 +185,11 @@ class LoopResult(RunFigures):
         champion_candidate: the champion's prompts.
         power: of the test; None if the run stopped before it.
         stopped: why the search ended.
-        tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
-            its memory included; empty if not measured.
     """
 
     champion_candidate: Candidate
     power: float | None
     stopped: Stopped
-    tokens_per_question: Mapping[Literal["baseline", "champion"], float] = field(default_factory=dict)
 
 
 def verdict_figures(verdict: Verdict | None) -> dict[str, Any]:

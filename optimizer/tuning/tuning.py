@@ -19,6 +19,7 @@ from optimizer.tuning.fresh_replies import FreshReplies
 from optimizer.tuning.reserve import TimeReserve, calls_with
 from optimizer.tuning.results import LoopSettings, Observer, SearchCost
 from optimizer.tuning.round import AcceptedEdit, Ending, RewriteRecord, Round, RoundLog, SettingChange, accepted_edit
+from optimizer.tuning.tried import Tried
 from tracing.errors import BudgetExceededError, ContractError, RunError
 from tracing.systems.conversations import Conversation
 from tracing.systems.prompts import Candidate, check_candidate
@@ -114,6 +115,7 @@ class Tuning:
         self._baseline_scores: dict[SplitName, Score] = {}
         self._scores: dict[SplitName, Score] = {}
         self._round_log = RoundLog(access.meter, observer.round)
+        self._tried = Tried(baseline, self._own_settings, splits)
         self.baseline_validation: list[Outcome] = []
         """The baseline's outcomes on the validation conversations."""
         self.costs: dict[str, SearchCost] = {}
@@ -219,7 +221,9 @@ class Tuning:
         self._check(candidate)
         progress = self._evaluation_progress(phase, before, total)
         evaluator = self._under(settings)
-        return self._reserve.timed(lambda: evaluator.evaluate(candidate, conversations, progress=progress))
+        outcomes = self._reserve.timed(lambda: evaluator.evaluate(candidate, conversations, progress=progress))
+        self._tried.note(candidate, {**self.champion_settings, **(settings or {})}, outcomes)
+        return outcomes
 
     def allow(self, conversations: int) -> None:
         """Make sure that this many conversations can be evaluated and the test still be finished in time.
@@ -306,7 +310,8 @@ class Tuning:
         if confirm and self._access.task.samples and (candidate, crowned) != (self.champion, self.champion_settings):
             self.allow(2 * len(self.validation))
             again = self._evaluation_progress("fresh replies before crowning")
-            if not self._fresh.confirm((self._under(), self.champion), (evaluator, candidate), self.validation, again):
+            sides = (self._under(), self.champion), (evaluator, candidate)
+            if not self._fresh.confirm(*sides, self.validation, again, self.settings.margin or 0.0):
                 return False
             self._round_log.crowns()
         self.champion = dict(candidate)

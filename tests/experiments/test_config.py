@@ -214,7 +214,7 @@ def test_every_option_sets_an_existing_key() -> None:
     values = {"dataset": "jsonl", "system": "rag", "data": Path(__file__), "models.task.base_url": "http://h/v1"}
     values |= {"models.task.model": "m", "attribution": "asking_method:ASKING", "matcher": "llm", "optimizer": "gepa"}
     values |= {"search.selector": "all", "search.blame": False, "search.local_objectives": False}
-    values |= {"prompts.start": "mine", "prompts.tune": "extract, answer"}
+    values |= {"prompts.start": "mine", "prompts.tune": "extract, answer", "goal": "cheaper", "margin": 0.1}
     config = load_config(None, overrides={key: values.get(key, 3) for key in OPTIONS})
     assert config.limits.questions == config.budget.calls == config.seed == 3
     assert config.prompts.tune == ("extract", "answer")

@@ -42,7 +42,7 @@ def page_of(summary: Summary, result: LoopResult, champion: dict[str, str] = TUN
 
 def printed(capsys: pytest.CaptureFixture[str], summary: Summary, result: LoopResult) -> str:
     console = LiteralConsole()
-    console.print(result_table(summary, result))
+    console.print(result_table(summary))
     for line in verdict_lines(summary, result.power):
         console.print(line)
     with run_view() as view:

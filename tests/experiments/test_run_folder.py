@@ -60,6 +60,7 @@ KEYS = {
         "settings",
         "prompts_alone",
     ),
+    *("margin", "bound", "tokens_per_question", "tried"),
 }
 ROUND_KEYS = {
     *("n", "blame", "edited", "proposals", "accepted", "validation_score", "calls_made", "calls_cached", "tokens"),

@@ -26,7 +26,6 @@ def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
         champion=champion or dict(result.champion_candidate),
         error_types={"answer": {"ResponseError": 7}},
         power=result.power,
-        tokens_per_question=result.tokens_per_question,
         operations={
             "answer": dict.fromkeys(
                 ("calls_made", "calls_cached", "prompt_tokens", "completion_tokens", "cost", "seconds"), 1
@@ -59,7 +58,6 @@ def test_the_report_says_how_much_of_the_data_was_generated() -> None:
             champion=dict(result.champion_candidate),
             error_types={},
             power=result.power,
-            tokens_per_question=result.tokens_per_question,
             operations={},
             settings={},
             rewrites=[],

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from attribution.confidence_intervals import wilson_interval
-from optimizer.evaluation.statistics import _t_quantile, difference_interval, score_interval, sign_flip_p
+from optimizer.evaluation.statistics import (
+    _t_quantile,
+    difference_interval,
+    lower_bound,
+    score_interval,
+    sign_flip_p,
+)
 
 
 @pytest.mark.parametrize("score", [0.0, 0.25, 0.5, 1.0])
@@ -95,3 +101,37 @@ def test_the_interval_of_a_score_holds_the_true_one_as_often_as_it_says(
         assert interval is not None
         held += interval[0] <= rate <= interval[1]
     assert held >= 940
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 5, 9, 31, 200])
+def test_so_are_the_quantiles_of_a_one_sided_bound(freedom: int) -> None:
+    for share in (0.8, 0.95):
+        assert _t_quantile(freedom, share) == pytest.approx(stats.t.ppf(share, freedom), rel=0.005)
+
+
+def test_the_lower_bound_of_many_conversations_is_the_normal_one() -> None:
+    chance = random.Random(1)  # noqa: S311
+    deltas = [chance.gauss(0.02, 0.3) for _ in range(400)]
+    low = stats.norm.ppf(0.05, sum(deltas) / 400, stats.sem(deltas))
+    assert lower_bound(deltas, 4000) == pytest.approx(low, abs=0.001)
+
+
+def test_equal_replies_do_not_show_that_no_question_is_ever_lost() -> None:
+    assert lower_bound([0.0] * 10, 100) == pytest.approx(-0.026, abs=0.001)
+    assert lower_bound([0.0] * 32, 320) == pytest.approx(-0.008, abs=0.001)
+    # One step from a loss to a gain moves the bound by about that step.
+    bounds = [lower_bound([lost / 1000] * 10, 1000) for lost in (-1, 0, 1)]
+    assert bounds == sorted(bounds)
+    assert lower_bound([-0.1], 10) is None
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(0.02, 0.0), (0.05, 0.0), (0.07, 0.05), (0.22, 0.2)])
+def test_what_loses_the_margin_is_rarely_shown_to_lose_less(lost: float, gained: float) -> None:
+    chance = random.Random(2)  # noqa: S311
+    shown = 0
+    for _ in range(1000):
+        drawn = [[chance.random() for _ in range(10)] for _ in range(32)]
+        deltas = [(sum(at > 1 - gained for at in unit) - sum(at < lost for at in unit)) / 10 for unit in drawn]
+        bound = lower_bound(deltas, 320)
+        shown += bound is not None and bound > gained - lost
+    assert 0.01 < shown / 1000 < 0.08

@@ -1,0 +1,259 @@
+"""Fewer tokens with as good answers: contexts, demonstrations and instructions are cut as long as the answers hold.
+
+A cut meets train and validation conversations beside the baseline, whatever was cut before, so that small losses do not
+add up. The gate asks whether its score is lower by less than the margin.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from optimizer.evaluation.evaluator import tokens_a_question
+from optimizer.gating.gate import (
+    FIRST_LOOK,
+    SLACK,
+    Comparison,
+    GateDecision,
+    GateOutcome,
+    Look,
+    LookSchedule,
+    compare,
+    half_then_all,
+)
+from optimizer.proposers.rewrites import Rewrite
+from optimizer.proposers.shortening import removable, without
+from optimizer.racing.local_scores import alternating, compared
+from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
+from optimizer.search.rounds import Rounds, crown_winner
+from optimizer.tuning.round import RewriteRecord, SettingsRecord
+from optimizer.tuning.stopped import Stopped
+from tracing.systems.prompts import tokens_of
+
+if TYPE_CHECKING:
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.evaluation.scores import Settings
+    from optimizer.objectives.objective import RecordedInput
+    from optimizer.objectives.retrieval import Retrieval
+    from optimizer.tuning.round import Round
+    from optimizer.tuning.tuning import Tuning
+    from tracing.systems.prompts import Candidate
+
+SHORTER = "shorter"
+"""The source of rewrites that only lack something."""
+
+SETTINGS = 3
+"""Settings that meet whole conversations in a round, of those that retrieve as much, and of the others. A choice."""
+
+INPUTS = 12
+"""Recorded inputs on which a text with one piece less is compared with the champion's. A choice."""
+
+NOTHING_LEFT = "nothing else could be cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What could be cut of the champion: pieces of a prompt, or what is retrieved under other settings.
+
+    Attributes:
+        rewrite: the shorter text; None if settings change.
+        pieces: that it lacks, the longest first.
+        settings: that differ from the champion's.
+        retrieval: what is retrieved under them.
+    """
+
+    rewrite: Rewrite | None = None
+    pieces: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=dict)
+    retrieval: Retrieval | None = None
+
+
+def cheaper_search(tuning: Tuning) -> Stopped:
+    """An `Optimizer` that seeks fewer tokens a question at a score within `tuning.settings.margin` of the baseline's.
+
+    Each round cuts one thing, what saves most first: settings under which as much is retrieved in fewer tokens, then
+    the text of each prompt, then settings under which less is retrieved. Pieces of a text are dropped one after the
+    other where the operation is no worse without them on recorded inputs; where that is not enough for the gate, halves
+    of them are tried.
+
+    Raises:
+        BudgetExceededError: a hard budget ended it.
+    """
+    return _Cutting(tuning).run()
+
+
+class _Cutting:
+    def __init__(self, tuning: Tuning) -> None:
+        self.tuning, self.margin = tuning, tuning.settings.margin or 0.0
+        validation, train = (_shuffled(tuning.outcomes(split), tuning) for split in ("validation", "train"))
+        self.baseline = [*validation, *train]
+        self.champion: Sequence[Outcome] = self.baseline
+        """The champion's outcomes, as far as it has met the conversations of the baseline's."""
+        self.tried: set[str] = set()
+
+    def run(self) -> Stopped:
+        rounds = Rounds(self.tuning, 1)
+        for n in rounds:
+            with self.tuning.round(n) as this_round:
+                if not self._go_through(this_round):
+                    return Stopped("own", NOTHING_LEFT)
+        return rounds.stopped
+
+    def _go_through(self, this_round: Round) -> bool:
+        """Whether something was cut."""
+        for cut in self._cuts(this_round):
+            waiting = [cut]
+            for smaller in waiting:
+                if self._is_crowned(this_round, smaller):
+                    return True
+                waiting += self._halves(smaller)
+        return False
+
+    def _cuts(self, this_round: Round) -> Iterator[Cut]:
+        settings = self._settings(this_round)
+        as_much = [cut for cut, holds in settings if holds]
+        yield from as_much[:SETTINGS]
+        for name in sorted(self.tuning.prompts, key=self._spent_on, reverse=True):
+            cut = self._shortened(this_round, name)
+            if cut is not None:
+                yield cut
+        yield from [cut for cut, holds in settings if not holds][:SETTINGS]
+
+    def _settings(self, this_round: Round) -> list[tuple[Cut, bool]]:
+        """Settings under which fewer tokens are retrieved, and whether as much of what is needed is, best first."""
+        tuning, variants = self.tuning, self.tuning.variants
+        if variants is None:
+            return []
+        phase = f"round {this_round.n}: what other settings retrieve"
+        considered = RetrievedSettings(tuning, variants, phase, self.baseline)
+        own = considered.own
+        fewer = [
+            (option, retrieval)
+            for option in considered.considered
+            if (retrieval := option.retrieval) and own and option.refused is None and retrieval.tokens < own.tokens
+        ]
+        least = own.recall - self.margin if own else 0.0
+        ranked = sorted(
+            ((Cut(settings=option.settings, retrieval=retrieval), retrieval) for option, retrieval in fewer),
+            key=lambda pair: (pair[1].recall < least, pair[1].tokens if pair[1].recall >= least else -pair[1].recall),
+        )
+        return [(cut, retrieval.recall >= least) for cut, retrieval in ranked]
+
+    def _shortened(self, this_round: Round, name: str) -> Cut | None:
+        """The prompt without the pieces that its operation is no worse without; None if it needs them all."""
+        tuning, spec, text = self.tuning, self.tuning.prompts[name], self.tuning.champion[name]
+        pieces: list[str] = []
+        inputs = self._inputs(name)
+        this_round.edited = (*this_round.edited, name)
+        for number, piece in enumerate(candidates := removable(text, spec.contract.markers)):
+            tuning.step(f"round {this_round.n}: {name} without single lines", number, len(candidates))
+            shorter = without(text, [*pieces, piece])
+            if shorter is None or spec.contract.violations(shorter):
+                continue
+            rewrite = Rewrite(name, shorter, SHORTER, f"without: {piece}")
+            if inputs and tuning.local is not None:
+                measure, weight = partial(tuning.local.measure, name), tuning.local.objectives[name].weight
+                scored = compared(rewrite, text, inputs, measure, weight)
+                this_round.rewrites[shorter] = RewriteRecord.of(rewrite, local=scored.gain)
+                if scored.gain < -self.margin:
+                    continue
+            pieces.append(piece)
+        return self._without(name, pieces)
+
+    def _without(self, name: str, pieces: Sequence[str]) -> Cut | None:
+        shorter = without(self.tuning.champion[name], pieces)
+        if not pieces or shorter is None or self.tuning.prompts[name].contract.violations(shorter):
+            return None
+        reason = f"without {len(pieces)} lines" if len(pieces) > 1 else f"without: {pieces[0]}"
+        return Cut(Rewrite(name, shorter, SHORTER, reason), tuple(pieces))
+
+    def _halves(self, cut: Cut) -> list[Cut]:
+        """What is tried after a text that lacks too much."""
+        if cut.rewrite is None or len(cut.pieces) < 2:
+            return []
+        middle = len(cut.pieces) // 2
+        halves = cut.pieces[:middle], cut.pieces[middle:]
+        return [half for pieces in halves if (half := self._without(cut.rewrite.prompt, pieces)) is not None]
+
+    def _inputs(self, name: str) -> list[RecordedInput]:
+        """Recorded inputs of a prompt's operation on which a text may be measured; none if that tells nothing."""
+        local = self.tuning.local
+        if local is None or name not in local.objectives or not self.tuning.settings.local_objectives:
+            return []
+        inputs = alternating(local.inputs(name, self.champion), self.tuning.settings.seed)[:INPUTS]
+        is_rerun = inputs and local.reruns_as_recorded(name, self.tuning.champion[name], inputs[0])
+        return inputs if is_rerun else []
+
+    def _is_crowned(self, this_round: Round, cut: Cut) -> bool:
+        """Compare a cut with the baseline, and make it the champion if the gate accepts it."""
+        tuning, candidate = self.tuning, self._candidate(cut)
+        key = repr((sorted(candidate.items()), sorted({**tuning.champion_settings, **cut.settings}.items())))
+        if key in self.tried:
+            return False
+        self.tried.add(key)
+        outcomes: list[Outcome] = []
+        what = settings_text(cut.settings) if cut.settings else f"a shorter {cut.rewrite and cut.rewrite.prompt}"
+        phase = f"round {this_round.n}: {what}"
+
+        def met(count: int) -> Comparison:
+            further = [outcome.conversation for outcome in self.baseline[len(outcomes) : count]]
+            tuning.allow(len(further))
+            outcomes.extend(
+                tuning.measure(candidate, further, phase, before=outcomes, total=count, settings=cut.settings)
+            )
+            return replace(compare(self.baseline[:count], outcomes), margin=self.margin)
+
+        if cut.rewrite is not None:
+            measured = this_round.rewrites.get(cut.rewrite.text)
+            local = measured.local if measured is not None else None
+            this_round.rewrites[cut.rewrite.text] = RewriteRecord.of(cut.rewrite, local=local)
+        decision = self._with_tokens(_looks(len(self.baseline)).first_decision(met), outcomes)
+        tuning.progress(phase, outcomes, len(outcomes))
+        self._note(this_round, cut, decision)
+        texts = [cut.rewrite.text] if cut.rewrite is not None else []
+        if not decision.accepted or not crown_winner(tuning, this_round, texts, candidate, cut.settings):
+            return False
+        self.champion = outcomes
+        return True
+
+    def _with_tokens(self, decision: GateDecision, outcomes: Sequence[Outcome]) -> GateDecision:
+        """The decision, in view of the tokens that the champion took on the same conversations."""
+        if decision.outcome is GateOutcome.INCOMPARABLE:
+            return decision
+        # Both have met the first conversations of one order.
+        both = min(len(self.champion), len(outcomes))
+        before, after = tokens_a_question(self.champion[:both]), tokens_a_question(outcomes[:both])
+        outcome = GateOutcome.NOT_FEWER if decision.accepted and after >= before else decision.outcome
+        return replace(decision, outcome=outcome, detail=f"{after / before - 1:+.0%} tokens, {decision.detail}")
+
+    def _note(self, this_round: Round, cut: Cut, decision: GateDecision) -> None:
+        gain = decision.delta if decision.outcome is not GateOutcome.INCOMPARABLE else None
+        if cut.rewrite is not None:
+            before = this_round.rewrites[cut.rewrite.text]
+            this_round.rewrites[cut.rewrite.text] = replace(before, screening=gain, gate=decision)
+        elif cut.retrieval is not None:
+            recall, tokens = cut.retrieval.recall, cut.retrieval.tokens
+            this_round.settings.append(SettingsRecord(dict(cut.settings), (), recall, tokens, gain, decision))
+
+    def _candidate(self, cut: Cut) -> Candidate:
+        texts = {cut.rewrite.prompt: cut.rewrite.text} if cut.rewrite is not None else {}
+        return {**self.tuning.champion, **texts}
+
+    def _spent_on(self, name: str) -> int:
+        """Tokens of a prompt's text over all executions of its operation."""
+        operation = self.tuning.prompts[name].operation
+        executions = sum(len(outcome.graph.find_operations(name=operation)) for outcome in self.champion)
+        return executions * tokens_of(self.tuning.champion[name])
+
+
+def _looks(total: int) -> LookSchedule:
+    """Looks that only reject before the last: that few conversations lose nothing says little of the others."""
+    later = half_then_all(total)
+    return LookSchedule((Look(FIRST_LOOK, slack=SLACK), *later.looks)) if later.counts[0] > FIRST_LOOK else later
+
+
+def _shuffled(outcomes: Sequence[Outcome], tuning: Tuning) -> list[Outcome]:
+    return random.Random(tuning.settings.seed).sample(outcomes, len(outcomes))  # noqa: S311 (the order of conversations)
