@@ -8,7 +8,7 @@ belief says; the gate, which decides, does not know of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,10 +64,17 @@ class Challenger(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What could be done next, and the gain that it is expected to bring a call."""
+    """What could be done next, the gain that is expected of it, and the calls until that is crowned."""
 
-    rate: float
+    gain: float
+    calls: float
     take: Callable[[], None]
+    prompts: Collection[str]
+
+    @property
+    def rate(self) -> float:
+        """The gain that it is expected to bring a call."""
+        return self.gain / self.calls
 
 
 class Comparisons:
@@ -111,9 +118,12 @@ class Comparisons:
         self.met = {}
 
         def steps() -> Iterator[_Step]:
+            if len(self.met) >= MOST and all(combination.decision for combination in self.met.values()):
+                return
             worth = {name: loss[name] / search.room for name, search in searches.items()}
             challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
-            yield from self._steps(joint, challengers, order)
+            whole = list(self._steps(joint, challengers, order))
+            yield from whole
             for name, search in searches.items():
                 # What the gate rejected is no better than the champion.
                 shown = {
@@ -123,8 +133,13 @@ class Comparisons:
                     for challenger in challengers
                     if challenger.combination.outcomes and challenger.combination.parts.keys() == {name}
                 }
+                alone = [step for step in whole if step.prompts == {name} and step.gain < math.inf]
+                nearest = max(alone, key=lambda step: step.rate, default=None)
+                # What recorded inputs find has to meet conversations before it is crowned.
+                gain, left = (0.0, calls[name] * len(self._tuning.validation)) if nearest is None else nearest[:2]
                 for step in search.steps(UNSEEN / worth[name], shown):
-                    yield _Step(worth[name] * step.rate, partial(search.take, step))
+                    take = partial(search.take, step)
+                    yield _Step(gain + worth[name] * step.gain, left + step.inputs, take, {name})
 
         # Where nothing new is left to try, a budget is there to be used.
         dry = self._tuning.limited and not any(search.fresh for search in searches.values())
@@ -177,8 +192,9 @@ class Comparisons:
             # Nothing is crowned before it has met those of validation.
             until = max(look, min(len(self._tuning.validation), len(champion)))
             calls = challenger.calls * (until - len(combination.outcomes))
-            rate = math.inf if challenger.urgent else challenger.belief.improvement(UNSEEN) / calls
-            yield _Step(rate, partial(self._meet, joint, combination, champion[:look], schedule))
+            gain = math.inf if challenger.urgent else challenger.belief.improvement(UNSEEN)
+            take = partial(self._meet, joint, combination, champion[:look], schedule)
+            yield _Step(gain, calls, take, combination.parts.keys())
 
     def _meet(
         self, joint: JointChoice, combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule

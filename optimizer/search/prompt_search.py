@@ -80,12 +80,12 @@ class Arm(NamedTuple):
 
 
 class LocalStep(NamedTuple):
-    """Texts to measure on more recorded inputs each, and the gain there that this is expected to bring a call.
+    """Texts to measure on more recorded inputs each, and the gain there that each is expected to bring so.
 
     Without texts, some are to be written.
     """
 
-    rate: float
+    gain: float
     rewrites: Sequence[Rewrite]
     inputs: int
 
@@ -187,18 +187,18 @@ class PromptSearch:
         for rewrite in self._new:
             new[rewrite.source].append(rewrite)
         for source, rewrites in new.items():
-            rate = math.inf if source == HAND else self._prior(source).learned(usual_error(BATCH), best) / BATCH
-            yield LocalStep(rate, rewrites[:TOGETHER], BATCH)
+            gain = math.inf if source == HAND else self._prior(source).learned(usual_error(BATCH), best)
+            yield LocalStep(gain, rewrites[:TOGETHER], BATCH)
         if self._second_count and arms:
             # What is made of a text is expected to differ from it as that differs from the champion.
             change, parent = self._prior(arms[0].scored.rewrite.source), arms[0].belief.mean
-            yield LocalStep(change.learned(usual_error(BATCH), best - parent) / BATCH, (), 0)
+            yield LocalStep(change.learned(usual_error(BATCH), best - parent), (), BATCH)
         for arm in arms:
             met, further = arm.scored.inputs, len(self._further(arm.scored.rewrite))
             count = min(max(BATCH, met // 2), MOST_INPUTS - met, further)
             if count > 0:
                 rival = second if arm is arms[0] else best
-                yield LocalStep(arm.belief.learned(usual_error(count), rival) / count, [arm.scored.rewrite], count)
+                yield LocalStep(arm.belief.learned(usual_error(count), rival), [arm.scored.rewrite], count)
 
     @property
     def room(self) -> float:

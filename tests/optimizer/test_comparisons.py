@@ -66,7 +66,7 @@ class Texts:
             standing = {name: other.mean for name, other in beliefs.items() if name != text} | shown
             rival = max([least, *standing.values()])
             if met < 30 and text not in shown:
-                yield LocalStep(belief.learned(usual_error(BATCH), rival) / BATCH, [Rewrite("", text, "", "")], BATCH)
+                yield LocalStep(belief.learned(usual_error(BATCH), rival), [Rewrite("", text, "", "")], BATCH)
 
     def take(self, step: LocalStep) -> None:
         for rewrite in step.rewrites:
@@ -117,6 +117,12 @@ def test_a_text_that_is_clearly_ahead_meets_conversations_before_any_other_is_me
     # Six of six conversations gain, which is enough.
     assert pipeline.met == {frozenset({"x1"}): 6}
     assert max(met for text, met in texts.met.items() if text != "x1") == BATCH
+
+
+def test_what_would_still_have_to_meet_conversations_waits_for_what_is_nearer_to_being_crowned() -> None:
+    searches = {"extract": Texts({"e": 0.4}, 30), "answer": Texts({f"a{n}": 0.0 for n in range(12)})}
+    assert texts_of(compared(comparisons(), Pipeline({frozenset({"e"}): 0.7}), searches)) == {"e"}
+    assert set(searches["answer"].met.values()) == {0}
 
 
 def test_where_nothing_is_ahead_nothing_meets_a_conversation() -> None:

@@ -152,7 +152,7 @@ def test_new_texts_are_worth_the_more_the_less_those_have_shown_that_met_convers
 ) -> None:
     searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", f"{TEMPLATE} 1", "bank", "")])
     searching.begin(1, 8, measured=True)
-    rejected, promising = (next(iter(searching.search.steps(0.05, {"other": shown}))).rate for shown in (0.0, 0.3))
+    rejected, promising = (next(iter(searching.search.steps(0.05, {"other": shown}))).gain for shown in (0.0, 0.3))
     assert rejected > 3 * promising > 0
 
 
