@@ -126,8 +126,7 @@ class _AnswersOnly:
         self._tuning = tuning
         self.prompts = {name: spec for name, spec in tuning.prompts.items() if not spec.builds}
         self.local = tuning.local
-        if self.local is not None:
-            self.local.objectives = {name: each for name, each in self.local.objectives.items() if name in self.prompts}
+        self.local.objectives = {name: each for name, each in self.local.objectives.items() if name in self.prompts}
 
     def beside(self, name: str) -> _AnswersOnly:
         """As `Tuning.beside`."""

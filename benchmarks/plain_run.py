@@ -67,8 +67,7 @@ class PlainTuning:
     def __init__(self, tuning: Tuning, evaluator: Evaluator) -> None:
         self._tuning, self._evaluator = tuning, evaluator
         self._this_round: dict[Learned, tuple[Candidate, list[Outcome]]] = {}
-        known = tuning.local.objectives if tuning.local is not None else {}
-        self.local = _PlainLocal(tuning, evaluator.system, known, evaluator)
+        self.local = _PlainLocal(tuning, evaluator.system, tuning.local.objectives, evaluator)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tuning, name)

@@ -54,7 +54,8 @@ class AskingAgain:
         again = [execution for execution in at_stake if reasons[execution.key] is None]
         rest = Counter(reason for reason in reasons.values() if reason is not None)
         self.whole.discard(prompt)
-        if len(again) < max(FEWEST_AGAIN, len(at_stake) / 2):
+        # Where little is at stake, nothing hinders but that.
+        if len(at_stake) >= FEWEST_AGAIN and len(again) < max(FEWEST_AGAIN, len(at_stake) / 2):
             self.whole.add(prompt)
         self.about[prompt] = (
             f"{prompt}: {len(again)} of {len(at_stake)} recorded inputs can be asked again with other texts"

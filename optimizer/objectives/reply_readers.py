@@ -19,7 +19,7 @@ LEAST_READ = 0.8
 """Least share of the recorded replies that a way of reading must read as the operation did. What an operation drops for
 other reasons, such as a note that it has already, is in none."""
 
-_MOST_TRIED = 20
+_MOST_TRIED, _MOST_LOOKED_AT = 20, 200
 
 _Word = TypeVar("_Word", bound=Hashable)
 _Values = Callable[[str], list[Any]]
@@ -61,7 +61,7 @@ def _shown_by(made: Sequence[Exchange], silent: Collection[str]) -> Read:
     kinds = {item.role: item.kind for _, outputs in made for item in outputs}
     ways: dict[str, _Values] = {}
     for role in kinds:
-        pairs = [(reply, _values(outputs, role)) for reply, outputs in made]
+        pairs = [(reply, _values(outputs, role)) for reply, outputs in made[:_MOST_LOOKED_AT]]
         ways[role] = max(_ways(pairs), key=lambda way: sum(_stripped(way(reply)) == values for reply, values in pairs))
 
     def read(reply: str) -> tuple[Item, ...]:

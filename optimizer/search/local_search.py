@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.variants import Variants
-    from optimizer.objectives.local_evaluation import LocalEvaluation
     from optimizer.search.joint_choice import Combination
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Champion, Tuning
@@ -46,9 +45,8 @@ PATIENCE = 1
 def local_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` that compares texts on recorded inputs and the promising ones end to end, in one queue.
 
-    A system that cannot rerun its operations is tuned by `closed_loop`, and so are prompts of which nothing was
-    recorded that can be measured. Where no prompt may be rewritten, rounds choose settings alone. Fewer tokens are
-    sought by `cheaper_search`.
+    Where nothing was recorded that texts can be measured on, `closed_loop` tunes the prompts. Where no prompt may be
+    rewritten, rounds choose settings alone. Fewer tokens are sought by `cheaper_search`.
 
     Raises:
         BudgetExceededError: a hard budget ended it.
@@ -66,7 +64,7 @@ def local_search(tuning: Tuning) -> Stopped:
 def _has_recorded_inputs(tuning: Tuning) -> bool:
     """Whether texts of some prompt can be compared on recorded inputs, and are to be."""
     local, pool = tuning.local, _learned_from(tuning)
-    if local is None or not tuning.settings.local_objectives:
+    if not tuning.settings.local_objectives:
         return False
     for prompt in local.objectives:
         inputs = local.inputs(prompt, pool)
@@ -117,7 +115,7 @@ class _LocalRounds:
     def _go_through(self, this_round: Round, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, pool = self.tuning, this_round.n, self._pool()
         # Other settings of the system may have given it a new one. Where settings alone are tuned, it may have none.
-        local = cast("LocalEvaluation", tuning.local)
+        local = tuning.local
         gains = expected_gains(local.objectives if tuning.prompts else (), signals.signals, self.history)
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n))
         total = sum(gains.values())

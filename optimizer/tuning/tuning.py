@@ -105,7 +105,7 @@ class Tuning:
         self._own_settings: Settings = variants.own if variants is not None else {}
         self.champion_settings = self._own_settings
         self._access, self._failures, self._observer = access, failures, observer
-        self.local: LocalEvaluation | None = self._local()
+        self.local = self._local()
         # A model that samples is asked everything again before a crowning, and by the baseline after the test.
         self._fresh = FreshReplies()
         # Of two evaluations of each test conversation: half of that again for the noise, and for the prompts alone.
@@ -334,8 +334,7 @@ class Tuning:
         def ending() -> Ending:
             changed = whole is self and (whole.champion, whole.champion_settings) != champion
             edit = self._edit_since(*champion) if changed else None
-            asking = None if self.local is None else self.local.asking
-            asked_again = {} if asking is None else dict(asking.about)
+            asked_again = {} if self.local.asking is None else dict(self.local.asking.about)
             return Ending(dict(whole.champion), whole._scores["validation"], whole._changed(), edit, asked_again)
 
         with self._round_log.recorded(n, ending, after=self._after, optimizer=self._name) as noted:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,15 +21,17 @@ from scripted_world import world
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
+from optimizer.proposers.bank import INSTRUCTIONS
 from tracing import instrument, operation, session, variable
+from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
 from tracing.llm.forwarding.forwarded_access import ForwardedAccess
 from tracing.llm.forwarding.forwarded_calls import answered, described
 from tracing.systems.conversations import Conversation, Question
-from tracing.systems.layouts import Item, Layout
+from tracing.systems.layouts import Item, Layout, Parts
 from tracing.systems.prompts import Candidate, Contract, PromptSpec, baseline_candidate, render
 from tracing.systems.protocol import Answer, Memory, OperationSpec
-from tracing.systems.texts import recalled
+from tracing.systems.texts import Text, noted, noted_again, recalled, variables_of
 
 NOTE = PromptSpec(
     name="note",
@@ -49,6 +55,11 @@ BETTER = {
 }
 """Texts with which the scripted model does better; the placeholders of one stand in another order."""
 
+CURES = {
+    stage: [cure, *(instruction.text for instruction in INSTRUCTIONS if instruction.stage == stage)]
+    for stage, cure in (("extract", "Leave out nothing"), ("answer", "Be brief"))
+}
+
 Open = Callable[..., ModelAccess]
 Ask = Callable[[ModelAccess, str], str]
 
@@ -69,6 +80,26 @@ def by_own_client(access: ModelAccess, request: str) -> str:
         return said(client, access, request, {})
 
 
+PROGRAM = """
+import json, os, sys, urllib.request
+body = {"model": os.environ["MODEL"], "messages": [{"role": "user", "content": sys.stdin.read()}], "max_tokens": 200}
+headers = {"Authorization": "Bearer " + os.environ["KEY"], "Content-Type": "application/json"}
+headers |= json.loads(os.environ["HEADERS"])
+request = urllib.request.Request(os.environ["URL"] + "/chat/completions", json.dumps(body).encode(), headers)
+print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"], end="")
+"""
+
+
+def by_another_program(access: ModelAccess, request: str) -> str:
+    gateway = access.gateway()
+    with gateway.attached() as attached:
+        named = {"URL": gateway.base_url, "KEY": gateway.key, "HEADERS": json.dumps(dict(attached.headers))}
+        environment = {**os.environ, **named, "MODEL": access.task.settings.model}
+        program = [sys.executable, "-I", "-c", PROGRAM]
+        ended = subprocess.run(program, input=request, env=environment, capture_output=True, text=True, check=True)
+        return ended.stdout
+
+
 def in_a_worker(access: ModelAccess, request: str) -> str:
     return by_access(ForwardedAccess(partial(answered, access), described(access)), request)
 
@@ -86,6 +117,7 @@ def said(client: OpenAI, access: ModelAccess, request: str, headers: Any) -> str
 class Notes:
     """Takes notes of each session and answers from all of them."""
 
+    name = "notes"
     operations = (OperationSpec("write_notes", "extract", "note"), OperationSpec("answer", "answer", "answer"))
 
     def __init__(self, ask: Ask = by_access, *, layout: Layout | None = None) -> None:
@@ -94,18 +126,21 @@ class Notes:
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         notes: list[dict[str, str]] = []
-        prompt = variable(candidate["note"], name="note", kind="prompt")
         for dialogue in conversation.sessions:
             with session(dialogue.id):
-                told = [variable(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
-                with operation("write_notes", inputs={"told": told, "prompt": prompt}) as op:
-                    request = render(
-                        candidate["note"], {"told": "\n".join(f"> {turn.spoken}" for turn in dialogue.turns)}
-                    )
-                    for line in self.notes(access, request):
-                        note = op.output("note", line, name=f"n{len(notes)}", kind="memory_entry")
-                        notes.append({"text": line, "variable": note.id})
+                told = [noted(turn.spoken, name=turn.id, kind="message") for turn in dialogue.turns]
+                self.write_notes(notes, told, candidate["note"], access)
         return Memory({"notes": notes})
+
+    def write_notes(
+        self, notes: list[dict[str, str]], told: Sequence[Text], template: str, access: ModelAccess
+    ) -> None:
+        inputs = {"told": variables_of(told), "prompt": variable(template, name="note", kind="prompt")}
+        with operation("write_notes", inputs=inputs) as op:
+            request = render(template, {"told": "\n".join(f"> {text.text}" for text in told)})
+            for line in self.notes(access, request):
+                note = op.output("note", line, name=f"n{len(notes)}", kind="memory_entry")
+                notes.append({"text": line, "variable": note.id})
 
     def notes(self, access: ModelAccess, request: str) -> list[str]:
         with operation("call_model"):
@@ -113,21 +148,37 @@ class Notes:
         return [] if reply == "NONE" else [line.removeprefix("- ") for line in reply.splitlines()]
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
-        notes = recalled(note["variable"] for note in memory.state["notes"])
-        asked = variable(question.question, name=question.id, kind="query")
-        prompt = variable(candidate["answer"], name="answer", kind="prompt")
-        with operation("answer", inputs={"notes": notes, "asked": asked, "prompt": prompt}) as op:
-            values = {"notes": "\n".join(note["text"] for note in memory.state["notes"]), "asked": question.question}
-            reply = self.ask(access, render(candidate["answer"], values))
-            prediction = op.output("prediction", reply.rpartition("ANSWER: ")[2], kind="prediction")
+        notes = memory.state["notes"]
+        variables = recalled(note["variable"] for note in notes)
+        entries = [Text(note["text"], entry) for note, entry in zip(notes, variables, strict=True)]
+        prediction = self.reply(entries, noted(question.question, name=question.id, kind="query"), candidate, access)
         return Answer(prediction.value, prediction.id or None)
 
+    def reply(self, notes: Sequence[Text], asked: Text, candidate: Candidate, access: ModelAccess) -> Variable:
+        prompt = variable(candidate["answer"], name="answer", kind="prompt")
+        inputs = {"notes": variables_of(notes), "asked": asked.variable, "prompt": prompt}
+        with operation("answer", inputs=inputs) as op:
+            values = {"notes": "\n".join(note.text for note in notes), "asked": asked.text}
+            reply = self.ask(access, render(candidate["answer"], values))
+            return op.output("prediction", reply.rpartition("ANSWER: ")[2], kind="prediction")
 
-def model(body: dict[str, Any]) -> str:
+
+class Reruns(Notes):
+    """The same with `rerun`."""
+
+    def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
+        if prompt == "note":
+            self.write_notes([], noted_again(parts["told"]), candidate["note"], access)
+        else:
+            self.reply(noted_again(parts["notes"]), *noted_again(parts["asked"]), candidate, access)
+
+
+def model(body: dict[str, Any], overlooks: str = "[135]") -> str:
     """Overlooks every other parrot and talks too much, if nothing in the prompt forbids it."""
     request = prompt_of(body)
     if "Told:" in request:
-        owner = r"(\w+)" if "Leave out nothing" in request else r"(\w+[024])"
+        cured = any(cure in request for cure in CURES["extract"])
+        owner = r"(\w+)" if cured else rf"(\w+(?<!{overlooks}))"
         names = re.findall(rf"{owner}: My parrot is called (\w+)", request)
         hues = re.findall(r"(\w+): My lorry is (\w+)", request)
         lines = [f"- {who}'s parrot is called {pet}." for who, pet in names]
@@ -154,7 +205,7 @@ def recorded(open_access: Open, tmp_path: Path, scripted_server: ScriptedServer)
     return record
 
 
-@pytest.mark.parametrize("ask", [by_access, by_gateway, in_a_worker, by_own_client])
+@pytest.mark.parametrize("ask", [by_access, by_gateway, by_another_program, in_a_worker, by_own_client])
 def test_other_texts_are_measured_by_what_was_asked(
     recorded: Callable[..., Any], scripted_server: ScriptedServer, ask: Ask
 ) -> None:
@@ -250,14 +301,7 @@ def test_a_layout_says_how_replies_are_read(recorded: Callable[..., Any]) -> Non
     assert [item.text for item in again] == [f"{number} {note[::-1]}" for number, note in enumerate(notes, start=4)]
 
 
-def test_memories_built_before_requests_were_recorded_are_built_again(
-    recorded: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Reruns(Notes):
-        def rerun(self, *arguments: Any) -> None:
-            raise NotImplementedError
-
-    Reruns.__name__ = "Notes"
+def test_memories_built_before_requests_were_recorded_are_built_again(recorded: Callable[..., Any]) -> None:
     local, outcomes, _ = recorded(Reruns())
     assert local.asking is None
     assert not any("request" in step.attributes for outcome in outcomes for step in outcome.graph.operations.values())
