@@ -154,7 +154,7 @@ class _Cutting:
             if shorter is None or spec.contract.violations(shorter):
                 continue
             rewrite = Rewrite(name, shorter, SHORTER, f"without: {piece}")
-            if inputs and tuning.local is not None:
+            if inputs:
                 measure, weight = partial(tuning.local.measure, name), tuning.local.objectives[name].weight
                 scored = compared(rewrite, text, inputs, measure, weight)
                 this_round.rewrites[shorter] = RewriteRecord.of(rewrite, local=scored.gain)
@@ -181,7 +181,7 @@ class _Cutting:
     def _inputs(self, name: str) -> list[RecordedInput]:
         """Recorded inputs of a prompt's operation on which a text may be measured; none if that tells nothing."""
         local = self.tuning.local
-        if local is None or name not in local.objectives or not self.tuning.settings.local_objectives:
+        if name not in local.objectives or not self.tuning.settings.local_objectives:
             return []
         inputs = alternating(local.inputs(name, self.champion), self.tuning.settings.seed)[:INPUTS]
         is_rerun = inputs and local.reruns_as_recorded(name, self.tuning.champion[name], inputs[0])

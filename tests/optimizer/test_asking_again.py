@@ -18,10 +18,15 @@ from openai import OpenAI
 from scripted_server import ScriptedServer, prompt_of
 from scripted_world import world
 
+from attribution.methods import survival
 from optimizer.evaluation.evaluator import Evaluator, Outcome
 from optimizer.objectives.local_evaluation import LocalEvaluation
 from optimizer.objectives.objectives import objectives_of
 from optimizer.proposers.bank import INSTRUCTIONS
+from optimizer.search.optimize import optimize
+from optimizer.search.optimizers import open_optimizer
+from optimizer.tuning.failures import Failures
+from optimizer.tuning.results import LoopSettings
 from tracing import instrument, operation, session, variable
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
@@ -186,9 +191,8 @@ def model(body: dict[str, Any], overlooks: str = "[135]") -> str:
     asked = re.search(r"Question: .* (?:of|does) (\w+)", request)
     found = re.search(rf"{asked[1]}'s (?:parrot is called|lorry is) (\w+)", request) if asked else None
     reply = f"ANSWER: {found[1] if found else 'unknown'}"
-    return (
-        reply if "Be brief" in request else f"{reply}, or so they have told each other at length in all of these notes"
-    )
+    brief = any(cure in request for cure in CURES["answer"])
+    return reply if brief else f"{reply}, or so they have told each other at length in all of these notes"
 
 
 @pytest.fixture
@@ -308,3 +312,41 @@ def test_memories_built_before_requests_were_recorded_are_built_again(recorded: 
     local, outcomes, _ = recorded(Notes())
     assert local.inputs("note", outcomes)
     assert not local.asking.whole
+
+
+@pytest.mark.slow
+def test_a_search_goes_the_same_way_with_rerun_and_without(
+    open_access: Open, tmp_path: Path, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.script = partial(model, overlooks="nobody")
+    results = []
+    for system in (Notes(), Reruns()):
+        access = open_access(cache=False, retries=0, concurrency=1)
+        result = optimize(
+            evaluator=Evaluator(system, access, "short_contains", tmp_path / type(system).__name__),
+            splits=world(train=5, validation=5, test=2),
+            baseline=baseline_candidate(system.prompts),
+            settings=LoopSettings(rounds=1),
+            access=access,
+            failures=Failures(survival, access, system.operations),
+            observer=Silent(),  # type: ignore[arg-type]
+            optimizer=open_optimizer("local-search"),
+        )
+        results.append(result)
+    again, rerun = results
+    assert again.champion_candidate == rerun.champion_candidate != baseline_candidate(Notes().prompts)
+    tried = [rewrite for record in again.rounds for rewrite in record.rewrites]
+    assert tried == [rewrite for record in rerun.rounds for rewrite in record.rewrites]
+    assert any(rewrite.local is not None for rewrite in tried)
+    assert again.search is not None
+    assert rerun.search is not None
+    assert again.search.calls == rerun.search.calls
+    assert [bool(record.asked_again) for record in again.rounds] == [True] * len(again.rounds)
+    assert not any(record.asked_again for record in rerun.rounds)
+
+
+class Silent:
+    """An observer that keeps nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *arguments: None
