@@ -97,7 +97,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "p value", p_text(summary.p_value)
     for side in ("baseline", "champion"):
         tokens = summary.tokens_per_question.get(side)
-        yield f"tokens a question, {side}", "–" if tokens is None else f"{tokens:,.0f}"
+        yield f"tokens, {side}", "–" if tokens is None else f"{tokens:,.0f}"
     allowed = "" if summary.margin is None else f", allowed {-summary.margin:+.3f}"
     yield "delta at least", "–" if summary.bound is None else f"{summary.bound:+.3f}{allowed}"
     best = [f"{-candidate.saved:+.0%} tokens {candidate.delta:+.3f}" for candidate in summary.tried if candidate.front]

@@ -65,6 +65,8 @@ def _content(conversation: Conversation) -> dict[str, Any]:
     return content
 
 
+_LATER_SETTINGS = {"config.goal": "better", "config.margin": "0.02"}
+"""What settings that came later were in a run from before them."""
 _READER: TypeAdapter[Mapping[str, str]] = TypeAdapter(dict[str, str])
 
 
@@ -76,7 +78,8 @@ def read_fingerprint(folder: RunFolder) -> dict[str, str]:
     """
     path = folder.path / FINGERPRINT
     try:
-        return by_current_keys(read_stamped(FINGERPRINT, path.read_bytes(), path, _READER), prefix="config.")
+        depends_on = by_current_keys(read_stamped(FINGERPRINT, path.read_bytes(), path, _READER), prefix="config.")
+        return _LATER_SETTINGS | depends_on
     except (OSError, ValidationError):
         raise RunError(
             f"{path}: cannot be read, so the run cannot be resumed; start a new one: {_anew(folder)}"

@@ -59,7 +59,7 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     code, out, _ = memtune("compare", "run", "run")
     rows = {line[:28].strip(): line[28:].split() for line in out.splitlines()}
     assert code == 0
-    assert rows["tokens a question, champion"][0] == f"{after:,.0f}"
+    assert rows["tokens, champion"][0] == f"{after:,.0f}"
     assert summary.mlflow is not None
     client = MlflowClient(summary.mlflow.tracking_uri)
     assert "tried.json" in [file.path for file in client.list_artifacts(summary.mlflow.run_id)]
