@@ -192,9 +192,9 @@ def run(
             _show(finished, settings, where, named_home=home)
             return stack.enter_context(sending_progress(quiet=quiet))
 
-        def tell_cost() -> None:
-            if not quiet and earlier is None:
-                say(f"cost: {_cost(settings, dataset)}", err=True)
+        def on_start() -> None:
+            for line in _begins(settings, dataset) if not quiet and earlier is None else ():
+                say(line, err=True)
 
         finished = run_experiment(
             settings,
@@ -203,7 +203,7 @@ def run(
             out=out,
             resume=earlier,
             observers=observers,
-            on_start=tell_cost,
+            on_start=on_start,
             by_hand=by_hand,
             approve=view.approve if approve else None,
             on_result=on_result,
@@ -214,7 +214,7 @@ def run(
 
 def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> list[str]:
     """What the user should know before the run."""
-    from experiments.running.estimate import budget_notes, margin_notes, rerun_notes, test_notes
+    from experiments.running.estimate import budget_notes, margin_notes, test_notes
     from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
@@ -223,18 +223,19 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
     if resumed:
         return notes  # Some is paid already.
     config = anchored(settings, Path.cwd())
-    system = configured_system(config)
-    return [*notes, *rerun_notes(config, system), *budget_notes(config, system, dataset.splits)]
+    return [*notes, *budget_notes(config, configured_system(config), dataset.splits)]
 
 
-def _cost(settings: RunConfig, dataset: Dataset) -> str:
-    """What the run costs at most."""
-    from experiments.running.estimate import cost_sentence
+def _begins(settings: RunConfig, dataset: Dataset) -> list[str]:
+    """What the user should know once nothing is wrong with the settings: of the system, and the cost at most."""
+    from experiments.running.estimate import cost_sentence, rerun_notes
     from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
     config = anchored(settings, Path.cwd())
-    return cost_sentence(config, configured_system(config), dataset.splits)
+    system = configured_system(config)
+    notes = [f"note: {note}" for note in rerun_notes(config, system)]
+    return [*notes, f"cost: {cost_sentence(config, system, dataset.splits)}"]
 
 
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
@@ -272,7 +273,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.running.estimate import cost_sentence, estimate
+    from experiments.running.estimate import cost_sentence, estimate, rerun_notes
     from experiments.running.parts import configured_system, unpriced
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
@@ -290,7 +291,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
         + (" and more while budget or patience lasts" if settings.rounds is None else "")
     )
     console.print(table)
-    for note in _notes(settings, dataset):
+    for note in (*_notes(settings, dataset), *rerun_notes(settings, system)):
         console.print(f"note: {note}")
     least = detectable(len(dataset.splits.test))
     if least is not None and settings.goal == "better":
