@@ -327,7 +327,7 @@ def _check_reruns(evaluator: Evaluator, baseline: Candidate, outcome: Outcome) -
     if not isinstance(system, RerunsOperations):
         asking = AskingAgain(system.prompts, evaluator.access)
         for name, spec in system.prompts.items():
-            inputs = recorded_inputs(spec, [outcome])
+            inputs = recorded_inputs(spec, [outcome], calls=True)
             hindrance = next(filter(None, asking.hindrances(name, inputs, inputs).values()), None)
             if inputs and hindrance is None:
                 yield HealthCheck(f"rerun of {name}", "ok", "not needed: what its operation asked can be asked again")

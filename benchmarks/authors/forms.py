@@ -14,7 +14,7 @@ from optimizer.proposers.author import CASES_SHOWN, Author
 from optimizer.proposers.bank import BankProposer
 from optimizer.proposers.reflection import ReflectionProposer
 from optimizer.proposers.turns import going_round
-from optimizer.proposers.whole_rewrites import Reflector, record_of, rewritten
+from optimizer.proposers.whole_rewrites import Reflector, record_of, request_for, rewritten
 from optimizer.published.bootstrap import drawn_sets
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.tuning.results import LoopSettings
@@ -72,7 +72,7 @@ def _bank(recorded: Recorded, request: RewriteRequest) -> Iterator[Draft]:
 
 def _whole(recorded: Recorded, request: RewriteRequest) -> Iterator[Draft]:
     for reflector, failures in _reflections(recorded, request):
-        yield Draft(rewritten(reflector, request.prompt, request.text, failures))
+        yield Draft(rewritten(reflector, request.text, request_for(request.prompt), failures))
 
 
 def _gepa(recorded: Recorded, request: RewriteRequest) -> Iterator[Draft]:
@@ -82,12 +82,7 @@ def _gepa(recorded: Recorded, request: RewriteRequest) -> Iterator[Draft]:
     carried = CarriedPrompt(request.prompt, request.text)
     template = f"{InstructionProposalSignature.default_prompt_template}\n\n{carried.request}"
     for reflector, failures in _reflections(recorded, request):
-        shown = {
-            "current_instruction_doc": carried.instruction,
-            "dataset_with_feedback": failures,
-            "prompt_template": template,
-        }
-        yield _carried(carried, InstructionProposalSignature.run(lm=reflector, input_dict=shown)["new_instruction"])
+        yield _carried(carried, rewritten(reflector, carried.instruction, template, failures))
 
 
 def _reflections(recorded: Recorded, request: RewriteRequest) -> Iterator[tuple[Reflector, list[Mapping[str, Any]]]]:

@@ -24,7 +24,7 @@ from optimizer.gating.gate import Comparison, decide
 from optimizer.proposers.author import CASES_SHOWN, Author, cut
 from optimizer.proposers.rewrites import Rewrite, admit
 from optimizer.proposers.turns import going_round
-from optimizer.proposers.whole_rewrites import Reflector, rewritten
+from optimizer.proposers.whole_rewrites import Reflector, request_for, rewritten
 from tracing.errors import ConfigError, ContractError
 from tracing.llm.access import ModelAccess
 from tracing.llm.settings import Limits
@@ -174,7 +174,7 @@ class _Search:
         known_texts = {rewrite.text for rewrite in self._tried} | {current}
         for place in range(count):
             sample = going_round(wrong, place * CASES_SHOWN, CASES_SHOWN)
-            text = rewritten(self._reflector, spec, current, list(map(_feedback, sample)))
+            text = rewritten(self._reflector, current, request_for(spec), list(map(_feedback, sample)))
             if self._reflector.stopped is not None:
                 return
             _, rejected = admit([Rewrite(name, text, "reflection", "")], spec, frozenset(known_texts))

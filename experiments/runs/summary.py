@@ -34,10 +34,12 @@ _VERDICTS: Mapping[str | None, str] = {
     "improved": "On conversations it never saw, the champion answers better than the baseline prompts.",
     "inconclusive": "The held-out conversations do not show a difference between the champion and the baseline "
     "prompts.",
-    "regressed": "On conversations it never saw, the champion answers worse than the baseline prompts.",
+    **dict.fromkeys(
+        ("regressed", "worse"),
+        "On conversations it never saw, the champion answers worse than the baseline prompts.",
+    ),
     "cheaper": "On conversations it never saw, the champion takes fewer tokens, and is shown to answer no worse than "
     "the margin allows.",
-    "worse": "On conversations it never saw, the champion answers worse than the baseline prompts.",
     None: "The run stopped before the champion was scored on the test conversations.",
 }
 _UNCHANGED = "No rewrite passed the gate: the champion is the baseline prompts, so there is no difference to test."

@@ -69,7 +69,7 @@ class LocalEvaluation:
     def inputs(self, prompt: str, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
         """The recorded inputs of a prompt's operation at which anything is at stake, each once, in recorded order."""
         weight_of = self.objectives[prompt].weight
-        recorded = recorded_inputs(self._prompts[prompt], outcomes)
+        recorded = recorded_inputs(self._prompts[prompt], outcomes, calls=self.asking is not None)
         at_stake = [
             execution for execution in recorded if (self._unless_failed(prompt, partial(weight_of, execution)) or 0) > 0
         ]
@@ -170,15 +170,16 @@ class LocalEvaluation:
             return None
 
 
-def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[RecordedInput]:
+def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome], *, calls: bool = False) -> list[RecordedInput]:
     """What the executions of a prompt's operation were given, each once, in recorded order.
 
     Inputs from which a credential was removed are left out: a model is only sent what the system was given.
+    With `calls`, each has what it asked a model.
     """
     inputs: dict[str, RecordedInput] = {}
     for outcome in outcomes:
         questions = {question.id: question for question in outcome.conversation.questions}
-        calls = recorded_calls(spec.name, spec.operation, outcome.graph)
+        asked = recorded_calls(spec.name, spec.operation, outcome.graph) if calls else {}
         for execution in outcome.graph.find_operations(name=spec.operation):
             parts = recorded_parts(spec.layout, spec.contract.placeholders, execution, outcome.graph)
             question = _question(execution, outcome.graph, questions) if not spec.builds else None
@@ -186,7 +187,7 @@ def recorded_inputs(spec: PromptSpec, outcomes: Sequence[Outcome]) -> list[Recor
             key = digest({"prompt": spec.name, "conversation": outcome.conversation.id, "parts": texts})
             if key not in inputs and not any(REDACTED in item.text for items in parts.values() for item in items):
                 outputs = beside_reply(recorded_outputs(execution, outcome.graph))
-                turns, call = turns_read(outcome.graph, execution), calls[execution.id]
+                turns, call = turns_read(outcome.graph, execution), asked.get(execution.id)
                 inputs[key] = RecordedInput(key, spec, outcome.conversation, parts, outputs, question, turns, call)
     return list(inputs.values())
 

@@ -33,10 +33,11 @@ def request_for(spec: PromptSpec) -> str:
     )
 
 
-def rewritten(reflector: Reflector, spec: PromptSpec, text: str, failures: Sequence[Mapping[str, Any]]) -> str:
-    """A whole template for a prompt in place of its text, as gepa asks for one; it may break the contract.
+def rewritten(reflector: Reflector, text: str, request: str, failures: Sequence[Mapping[str, Any]]) -> str:
+    """A text in place of another, as gepa asks for one; it may break the contract.
 
     Args:
+        request: gepa's template of it, such as `request_for` makes.
         failures: what is shown, each as of `record_of`.
     """
     from gepa.strategies.instruction_proposal import InstructionProposalSignature
@@ -44,7 +45,7 @@ def rewritten(reflector: Reflector, spec: PromptSpec, text: str, failures: Seque
     shown = {
         "current_instruction_doc": text,
         "dataset_with_feedback": list(failures),
-        "prompt_template": request_for(spec),
+        "prompt_template": request,
     }
     return str(InstructionProposalSignature.run(lm=reflector, input_dict=shown)["new_instruction"])
 

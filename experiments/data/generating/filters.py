@@ -71,6 +71,12 @@ class Trial:
         cited = self.dialogue.turns[self.draft.evidence[-1]]
         return [turn for turn in turns[turns.index(cited) + 1 :] if turn.speaker == cited.speaker]
 
+    @cached_property
+    def matter(self) -> frozenset[str]:
+        """Of what the question is about, what the sentences say that tell the answer."""
+        talk, text = self.dialogue.talk, " ".join(self.sentences)
+        return frozenset(word for word in claim_of(self.draft, talk).topic if talk.in_text(word, text))
+
     def reply(self, turns: Iterable[str]) -> str:
         """The author's answer from these turns."""
         return self.author.answer(self.dialogue, self.draft.question, turns)
@@ -159,26 +165,19 @@ def _counts(trial: Trial, sentence: str) -> bool:
 def _keeps_to_what_is_said(trial: Trial) -> bool:
     """The sentences that tell the answer say what the question is about, the turns the rest but for a word or two."""
     draft, talk = trial.draft, trial.dialogue.talk
-    topic, inside = claim_of(draft, talk).topic, _matter(trial)
+    topic, inside = claim_of(draft, talk).topic, trial.matter
     enough = len(inside) >= _TOPIC_WORDS or any(map(trial.dialogue.is_rare, inside))
     text = " ".join(trial.dialogue.turns[turn].text for turn in draft.evidence)
     beside = [word for word in topic if not talk.in_text(word, text)]
     return enough and len(beside) <= (0 if draft.kind in ("time", "who") else max(1, len(topic) // 3))
 
 
-def _matter(trial: Trial) -> frozenset[str]:
-    """Of what a question is about, what the sentences say that tell the answer."""
-    talk, text = trial.dialogue.talk, " ".join(trial.sentences)
-    return frozenset(word for word in claim_of(trial.draft, talk).topic if talk.in_text(word, text))
-
-
 def _is_only_one(trial: Trial) -> bool:
     """No other turn is about as much of the matter, unless it says the same."""
     dialogue, claim = trial.dialogue, claim_of(trial.draft, trial.dialogue.talk)
-    matter = _matter(trial)
     for place, turn in enumerate(dialogue.turns.values()):
         may_rival = turn.speaker == dialogue.turns[trial.draft.evidence[-1]].speaker or trial.draft.kind == "who"
-        alike = dialogue.vocabulary.coverage(matter, content_of(stated(turn))) >= _ALIKE
+        alike = dialogue.vocabulary.coverage(trial.matter, content_of(stated(turn))) >= _ALIKE
         if may_rival and place not in claim.cited and alike and not contains(turn.text, trial.value):
             return False
     return not any(map(partial(_revokes, trial), trial.later))
@@ -189,7 +188,7 @@ def _revokes(trial: Trial, turn: Turn) -> bool:
     if contains(turn.text, trial.value) and has("changed", turn.text):
         return trial.draft.kind not in ("who", "time")
     words = content_of(turn.text)
-    matter = filter(trial.dialogue.is_rare, (_matter(trial) | content_of(trial.value)) & words)
+    matter = filter(trial.dialogue.is_rare, (trial.matter | content_of(trial.value)) & words)
     return not trial.draft.unanswerable and says_retracted(turn.text) and any(matter)
 
 
