@@ -30,6 +30,7 @@ BENCHMARKS: Mapping[str, str] = {
     "matcher": "matcher:matcher",
     "optimize": "optimize:optimize",
     "providers": "providers:providers",
+    "settings": "settings:settings",
     "throughput": "throughput:throughput",
     "trace-memory": "trace_memory:trace_memory",
     "tracing": "tracing:tracing",

@@ -274,7 +274,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
 
     from experiments.display.literal_console import LiteralConsole
     from experiments.running.estimate import cost_sentence, estimate, rerun_notes
-    from experiments.running.parts import configured_system, unpriced
+    from experiments.running.parts import choices_of, configured_system, unpriced
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
     system = configured_system(settings)
@@ -291,6 +291,13 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
         + (" and more while budget or patience lasts" if settings.rounds is None else "")
     )
     console.print(table)
+    choices = choices_of(settings, system)
+    values = ", ".join(f"{name} ({', '.join(map(str, others))})" for name, others in choices.items())
+    console.print(
+        f"settings that may be tuned: {values}, beside the run's own, by what is retrieved, which asks no chat model"
+        if values
+        else "settings that may be tuned: none"
+    )
     for note in (*_notes(settings, dataset), *rerun_notes(settings, system)):
         console.print(f"note: {note}")
     least = detectable(len(dataset.splits.test))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from attribution.judging.metrics import LLM_JUDGE
-from experiments.running.parts import unpriced
+from experiments.running.parts import choices_of, unpriced
 from experiments.runs.config import RunConfig
-from optimizer.evaluation.scores import Splits
+from optimizer.evaluation.scores import Setting, Splits
 from optimizer.gating.verdict import fewest_conversations, fewest_questions
 from optimizer.search.closed_loop import FINALISTS
 from optimizer.search.joint_choice import MOST
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from optimizer.search.prompt_search import MOST_INPUTS, REWRITES
+from optimizer.search.retrieved_settings import MOST_COMBINED
 from optimizer.search.rounds import SCREENED
+from optimizer.search.settings_choice import TRIED
 from tracing.llm.accounting.price import price
 from tracing.llm.accounting.token_counts import TokenCounts
 from tracing.llm.settings import AT_ONCE, ModelSettings
@@ -45,6 +47,9 @@ LITTLE = 0.1
 
 _Cost = tuple[float, float, float]
 """Calls of a prompt over some conversations, and their prompt and completion tokens."""
+
+_Charge = tuple[ModelSettings, float, _Cost]
+"""Who is called, how many times the cost, and the cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,7 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     finalists = min(FINALISTS, config.proposals)
     passes: dict[str, float] = {"train": 1, "validation": 1, "test": 2}
     model = config.models.task
-    charges: list[tuple[ModelSettings, float, _Cost]] = []
+    charges: list[_Charge] = []
     names = optimizers_of(config.optimizer)
     for name in names:
         if name != LOCAL_SEARCH:
@@ -190,9 +195,8 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
             continue
         searched = (*splits.train, *splits.validation)
         races = rounds * MOST
-        if config.search.settings:
-            # A second race a round, against a champion that may be new, and the prompts alone on the test.
-            races, passes["test"] = 2 * races + rounds, 3
+        if rounds and (choices := choices_of(config, system)):
+            charges += _settings_charges(config, system, splits, choices)
         passes["train"] += races
         passes["validation"] += races
         # A rerun costs what one of the recorded calls cost.
@@ -220,6 +224,26 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
     else:
         seconds = calls * REMOTE_SECONDS / (config.concurrency or AT_ONCE)
     return Estimate(round(calls), round(read), round(written), seconds / 60, money)
+
+
+def _settings_charges(
+    config: RunConfig, system: MemorySystem, splits: Splits, choices: Mapping[str, Sequence[Setting]]
+) -> list[_Charge]:
+    """What choosing settings costs: at first and with each new champion, and its prompts alone on the test.
+
+    The replies that memories are made of are cached, where the settings are not those of building.
+    """
+    building = isinstance(config.search.settings, Mapping)
+    prompts = [name for name, spec in system.prompts.items() if building or not spec.builds]
+    evaluated = TRIED * (config.planned_rounds + 1)
+    searched = (*splits.train, *splits.validation)
+    charges: list[_Charge] = [(config.models.task, evaluated, cost) for cost in _costs(system, searched, prompts)]
+    charges += [(config.models.task, 1, cost) for cost in _costs(system, splits.test, prompts)]
+    embedding = config.models.embedding
+    if embedding is not None and not embedding.embedded and not any(spec.builds for spec in system.prompts.values()):
+        compared = min(MOST_COMBINED, math.prod(len(values) + 1 for values in choices.values()))
+        charges.append((embedding, compared, _embedding_cost(system, splits.train)))
+    return charges
 
 
 def _costs(system: MemorySystem, group: Sequence[Conversation], prompts: Collection[str] | None = None) -> list[_Cost]:

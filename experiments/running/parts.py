@@ -15,6 +15,7 @@ from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import read_prompts
 from experiments.runs.run_settings import check_secrets
+from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from tracing.errors import ConfigError
 from tracing.llm.accounting.price import price_of
 from tracing.systems.baseline import with_baseline
@@ -203,23 +204,19 @@ def variants_of(config: RunConfig, evaluator: Evaluator) -> Variants | None:
 def choices_of(config: RunConfig, system: MemorySystem) -> Mapping[str, Sequence[Setting]]:
     """Settings that may be tuned, with the values to choose from; for `auto` those of the system's own ranges that fit.
 
-    Raises:
-        ConfigError: `auto`, and the system has no range with another value than the run's.
+    For `auto` there are none where the optimizer tunes prompts alone.
     """
-    if config.search.settings != "auto":
-        return config.search.settings
-    own, ranges = describe(system).settings, system.ranges if isinstance(system, HasRanges) else {}
-    choices = {
+    wanted = config.search.settings
+    if not isinstance(wanted, str):
+        return wanted
+    if wanted == "none" or LOCAL_SEARCH not in optimizers_of(config.optimizer) or not isinstance(system, HasRanges):
+        return {}
+    own = describe(system).settings
+    return {
         name: fitting
-        for name, values in ranges.items()
+        for name, values in system.ranges.items()
         if (fitting := [value for value in values if value != own.get(name) and _fits(config, system, {name: value})])
     }
-    if not choices:
-        raise ConfigError(
-            f"search.settings: {describe(system).name} names no values that are worth trying beside the run's own; "
-            "name settings with values"
-        )
-    return choices
 
 
 def _fits(config: RunConfig, system: MemorySystem, settings: Settings) -> bool:

@@ -111,7 +111,7 @@ def open_parts(
     baseline = baseline_candidate(system.prompts)
     check_candidate(system.prompts, baseline)
     config.prompts.limits().check(system.prompts)
-    check_tuned(config, system.prompts, rewrites)
+    check_tuned(config, system.prompts, rewrites, choices_of(config, system))
     if resume is not None:
         _ = access.keys  # which the run's folder has not kept
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
@@ -254,12 +254,15 @@ def rewrite_files(rewrites: Sequence[Rewrite]) -> dict[str, str]:
     return {f"{n:04}/{rewrite.reason.removeprefix(_WRITTEN)}": rewrite.text for n, rewrite in enumerate(rewrites)}
 
 
-def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[Rewrite]) -> None:
+def check_tuned(
+    config: RunConfig, prompts: Collection[str], rewrites: Sequence[Rewrite], settings: Collection[str]
+) -> None:
     """Refuse a choice of prompts (`prompts.tune`) that leaves nothing to do, or not what else was asked for.
 
     Args:
         prompts: names of those of the memory system.
         rewrites: by hand.
+        settings: names of those that may be tuned.
 
     Raises:
         ConfigError: there is no such prompt, a rewrite is of another one, or nothing at all may be tuned.
@@ -279,7 +282,7 @@ def check_tuned(config: RunConfig, prompts: Collection[str], rewrites: Sequence[
             )
     if tuned or config.rounds == 0:
         return
-    if not config.search.settings or config.optimizer != LOCAL_SEARCH:
+    if not settings or config.optimizer != LOCAL_SEARCH:
         raise ConfigError(
             "prompts.tune: no prompt may be rewritten, so there is nothing to tune; name some, or give "
             f"search.settings and let {LOCAL_SEARCH} alone choose among them"
@@ -313,7 +316,7 @@ def check_settings(config: RunConfig, system: MemorySystem) -> None:
             description does not tell the values apart, it has other prompts under a value, or there is nothing to
             choose from.
     """
-    if config.search.settings and LOCAL_SEARCH not in optimizers_of(config.optimizer):
+    if not isinstance(config.search.settings, str) and LOCAL_SEARCH not in optimizers_of(config.optimizer):
         raise ConfigError(
             f"search.settings: {config.optimizer} tunes prompts alone; leave them out, or add "
             f"--optimizer {LOCAL_SEARCH}"

@@ -109,7 +109,7 @@ class PromptSettings(_Section):
     pinned: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """By prompt, lines of the baseline that every rewrite keeps."""
     tune: Annotated[tuple[str, ...] | None, BeforeValidator(_without_commas)] = None
-    """The prompts that the run may rewrite; by default all. With `search.settings` it may be none (`[]`)."""
+    """The prompts that the run may rewrite; by default all. Where settings may be tuned it may be none (`[]`)."""
 
     def limits(self) -> TextLimits:
         """The same for the search."""
@@ -132,11 +132,9 @@ class SearchSettings(_Section):
         default_factory=dict
     )
     """By prompt, local objectives in place of the built-in ones."""
-    settings: Literal["auto"] | Mapping[str, Annotated[tuple[_Value, ...], Field(min_length=1)]] = Field(
-        default_factory=dict
-    )
+    settings: Literal["auto", "none"] | Mapping[str, Annotated[tuple[_Value, ...], Field(min_length=1)]] = "none"
     """Settings of the memory system that `local-search` may tune, with the values to choose from beside the run's;
-    `auto`: those for which the system names values that are worth trying."""
+    `auto`: those for which the system names values that are worth trying, if it names any; `none`: no setting."""
     calls: Positive | None = None
     """Most model calls of the search alone: those of baselines and test do not count."""
     storage: Annotated[str, AfterValidator(storage_url)] | None = None
@@ -153,7 +151,7 @@ class SearchSettings(_Section):
             where = "".join(f"{place}: " for place in list(places)[:1])
             raise ValueError(
                 f"{where}numbers, texts or booleans to choose from are expected, not "
-                f"{value[next(iter(places))] if places else value!r}; write {{top_k: [3, 5]}}, or auto"
+                f"{value[next(iter(places))] if places else value!r}; write {{top_k: [3, 5]}}, auto or none"
             ) from None
 
 

@@ -54,7 +54,7 @@ class Rag(SharedAnswer):
     settings = Settings("chunk_tokens", "overlap", "top_k", "retrieval", "rerank")
     ranges: Mapping[str, Sequence[int | str]] = {
         "chunk_tokens": (60, 120, 200),
-        "top_k": (2, 3, 4),
+        "top_k": (2, 3, 4, 6, 8),
         "retrieval": ("dense", "hybrid"),
     }
 

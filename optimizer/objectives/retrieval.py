@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from tracing.systems.protocol import MemorySystem
 
 
+PRICE_OF_LENGTH = 0.05
+"""Recall that a text of twice the length must have more to be worth as much. A choice, made on development data."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieval:
     """What a system retrieves for the questions of some conversations.
@@ -39,10 +44,17 @@ class Retrieval:
     tokens: float
     needs: int
 
-    def beaten_by(self, other: Retrieval) -> bool:
-        """Whether the other finds as much in as few tokens, and is better in one of them."""
-        at_least = other.recall >= self.recall and other.tokens <= self.tokens
-        return at_least and (other.recall, other.tokens) != (self.recall, self.tokens)
+    @property
+    def worth(self) -> float:
+        """The recall, less what the reader of a longer text loses; to be compared with others only."""
+        return self.recall - PRICE_OF_LENGTH * math.log2(max(1.0, self.tokens))
+
+    def covers(self, other: Retrieval) -> bool:
+        """Whether as much is retrieved as in the other, in no more tokens."""
+        return self.recall >= other.recall and self.tokens <= other.tokens
+
+    def __str__(self) -> str:
+        return f"{self.recall:.3f} of what questions need is retrieved in {self.tokens:.0f} tokens"
 
 
 def retrieval_of(
@@ -63,11 +75,9 @@ def retrieval_of(
     Raises:
         BudgetExceededError: a hard budget does not allow the next call.
     """
-    silent = evaluator.access.without_chat()
     needed = carried = questions = tokens = 0
     for conversation in conversations:
-        snapshot = _memory(evaluator, recorded, silent, candidate, conversation)
-        contexts = dict(_contexts(evaluator.system, silent, candidate, conversation, snapshot))
+        contexts = retrieved_by(evaluator, recorded, candidate, conversation)
         for gold in golds.of(conversation):
             context = contexts.get(gold.question.id)
             if context is None:
@@ -77,6 +87,18 @@ def retrieval_of(
             needed += len(gold.needs)
             carried += sum(any(gold.carries(text, need) for text in context) for need in gold.needs)
     return Retrieval(carried / needed, tokens / questions, needed) if needed else None
+
+
+def retrieved_by(
+    evaluator: Evaluator, recorded: Evaluator, candidate: Candidate, conversation: Conversation
+) -> dict[str, list[str]]:
+    """By the id of each question the texts that its answer is given; as `retrieval_of`, which has the other arguments.
+
+    Questions are missing from the first on whose texts cannot be seen.
+    """
+    silent = evaluator.access.without_chat()
+    snapshot = _memory(evaluator, recorded, silent, candidate, conversation)
+    return dict(_contexts(evaluator.system, silent, candidate, conversation, snapshot))
 
 
 def _memory(

@@ -1,4 +1,4 @@
-"""The joint choice of a round as an Optuna study: what was combined, what it gained, and what may be worth trying next.
+"""The joint choice of a round as an Optuna study: what was combined, and what it gained.
 
 `optuna-dashboard` and `optuna.load_study` show it. The study decides nothing: the gate's paired tests on conversations
 stop a combination or accept it, where Optuna has its `WilcoxonPruner`.
@@ -6,7 +6,7 @@ stop a combination or accept it, where Optuna has its `WilcoxonPruner`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 Choice = bool | int | float | str
 Params = Mapping[str, Choice]
 """One combination: parameter → value."""
-
-MOST_DRAWS = 32
-"""Combinations that the sampler may draw to find new ones."""
-
-EARLY = 4
-"""Trials before the sampler (TPE) uses what they gained: a round has few."""
 
 
 class JointStudy:
@@ -37,7 +31,6 @@ class JointStudy:
         studies: where it is kept.
         choices: parameter → values, the one that the round began with first.
         reference: outcomes of what the round began with, on all conversations of the round.
-        seed: of the sampler.
 
     Raises:
         RunError: it cannot be written. So do all methods.
@@ -49,11 +42,10 @@ class JointStudy:
         studies: Studies,
         choices: Mapping[str, Sequence[Choice]],
         reference: Sequence[Outcome],
-        seed: int,
     ) -> None:
         import optuna
 
-        self._written, self._seed = studies.written, seed
+        self._written = studies.written
         self._space = {key: optuna.distributions.CategoricalDistribution(values) for key, values in choices.items()}
         self._reference = {outcome.conversation.id: (at, outcome.score) for at, outcome in enumerate(reference)}
         self._trials: dict[frozenset[tuple[str, Choice]], Trial] = {}
@@ -91,23 +83,6 @@ class JointStudy:
             for trial in self._trials.values():
                 self._tell(trial, None)
         self._trials.clear()
-
-    def drawn(self, excluded: Collection[Params]) -> Iterator[Params]:
-        """Combinations that the sampler expects to gain, each once, without those that are known."""
-        import optuna
-
-        # On a copy, since what is drawn and not tried has no place in the study.
-        aside = optuna.create_study(
-            direction="maximize", sampler=optuna.samplers.TPESampler(seed=self._seed, n_startup_trials=EARLY)
-        )
-        with self._written():
-            aside.add_trials(self._study.get_trials(deepcopy=False))
-        tried = {frozenset(combination.items()) for combination in excluded}
-        for _ in range(MOST_DRAWS):
-            params = aside.ask(self._space).params
-            if frozenset(params.items()) not in tried:
-                tried.add(frozenset(params.items()))
-                yield params
 
     def _trial(self, params: Params) -> Trial:
         key = frozenset(params.items())

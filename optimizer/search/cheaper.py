@@ -27,7 +27,7 @@ from optimizer.gating.gate import (
 from optimizer.proposers.rewrites import Rewrite
 from optimizer.proposers.shortening import removable, without
 from optimizer.racing.local_scores import alternating, compared
-from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
+from optimizer.search.retrieved_settings import considered_settings, settings_text
 from optimizer.search.rounds import Rounds, crown_winner
 from optimizer.tuning.round import RewriteRecord, SettingsRecord
 from optimizer.tuning.stopped import Stopped
@@ -128,12 +128,16 @@ class _Cutting:
         if variants is None:
             return []
         phase = f"round {this_round.n}: what other settings retrieve"
-        considered = RetrievedSettings(tuning, variants, phase, self.baseline)
-        own = considered.own
+        champion = tuning.champion, tuning.champion_settings
+        conversations = [outcome.conversation for outcome in self.baseline]
+        own, considered = considered_settings(variants, champion, conversations, partial(tuning.step, phase))
+        retrieved = {option.retrieval: option for option in reversed(considered) if option.retrieval}
         fewer = [
             (option, retrieval)
-            for option in considered.considered
-            if (retrieval := option.retrieval) and own and option.refused is None and retrieval.tokens < own.tokens
+            for retrieval, option in retrieved.items()
+            if own
+            and retrieval.tokens < own.tokens
+            and not any(other.covers(retrieval) for other in retrieved if other != retrieval)
         ]
         least = own.recall - self.margin if own else 0.0
         ranked = sorted(

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 MISFIT = 0.05
 """Standard deviation of what a text gains end to end, about what its gain on recorded inputs lets expect. A choice."""
 
-SETTINGS_GAIN = Belief(0.0, 0.05)
-"""What other settings of the system gain, before they meet conversations. A choice."""
-
 SUPPORT = 1.0
 """Standard errors that texts must have gained to be tried together: one that does harm would spoil the others."""
 
@@ -145,25 +142,6 @@ class Comparisons:
         dry = self._tuning.limited and not any(search.fresh for search in searches.values())
         return self._accepted(steps, 0.0 if dry else WORTHLESS)
 
-    def of_settings(self, joint: JointChoice, combinations: Sequence[Combination], order: Order) -> Combination | None:
-        """Compare combinations with other settings, as texts are compared; the arguments are as of `of_texts`.
-
-        Raises:
-            BudgetExceededError: a hard budget does not allow the next call.
-        """
-        calls = self._tuning.calls_with(self._tuning.prompts)
-        challengers = [Challenger(combination, SETTINGS_GAIN, calls) for combination in combinations]
-        self.met = {}
-
-        def steps() -> Iterator[_Step]:
-            return self._steps(joint, list(map(self._so_far, challengers)), order)
-
-        return self._accepted(steps, WORTHLESS)
-
-    def has_met(self, combination: Combination) -> bool:
-        """Whether a combination has met whole conversations in this round."""
-        return _key(combination) in self.met
-
     def _accepted(self, steps: Callable[[], Iterator[_Step]], least: float) -> Combination | None:
         while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least:
             step.take()
@@ -230,5 +208,4 @@ def _is_supported(arm: Arm) -> bool:
 
 
 def _key(combination: Combination) -> _Key:
-    texts = {name: scored.rewrite.text for name, scored in combination.parts.items()}
-    return frozenset({**texts, **combination.settings}.items())
+    return frozenset((name, scored.rewrite.text) for name, scored in combination.parts.items())

@@ -1,7 +1,7 @@
 """The joint choice of one round: a few texts of the prompts meet the whole pipeline, alone and together.
 
-Prompts that help only together are found, and so are texts that help their own operation but not the answers. Settings
-of the system are tried with them. All of it is recorded in a study.
+Prompts that help only together are found, and so are texts that help their own operation but not the answers. All of it
+is recorded in a study. Settings of the system meet it in a round of their own.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare
 from optimizer.racing.joint_study import JointStudy, Params
-from optimizer.search.retrieved_settings import RetrievedSettings, settings_text
-from optimizer.tuning.round import SettingsRecord
+from optimizer.search.retrieved_settings import settings_text
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.scores import Setting, Settings
-    from optimizer.evaluation.variants import Variants
     from optimizer.racing.local_scores import LocalScore
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import Candidate
 
 MOST = 4
-"""Combinations that meet whole conversations in one round, of texts and of settings each."""
+"""Combinations of texts that meet whole conversations in one round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +81,17 @@ def further(
     return replace(combination, outcomes=outcomes, gain=gain, decision=schedule.decision(comparison))
 
 
-BEST = 2
-"""Settings that are tried because of what they retrieve; the sampler draws what else is tried."""
-
 CHAMPION = "champion"
 """In a study, the text that the round began with."""
 
 
 class JointChoice(AbstractContextManager["JointChoice"]):
-    """What meets whole conversations in one round, recorded in a study. A context manager.
+    """What meets whole conversations in one round, texts or settings, recorded in a study. A context manager.
 
     Args:
         tuning: of the run.
-        this_round: notes what settings were tried.
-        prompts: names of those whose texts may.
+        this_round: the one whose study it is.
+        prompts: names of those whose texts may; where there are none, settings do.
         reference: outcomes of what the round begins with, on all train and validation conversations.
     """
 
@@ -104,15 +99,13 @@ class JointChoice(AbstractContextManager["JointChoice"]):
         self._tuning, self._round, self._begun = tuning, this_round, dict(tuning.champion)
         self._texts: dict[str, dict[str, LocalScore]] = {name: {} for name in prompts}
         """By prompt, its texts by their labels in the study: numbers, as they came."""
-        self._considered: RetrievedSettings | None = None
         choices: dict[str, Sequence[Setting]] = {
             f"prompt {name}": [CHAMPION, *map(str, range(1, MOST + 1))] for name in self._texts
         }
         now = tuning.champion_settings
-        for name, values in tuning.variants.choices.items() if tuning.variants is not None else ():
+        for name, values in tuning.variants.choices.items() if tuning.variants and not self._texts else ():
             choices[f"setting {name}"] = [now[name], *(value for value in values if value != now[name])]
-        seed = tuning.seed_of(this_round.n)
-        self._study = JointStudy(f"round {this_round.n}", tuning.settings.studies, choices, reference, seed)
+        self._study = JointStudy(f"round {this_round.n}", tuning.settings.studies, choices, reference)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._study.end()
@@ -140,52 +133,6 @@ class JointChoice(AbstractContextManager["JointChoice"]):
         self._study.report(self._params(combination), outcomes)
         return outcomes
 
-    def with_settings(self, variants: Variants, pool: Sequence[Outcome]) -> list[Combination]:
-        """What to race under other settings: the most promising by what they retrieve, and what the sampler draws.
-
-        Args:
-            variants: the system under other settings.
-            pool: the champion's outcomes on the conversations whose questions are asked.
-
-        Raises:
-            BudgetExceededError: a hard budget does not allow an embedding call.
-        """
-        phase = f"round {self._round.n}: what other settings retrieve"
-        self._considered = considered = RetrievedSettings(self._tuning, variants, phase, pool)
-        for option in considered.considered:
-            if option.refused is not None:
-                self._round.settings.append(
-                    self._record(option.settings, GateDecision(GateOutcome.NOT_TRIED, option.refused))
-                )
-        combinations = [Combination({}, settings=settings) for settings in considered.best(BEST)]
-        for params in self._study.drawn([self._params(combination) for combination in combinations]):
-            drawn = self._combination(params)
-            if len(combinations) < MOST and drawn is not None and drawn.settings and considered.allows(drawn.settings):
-                combinations.append(drawn)
-        return combinations
-
-    def note(self, combination: Combination) -> None:
-        """Note how far a combination with other settings got; it comes last among the settings tried."""
-        decision = combination.decision
-        record = self._record(combination.settings, decision, combination.gain, tuple(combination.parts))
-        self._round.settings.append(record)
-        if decision is not None and decision.accepted:
-            gate = replace(decision, about=f"with {settings_text(combination.settings)}")
-            for scored in combination.parts.values():
-                before = self._round.rewrites[scored.rewrite.text]
-                self._round.rewrites[scored.rewrite.text] = replace(before, gate=gate)
-
-    def _record(
-        self,
-        settings: Mapping[str, Setting],
-        gate: GateDecision | None,
-        gain: float | None = None,
-        prompts: tuple[str, ...] = (),
-    ) -> SettingsRecord:
-        retrieval = self._considered.retrieval_under(settings) if self._considered is not None else None
-        recall, tokens = (retrieval.recall, retrieval.tokens) if retrieval is not None else (None, None)
-        return SettingsRecord(dict(settings), prompts, recall, tokens, gain, gate)
-
     def close(self, combination: Combination) -> None:
         """Record in the study how far a combination got.
 
@@ -200,23 +147,10 @@ class JointChoice(AbstractContextManager["JointChoice"]):
             for name, text in combination.candidate(self._tuning.champion).items()
             if name in self._texts
         }
+        if params:
+            return params
         settings = {**self._tuning.champion_settings, **combination.settings}
-        return params | {f"setting {name}": value for name, value in settings.items()}
-
-    def _combination(self, params: Params) -> Combination | None:
-        """The combination of these parameters; None if it has none of the texts, or one that lost in this round."""
-        champion = self._tuning.champion
-        parts: dict[str, LocalScore] = {}
-        for name, labels in self._texts.items():
-            label = str(params[f"prompt {name}"])
-            if label == self._label(name, champion[name]):
-                continue
-            if label not in labels:
-                return None
-            parts[name] = labels[label]
-        now = self._tuning.champion_settings
-        changed = {name: params[f"setting {name}"] for name, value in now.items() if params[f"setting {name}"] != value}
-        return Combination(parts, settings=changed)
+        return {f"setting {name}": value for name, value in settings.items()}
 
     def _label(self, prompt: str, text: str) -> str:
         if text == self._begun[prompt]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from optimizer.objectives.alignment import Alignment, Pair, alignment_of
 from optimizer.proposers.rewrites import conversations_of
@@ -23,6 +23,7 @@ from optimizer.search.joint_choice import JointChoice
 from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
 from optimizer.search.rounds import SCREENED, Rounds, crown_winner
 from optimizer.search.selection import Edit, expected_gains, shares_of
+from optimizer.search.settings_choice import choose_settings
 from optimizer.tuning.round import blame_shares
 from optimizer.tuning.stopped import Stopped
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from attribution.cases import Attribution
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
-    from optimizer.evaluation.variants import Variants
     from optimizer.search.joint_choice import Combination
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Champion, Tuning
@@ -45,20 +45,25 @@ PATIENCE = 1
 def local_search(tuning: Tuning) -> Stopped:
     """An `Optimizer` that compares texts on recorded inputs and the promising ones end to end, in one queue.
 
-    Where nothing was recorded that texts can be measured on, `closed_loop` tunes the prompts. Where no prompt may be
-    rewritten, rounds choose settings alone. Fewer tokens are sought by `cheaper_search`.
+    Settings that may be tuned are chosen first, and where none were, again with each champion that texts make: what is
+    retrieved helps no reply whose form is wrong. Where texts can be measured on nothing recorded, `closed_loop`
+    tunes the prompts. Fewer tokens are sought by `cheaper_search`.
 
     Raises:
         BudgetExceededError: a hard budget ended it.
     """
     if tuning.settings.margin is not None:
         return cheaper_search(tuning)
-    if tuning.prompts and not _has_recorded_inputs(tuning):
-        stopped = closed_loop(tuning)
-        if tuning.variants is not None and stopped.kind != "nothing-wrong" and tuning.settings.rounds:
-            _LocalRounds(tuning).choose_settings(tuning.next_round)
-        return stopped
-    return _LocalRounds(tuning).run()
+    if tuning.settings.rounds:
+        stopped = choose_settings(tuning)
+        if not tuning.prompts:
+            return stopped
+    if _has_recorded_inputs(tuning):
+        return _LocalRounds(tuning).run()
+    texts, stopped = tuning.champion, closed_loop(tuning)
+    if tuning.champion != texts:
+        choose_settings(tuning)
+    return stopped
 
 
 def _has_recorded_inputs(tuning: Tuning) -> bool:
@@ -100,23 +105,14 @@ class _LocalRounds:
             with self.tuning.round(n) as this_round:
                 this_round.blame = blame_shares(signals.signals)
                 self._go_through(this_round, attributions, signals)
+            if self.tuning.champion != champion[0]:
+                choose_settings(self.tuning)
         return rounds.stopped
-
-    def choose_settings(self, n: int) -> None:
-        """A round that tries other settings with the champion's texts.
-
-        Raises:
-            BudgetExceededError: a hard budget ended it.
-        """
-        tuning = self.tuning
-        with tuning.round(n) as this_round, JointChoice(tuning, this_round, (), _learned_from(tuning)) as joint:
-            self._try_settings(this_round, joint)
 
     def _go_through(self, this_round: Round, attributions: Sequence[Attribution], signals: Signals) -> None:
         tuning, n, pool = self.tuning, this_round.n, self._pool()
-        # Other settings of the system may have given it a new one. Where settings alone are tuned, it may have none.
         local = tuning.local
-        gains = expected_gains(local.objectives if tuning.prompts else (), signals.signals, self.history)
+        gains = expected_gains(local.objectives, signals.signals, self.history)
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n))
         total = sum(gains.values())
         loss: dict[str, float] = {}
@@ -141,23 +137,8 @@ class _LocalRounds:
         with JointChoice(tuning, this_round, searched, _learned_from(tuning)) as joint:
             compare = partial(self.comparisons.of_texts, joint, searched, loss)
             decided = self._crown_accepted(this_round, joint, compare)
-            if tuning.variants is not None:
-                self._try_settings(this_round, joint)
         this_round.alignment = dict(self.alignment)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in loss if name in decided]
-
-    def _try_settings(self, this_round: Round, joint: JointChoice) -> None:
-        variants = cast("Variants", self.tuning.variants)
-        combinations, comparisons = joint.with_settings(variants, self._pool()), self.comparisons
-
-        def compare(order: Order) -> Combination | None:
-            accepted = comparisons.of_settings(joint, combinations, order)
-            for combination in combinations:
-                if not comparisons.has_met(combination):
-                    joint.note(combination)
-            return accepted
-
-        self._crown_accepted(this_round, joint, compare)
 
     def _crown_accepted(
         self, this_round: Round, joint: JointChoice, compare: Callable[[Order], Combination | None]
@@ -171,16 +152,13 @@ class _LocalRounds:
             # The winner last: what became of it is what its texts are remembered for.
             for combination in sorted(met, key=lambda combination: combination.accepted):
                 joint.close(combination)
-                if combination.settings:
-                    joint.note(combination)
-                else:
-                    self._note(this_round, combination, order(combination))
+                self._note(this_round, combination, order(combination))
             self.alignment = {
                 name: alignment_of(pairs, seed=tuning.settings.seed) for name, pairs in self.pairs.items()
             }
         if winner is not None:
             texts = [scored.rewrite.text for scored in winner.parts.values()]
-            if crown_winner(tuning, this_round, texts, winner.candidate(tuning.champion), winner.settings):
+            if crown_winner(tuning, this_round, texts, winner.candidate(tuning.champion)):
                 self.comparisons = Comparisons(tuning)
                 for name, scored in winner.parts.items():
                     self.searches[name].demonstrations = scored.rewrite.demonstrations

@@ -28,7 +28,7 @@ SCREENED = 2
 
 
 class Rounds:
-    """The numbers of a search's rounds, from 1 on, while there is a reason for another.
+    """The numbers of a search's rounds, after those it has made, while there is a reason for another.
 
     As many as the settings say; or, if that is open, until a number of rounds in a row brought no new champion.
 
@@ -51,7 +51,7 @@ class Rounds:
         while n < tuning.settings.rounds if self._patience is None else idle < self._patience:
             before = tuning.champion, tuning.champion_settings
             n += 1
-            yield n
+            yield tuning.next_round
             idle = idle + 1 if (tuning.champion, tuning.champion_settings) == before else 0
         if self._patience is not None:
             self.stopped = Stopped("patience", str(idle))

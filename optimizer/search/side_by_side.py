@@ -6,15 +6,15 @@ What an optimizer crowned was evaluated on them, so only the texts of several to
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.gating.gate import GateDecision, GateOutcome, look_schedule
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.rewrites import Rewrite
 from optimizer.racing.local_scores import LocalScore
-from optimizer.search.joint_choice import Combination, Evaluate, further
+from optimizer.search.joint_choice import Combination
+from optimizer.search.race import raced
 from optimizer.search.rounds import crown_winner
 from optimizer.tuning.round import RewriteRecord
 from optimizer.tuning.stopped import Stopped
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from optimizer.evaluation.scores import Setting
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
-
-
-SURVIVORS = 2
-"""What several found that goes on after the first look at their race; after any later one only the best does."""
 
 
 class SideBySide:
@@ -144,42 +140,3 @@ def _note(this_round: Round, combination: Combination) -> None:
 
 def _key(prompt: str, scored: LocalScore) -> str:
     return f"{prompt}\n{scored.rewrite.text}"
-
-
-def raced(combinations: Sequence[Combination], champion: Sequence[Outcome], evaluate: Evaluate) -> list[Combination]:
-    """Race combinations over growing numbers of conversations, until the gate has decided on each, or on the best.
-
-    Args:
-        combinations: to race.
-        champion: the champion's outcomes, in the order in which their conversations are used.
-        evaluate: evaluates a combination.
-
-    Returns:
-        All combinations as far as they got; the first one won if its decision is to accept it.
-
-    Raises:
-        BudgetExceededError: a hard budget does not allow the next evaluation.
-    """
-    racing, dropped, schedule = list(combinations), list[Combination](), look_schedule(len(champion))
-    for number, count in enumerate(schedule.counts):
-        ranking = sorted(
-            (further(combination, champion[:count], schedule, evaluate) for combination in racing), key=_rank
-        )
-        if ranking and ranking[0].accepted:
-            return [ranking[0], *map(_beaten, ranking[1:]), *dropped]
-        undecided = [combination for combination in ranking if combination.decision is None]
-        racing = undecided[: 1 if number else SURVIVORS]
-        dropped = [*[combination for combination in ranking if combination not in racing], *dropped]
-    return [*racing, *dropped]
-
-
-def _rank(combination: Combination) -> tuple[bool, float]:
-    """What the gate accepts first, then by gain."""
-    return not combination.accepted, math.inf if combination.gain is None else -combination.gain
-
-
-def _beaten(combination: Combination) -> Combination:
-    """The combination with the decision that not it was accepted, but a better one."""
-    if combination.decision is None or not combination.decision.accepted:
-        return combination
-    return replace(combination, decision=replace(combination.decision, outcome=GateOutcome.OUTDONE))

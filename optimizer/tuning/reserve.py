@@ -46,12 +46,12 @@ class TimeReserve:
     Args:
         budget: of the run.
         meter: of its calls.
-        conversations: of the test split; baseline and champion are tested on each.
+        conversations: of the test split; baseline and champion are tested on each. May change.
         threads: conversations evaluated at the same time.
     """
 
     def __init__(self, budget: Budget, meter: Meter, conversations: int, threads: int) -> None:
-        self._budget, self._meter, self._test, self._threads = budget, meter, conversations, threads
+        self._budget, self._meter, self.conversations, self._threads = budget, meter, conversations, threads
         self._calls, self._seen = Counter[str](), 0
         self._took = self._in_calls = 0.0
         self._speeds: list[_Speed] = []
@@ -116,7 +116,7 @@ class TimeReserve:
         """What baseline and champion spend on the test conversations if nothing of it is cached."""
         if not self._seen:
             return Spending()
-        totals, times = self._meter.totals(), 2 * self._test / self._seen
+        totals, times = self._meter.totals(), 2 * self.conversations / self._seen
         metered = totals["prompt_tokens"] + totals["completion_tokens"]
         money = totals["cost"] / metered * self._spent.tokens if metered else 0.0
         return Spending(math.ceil(self._spent.calls * times), math.ceil(self._spent.tokens * times), money * times)
@@ -144,7 +144,7 @@ class TimeReserve:
 
     @property
     def _test_turns(self) -> float:
-        return MARGIN * 2 * self._turns(self._test)
+        return MARGIN * 2 * self._turns(self.conversations)
 
     def _turns(self, count: int) -> int:
         return math.ceil(count / self._threads)

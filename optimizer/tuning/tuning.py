@@ -108,9 +108,7 @@ class Tuning:
         self.local = self._local()
         # A model that samples is asked everything again before a crowning, and by the baseline after the test.
         self._fresh = FreshReplies()
-        # Of two evaluations of each test conversation: half of that again for the noise, and for the prompts alone.
-        tested = math.ceil(len(splits.test) * (1 + access.task.samples / 2 + (variants is not None) / 2))
-        self._reserve = TimeReserve(access.budget, access.meter, tested, access.concurrency)
+        self._reserve = TimeReserve(access.budget, access.meter, self._tested(), access.concurrency)
         self._outcomes: dict[SplitName, tuple[Champion, list[Outcome]]] = {}
         self._baseline_scores: dict[SplitName, Score] = {}
         self._scores: dict[SplitName, Score] = {}
@@ -238,8 +236,8 @@ class Tuning:
 
         What is before them in the pipeline is not executed again.
         """
-        # Other settings change what no prompt does, and fresh replies are asked for everything.
-        cached = self._access.caches and self.variants is None and not self._access.task.samples
+        # Fresh replies are asked for everything.
+        cached = self._access.caches and not self._access.task.samples
         return calls_with(self.outcomes("train"), {self.prompts[name].operation for name in prompts}, cached=cached)
 
     def step(self, phase: str, done: int, total: int, failed: int = 0) -> None:
@@ -317,6 +315,7 @@ class Tuning:
         self.champion = dict(candidate)
         if crowned != self.champion_settings:
             self.champion_settings = crowned
+            self._reserve.conversations = self._tested()
             self.local = self._local()
         self._outcomes["validation"] = (self.champion, self.champion_settings), outcomes
         self._scores["validation"] = score_of(outcomes)
@@ -372,6 +371,10 @@ class Tuning:
         """Settings of the champion that are not the run's own."""
         now = self.champion_settings
         return {name: SettingChange(own, now[name]) for name, own in self._own_settings.items() if now[name] != own}
+
+    def _tested(self) -> int:
+        """Evaluations of test conversations by two: half again for the noise, and for the prompts alone."""
+        return math.ceil(len(self._splits.test) * (1 + self._access.task.samples / 2 + bool(self._changed()) / 2))
 
     def _local(self) -> LocalEvaluation:
         evaluator = self._under()

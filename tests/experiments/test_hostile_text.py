@@ -243,6 +243,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "benchmarks attribution": [
         (("benchmarks", "attribution", "--suite", ARGUMENT, "--method", "survival"), GIVEN),
     ],
+    "benchmarks settings": [(("benchmarks", "settings", "--learn", ARGUMENT), ["[/INST]"])],
     "benchmarks gate": [
         (("benchmarks", "gate", "--trials", "1", "--json", f"{OUT}.json"), []),
         (("benchmarks", "gate", "--recorded", ARGUMENT), GIVEN),

@@ -32,7 +32,7 @@ def command(memtune: MemtuneCommand) -> Command:
     def run(more: str, *arguments: str) -> tuple[int, str, str]:
         system = "" if "system:" in more else "system: rag\nsystem_settings: {chunk_tokens: 40, top_k: 1}\n"
         memtune.configure(
-            "run.yaml", f"{system}limits: {{conversations: 12, questions: 1}}\nrounds: 1\nproposals: 2\n{more}\n"
+            "run.yaml", f"{system}limits: {{conversations: 12, questions: 3}}\nrounds: 1\nproposals: 2\n{more}\n"
         )
         return memtune(*arguments)
 
@@ -57,9 +57,9 @@ def command(memtune: MemtuneCommand) -> Command:
         ("search: {settings: {top_k: [many]}}", "search.settings.top_k: a value of type int is expected, not 'many'"),
         ("search: {settings: {top_k: [1]}}", "search.settings.top_k: nothing to choose from"),
         ("search: {settings: {top_k: []}}", "search.settings: top_k: numbers, texts or booleans to choose from are"),
-        ("search: {settings: {top_k: [[2]]}}", "expected, not [[2]]; write {top_k: [3, 5]}, or auto"),
+        ("search: {settings: {top_k: [[2]]}}", "expected, not [[2]]; write {top_k: [3, 5]}, auto or none"),
         ("search: {settings: {top_k: [.nan]}}", "search.settings: top_k: "),
-        ("search: {settings: all}", "are expected, not 'all'; write {top_k: [3, 5]}, or auto"),
+        ("search: {settings: all}", "are expected, not 'all'; write {top_k: [3, 5]}, auto or none"),
         ("optimizer: random\nsearch: {settings: {top_k: [3]}}", "add --optimizer local-search"),
     ],
 )
@@ -78,7 +78,11 @@ def test_settings_that_cannot_be_tuned_are_refused_before_the_first_call_with_ke
     [
         ("", ("--tune", "reply"), "prompts.tune: there is no prompt 'reply'; choose from answer"),
         ("", ("--tune", "anser,bx"), "no prompt 'anser', 'bx'; did you mean 'answer'?; choose from answer"),
-        ("prompts: {tune: []}", (), "prompts.tune: no prompt may be rewritten, so there is nothing to tune"),
+        (
+            "prompts: {tune: []}\nsearch: {settings: none}",
+            (),
+            "prompts.tune: no prompt may be rewritten, so there is nothing to tune",
+        ),
         (
             "prompts: {tune: []}\noptimizer: local-search,random\nsearch: {settings: {top_k: [3]}}",
             (),
@@ -132,20 +136,30 @@ def test_auto_takes_the_values_that_the_system_names_and_that_fit_the_runs_own(t
 
     assert choices("rag", top_k=3, overlap=80) == {
         "chunk_tokens": [120],
-        "top_k": [2, 4],
+        "top_k": [2, 4, 6, 8],
         "retrieval": ["hybrid"],
     }
     for system in ("fact-memory", "mem0", "mem0@2", "evermemos", "everos", "memori", "trace-memory", "long-context"):
         assert choices(system), system
 
 
-def test_auto_is_refused_where_a_system_names_no_values(command: Command, tmp_path: Path) -> None:
+def test_auto_tunes_where_the_system_names_values_and_the_dry_run_tells_which(command: Command, tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text(
         "from experiments.systems.rag import Rag\n\n\nclass Plain(Rag):\n    name = 'plain'\n    ranges = {}\n"
     )
-    code, _, err = command("system: plain:Plain\nsearch: {settings: auto}", "run", "run.yaml", "--dry-run")
-    assert code == 2
-    assert "search.settings: plain names no values that are worth trying beside the run's own; name settings" in err
+
+    def settings_told(more: str) -> str:
+        code, out, err = command(more, "run", "run.yaml", "--dry-run")
+        assert code == 0, err
+        (line,) = (line for line in out.splitlines() if line.startswith("settings that may be tuned: "))
+        return line.removeprefix("settings that may be tuned: ")
+
+    assert settings_told("search: {settings: auto}").startswith(
+        "chunk_tokens (60, 120, 200), top_k (2, 3, 4, 6, 8), retrieval (hybrid), beside"
+    )
+    assert settings_told("search: {settings: {top_k: [3]}}").startswith("top_k (3), beside")
+    for none in ("", "system: plain:Plain\nsearch: {settings: auto}", "optimizer: random\nsearch: {settings: auto}"):
+        assert settings_told(none) == "none"
 
 
 def test_a_range_of_a_setting_that_the_system_does_not_tell_is_refused(command: Command, tmp_path: Path) -> None:

@@ -140,10 +140,13 @@ def test_what_a_setting_retrieves_is_measured_on_recorded_memories_without_a_cha
     assert (found["top_k", 9], found["window", 1]) == (two, one)
 
 
-def test_what_retrieves_no_more_in_more_tokens_is_beaten_and_what_retrieves_more_is_not() -> None:
-    few, same, more = Retrieval(0.5, 30, 10), Retrieval(0.5, 60, 10), Retrieval(0.7, 90, 10)
-    assert same.beaten_by(few)
-    assert not any(each.beaten_by(other) for each in (few, more) for other in (few, same, more))
+def test_what_is_retrieved_is_worth_more_the_more_is_found_and_less_the_longer_it_is() -> None:
+    few, same, more, whole = (
+        Retrieval(*figures, needs=10) for figures in ((0.5, 30), (0.5, 60), (0.7, 60), (0.75, 240))
+    )
+    assert sorted([few, same, more, whole], key=lambda retrieval: retrieval.worth) == [same, few, whole, more]
+    assert few.covers(same)
+    assert not any(retrieval.covers(other) for retrieval, other in ((same, few), (few, more), (more, few)))
 
 
 class OwnClient(FactMemory):
@@ -201,7 +204,7 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     assert best.context_tokens is not None
     more = tried['{"top_k": 9}']
     assert (more.recall, (more.context_tokens or 0) > best.context_tokens, more.gain) == (1.0, True, None)
-    assert str(more.gate or "").startswith("not tried: with top_k 2 as much is retrieved in fewer tokens")
+    assert str(more.gate or "").startswith("not tried: with top_k 2 as much is retrieved in no more tokens")
     assert len(tried) == len(record.settings)
     edit = record.edit
     assert edit is not None
@@ -254,7 +257,7 @@ def test_settings_that_retrieve_more_together_only_are_found(search: Search, scr
 @pytest.mark.slow
 def test_of_many_settings_each_is_compared_alone(search: Search, scripted_server: ScriptedServer) -> None:
     scripted_server.embed = far(*EVERY)
-    result = search(Chatty(), {"top_k": [2, 9], "window": [1, 2, 3], "compared": [1, 3, 4]})
+    result = search(Chatty(), {"top_k": [2, 9], "window": [1, 2, 3], "compared": [1, 3, 4, 5]})
     (record,) = result.rounds
     measured = [each.settings for each in record.settings if each.recall is not None]
     assert measured
@@ -294,17 +297,15 @@ def test_the_joint_choice_is_an_optuna_study_with_a_trial_a_combination_and_the_
 ) -> None:
     scripted_server.embed = far("1", "3", "5")
     first = search(WeakModel("answer"), {"top_k": [2]}, studies=StudyJournal(tmp_path / "first.log"))
-    (trials,) = studies(tmp_path / "first.log").values()
-    assert trials[0]["params"] == {"prompt answer": "champion", "setting top_k": 1}
-    assert trials[0]["value"] == 0
-    assert all(each["state"] == "COMPLETE" for each in trials)
-    assert len({json.dumps(each["params"]) for each in trials}) == len(trials)
-    raced = trials[1:]
-    assert all(sum(each["steps"].values()) / len(each["steps"]) == pytest.approx(each["value"]) for each in raced)
-    # Texts first, under the run's own settings; then settings.
-    tops = [each["params"]["setting top_k"] for each in raced]
-    assert tops == sorted(tops)
-    assert set(tops) == {1, 2}
+    # Settings first, then texts under the run's own settings, then settings again, since another text was crowned.
+    begun = [trials[0]["params"] for trials in studies(tmp_path / "first.log").values()]
+    assert begun == [{"setting top_k": 1}, {"prompt answer": "champion"}, {"setting top_k": 1}]
+    for trials in studies(tmp_path / "first.log").values():
+        assert trials[0]["value"] == 0
+        assert all(each["state"] == "COMPLETE" for each in trials)
+        assert len({json.dumps(each["params"]) for each in trials}) == len(trials) > 1
+        raced = trials[1:]
+        assert all(sum(each["steps"].values()) / len(each["steps"]) == pytest.approx(each["value"]) for each in raced)
     before = scripted_server.asked
     again = search(WeakModel("answer"), {"top_k": [2]}, studies=StudyJournal(tmp_path / "second.log"))
     assert scripted_server.asked == before
@@ -322,14 +323,23 @@ def test_where_no_setting_may_be_tuned_none_is_tried(
     assert all(set(each["params"]) == {"prompt answer"} for (each, *_) in studies(tmp_path / "study.log").values())
 
 
-def test_a_search_without_recorded_inputs_tries_settings_after_its_rounds(
+def test_a_search_without_recorded_inputs_tries_settings_first(search: Search, scripted_server: ScriptedServer) -> None:
+    scripted_server.embed = far(*EVERY)
+    (record,) = search(WeakModel(), {"top_k": [2]}, local_objectives=False).rounds
+    assert (record.n, record.accepted, record.rewrites) == (1, True, ())
+
+
+def test_settings_that_were_rejected_are_tried_again_with_a_new_text(
     search: Search, scripted_server: ScriptedServer
 ) -> None:
-    scripted_server.embed = far(*EVERY)
-    result = search(WeakModel(), {"top_k": [2]}, local_objectives=False)
-    assert [each.n for each in result.rounds] == [1, 2]
-    assert [each.accepted for each in result.rounds] == [False, True]
-    assert {name: each.after for name, each in result.settings.items()} == {"top_k": 2}
+    """Where replies are too long to count, what is retrieved changes no score until the prompt is another one."""
+    scripted_server.embed = far("3")
+    result = search(WeakModel("answer"), {"top_k": [2]}, local_objectives=False)
+    assert [(each.n, bool(each.settings), each.accepted) for each in result.rounds] == [
+        (1, True, False),
+        (2, False, True),
+        (3, True, False),
+    ]
 
 
 @pytest.mark.parametrize("local_objectives", [True, False])

@@ -14,7 +14,7 @@ from attribution.cases import Case
 from attribution.judging.words import Judgement
 from optimizer.evaluation.evaluator import Outcome
 from optimizer.racing.joint_study import JointStudy
-from optimizer.racing.study_storage import Studies, StudyJournal
+from optimizer.racing.study_storage import StudyJournal
 from tracing.errors import RunError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Conversation
@@ -34,7 +34,7 @@ REFERENCE = [outcome(talk, 0.5) for talk in TALKS]
 
 def test_gains_are_kept_by_conversation_and_what_was_left_open_or_has_no_score_has_failed(tmp_path: Path) -> None:
     file = tmp_path / "study.log"
-    study = JointStudy("round 1", StudyJournal(file), CHOICES, REFERENCE, 0)
+    study = JointStudy("round 1", StudyJournal(file), CHOICES, REFERENCE)
     closed, broken = ({"prompt answer": "1: bank", "setting top_k": top} for top in (4, 8))
     left = {"prompt answer": "2: bank", "setting top_k": 4}
     study.report(closed, [outcome(TALKS[2], 1.0)])
@@ -52,19 +52,6 @@ def test_gains_are_kept_by_conversation_and_what_was_left_open_or_has_no_score_h
     assert read.trials[1].user_attrs["gate"] == "rejected, within noise"
 
 
-def test_what_the_sampler_draws_is_new_drawn_once_and_leaves_nothing_in_the_study(tmp_path: Path) -> None:
-    file = tmp_path / "study.log"
-    study = JointStudy("round 1", StudyJournal(file), CHOICES, REFERENCE, 3)
-    known = {"prompt answer": "champion", "setting top_k": 4}
-    drawn = [tuple(each.items()) for each in study.drawn([known])]
-    assert len(drawn) == len(set(drawn)) == 5
-    assert tuple(known.items()) not in drawn
-    again = JointStudy("round 1", Studies(), CHOICES, REFERENCE, 3)
-    assert [tuple(each.items()) for each in again.drawn([known])] == drawn
-    read = optuna.load_study(study_name="round 1", storage=JournalStorage(JournalFileBackend(str(file))))
-    assert len(read.trials) == 1
-
-
 def test_a_journal_that_cannot_be_written_is_told_with_its_place_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"study\.log: the joint choice cannot be recorded .*; make room and continue"):
-        JointStudy("round 1", StudyJournal(tmp_path / "missing" / "study.log"), CHOICES, REFERENCE, 0)
+        JointStudy("round 1", StudyJournal(tmp_path / "missing" / "study.log"), CHOICES, REFERENCE)

@@ -33,7 +33,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 def search(studies: Studies) -> JointStudy:
     """A study of a run, with one trial that gained."""
-    made = JointStudy("round 1", studies, CHOICES, REFERENCE, 0)
+    made = JointStudy("round 1", studies, CHOICES, REFERENCE)
     made.report(TRIED, [outcome(TALKS[0], 1.0), outcome(TALKS[1], 0.5)])
     made.close(TRIED, "accepted")
     made.end()
@@ -57,11 +57,6 @@ def test_runs_share_a_database_and_each_makes_its_own_studies_again(url: str) ->
         "run-1 round 1": [0.0, 0.25],
         "run-12 round 1": [0.0, 0.25],
     }
-
-
-def test_what_the_sampler_draws_does_not_depend_on_where_studies_are_kept(url: str) -> None:
-    kept = [list(search(each).drawn([TRIED])) for each in (Studies(), StudyServer(url).studies("drawn"))]
-    assert kept[0] == kept[1]
 
 
 def test_runs_that_start_at_once_on_a_new_database_all_find_its_tables(postgres_url: str) -> None:
@@ -140,12 +135,12 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_server_that_goes_away_ends_the_run_with_its_place_and_remedy(tmp_path: Path) -> None:
     file = tmp_path / "studies.db"
     studies = StudyServer(f"sqlite:///{file}").studies("run")
-    made = JointStudy("round 1", studies, CHOICES, REFERENCE, 0)
+    made = JointStudy("round 1", studies, CHOICES, REFERENCE)
     file.write_bytes(b"")
     with pytest.raises(RunError, match=r"studies\.db: the joint choice cannot be recorded \(no such table.*--resume"):
         made.report(TRIED, [outcome(TALKS[0], 1.0)])
     with pytest.raises(RunError, match="--resume"):
-        JointStudy("round 2", studies, CHOICES, REFERENCE, 0)
+        JointStudy("round 2", studies, CHOICES, REFERENCE)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""Settings of the system are chosen before texts: by what is retrieved under them, and confirmed by the gate.
+
+So prompts are blamed for what they are given under the settings that they will have, and the report tells what
+settings gained from what prompts did.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+from optimizer.gating.gate import GateDecision, GateOutcome
+from optimizer.search.joint_choice import Combination, JointChoice
+from optimizer.search.race import raced
+from optimizer.search.retrieved_settings import considered_settings
+from optimizer.search.rounds import crown_winner
+from optimizer.tuning.round import SettingsRecord, blame_shares
+from optimizer.tuning.stopped import Stopped
+from tracing.errors import BudgetExceededError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optimizer.evaluation.evaluator import Outcome
+    from optimizer.objectives.retrieval import Retrieval
+    from optimizer.search.retrieved_settings import Considered
+    from optimizer.tuning.round import Round
+    from optimizer.tuning.tuning import Tuning
+
+TRIED = 2
+"""Settings that meet whole conversations, at most: each takes chat calls that texts then lack."""
+
+
+def choose_settings(tuning: Tuning) -> Stopped:
+    """A round that tries other settings with the champion's texts; those that the gate accepts become the champion's.
+
+    There is none where no setting may be tuned, or other settings are the champion's by now.
+
+    They are chosen by what is retrieved for questions of train, without a chat call. Validation conversations come
+    first when they race, since they had no part in that.
+
+    Returns:
+        Why no further settings are tried.
+
+    Raises:
+        BudgetExceededError: a hard budget ended it.
+    """
+    n, variants = tuning.next_round, tuning.variants
+    if variants is None or tuning.champion_settings != variants.own:
+        return Stopped("rounds")
+    _, signals = tuning.attribute(n)
+    if not signals.failures:
+        return Stopped("nothing-wrong")
+    with tuning.round(n) as this_round:
+        this_round.blame = blame_shares(signals.signals)
+        phase = f"round {n}: what other settings retrieve"
+        champion = tuning.champion, tuning.champion_settings
+        own, considered = considered_settings(variants, champion, tuning.train, partial(tuning.step, phase))
+        racing = _racing(own, considered)
+        for option in considered:
+            if option not in racing:
+                refused = option.refused or f"{option.retrieval}, and others promise more"
+                _note(this_round, option, GateDecision(GateOutcome.NOT_TRIED, refused))
+        if racing:
+            _race(tuning, this_round, racing)
+    return Stopped("rounds")
+
+
+def _racing(own: Retrieval | None, considered: Sequence[Considered]) -> list[Considered]:
+    """The most promising; if it is longer than what is read now, another that is not, or else retrieves the most.
+
+    How much a reader loses in a long text depends on the model, which is not asked here.
+    """
+    allowed = [(option, option.retrieval) for option in considered if option.refused is None and option.retrieval]
+    if own is None or not allowed:
+        return []
+    (best, retrieval), *others = allowed
+    if retrieval.tokens <= own.tokens or not others:
+        return [best]
+    no_longer = (option for option, retrieval in others if retrieval.tokens <= own.tokens)
+    most, _ = max(others, key=lambda pair: pair[1].recall)
+    return [best, next(no_longer, most)]
+
+
+def _race(tuning: Tuning, this_round: Round, racing: Sequence[Considered]) -> None:
+    champion = [*tuning.outcomes("validation"), *tuning.outcomes("train")]
+    validation = len(tuning.validation)
+    order = _shuffled(champion[:validation], tuning) + _shuffled(champion[validation:], tuning)
+    try:
+        with JointChoice(tuning, this_round, (), champion) as joint:
+            ranked = raced([Combination({}, settings=option.settings) for option in racing], order, joint.evaluate)
+            for combination in ranked:
+                joint.close(combination)
+    except BudgetExceededError:
+        for option in racing:
+            _note(this_round, option, GateDecision(GateOutcome.OUT_OF_BUDGET))
+        raise
+    by_settings = {str(option.settings): option for option in racing}
+    # The winner last: whoever overrules it finds it there.
+    for combination in reversed(ranked):
+        _note(this_round, by_settings[str(combination.settings)], combination.decision, combination.gain)
+    if ranked[0].accepted:
+        crown_winner(tuning, this_round, (), tuning.champion, ranked[0].settings)
+
+
+def _shuffled(outcomes: Sequence[Outcome], tuning: Tuning) -> list[Outcome]:
+    return random.Random(tuning.settings.seed).sample(outcomes, len(outcomes))  # noqa: S311 (the order of conversations)
+
+
+def _note(this_round: Round, option: Considered, gate: GateDecision | None, gain: float | None = None) -> None:
+    recall, tokens = (option.retrieval.recall, option.retrieval.tokens) if option.retrieval else (None, None)
+    this_round.settings.append(SettingsRecord(dict(option.settings), (), recall, tokens, gain, gate))
