@@ -57,7 +57,7 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     assert "(the champion)" in page.text
     # Of the comparison with another run, and in MLflow.
     code, out, _ = memtune("compare", "run", "run")
-    rows = {line[:28].strip(): line[28:].split() for line in out.splitlines()}
+    rows = {line[:21].strip(): line[21:].split() for line in out.splitlines()}
     assert code == 0
     assert rows["tokens, champion"][0] == f"{after:,.0f}"
     assert summary.mlflow is not None
