@@ -203,6 +203,21 @@ def test_a_turn_is_cited_for_what_it_alone_tells_of_its_speaker() -> None:
     assert not any("D1:2" in turns for _, turns, _ in cited)
 
 
+@pytest.mark.parametrize("other", ["Assistant", "ai", "Ilya"])
+def test_an_assistant_is_not_asked_about_nor_told_from_its_user(other: str) -> None:
+    turns = [
+        {"id": "0", "speaker": other, "text": "I moved my beehives to Hammerfest yesterday."},
+        {"id": "1", "speaker": "user", "text": "I moved my bakery to Porto on 3 May 2025."},
+    ]
+    session = {"id": "D1", "time": "2026-03-04 10:00", "turns": turns}
+    dialogue = Dialogue(Conversation.model_validate({"id": "m", "speakers": ["user", other], "sessions": [session]}))
+    cited = Citations(dialogue).of(dialogue.conversation.sessions[0])
+    assert {(citation.kind, citation.turns) for citation in cited if citation.turns == ("1",)} >= {("fact", ("1",))}
+    is_person = other == "Ilya"
+    assert any(citation.turns == ("0",) for citation in cited) == is_person
+    assert any(citation.kind == "who" for citation in cited) == is_person
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [

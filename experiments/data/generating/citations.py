@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
@@ -13,6 +13,7 @@ from attribution.text.phrases import says_retracted
 from experiments.data.generating.statements import stated
 from experiments.data.generating.values import Value, Values, conjunction, dates_for
 from experiments.data.generating.word_sorts import has
+from tracing.interchange.speech import ASSISTANT, SPEAKERS
 from tracing.systems.conversations import DialogueSession, Turn
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class Citation:
     answer: str
 
 
+def is_assistant(speaker: str) -> bool:
+    """Whether a speaker is called as assistants are: `AI`. A memory is of the people who talk to it."""
+    return SPEAKERS.get(speaker.casefold()) == ASSISTANT
+
+
 class Citations:
     """Chooses what of a conversation is worth a question."""
 
@@ -55,19 +61,21 @@ class Citations:
     @in_its_language
     def of(self, session: DialogueSession) -> list[Citation]:
         """What of a session is cited: values that turns tell, alone or with an earlier one on the same matter."""
-        stating = [(turn, value) for turn in session.turns for value in self._values.of(turn)]
+        turns = [turn for turn in session.turns if not is_assistant(turn.speaker)]
+        stating = [(turn, value) for turn in turns for value in self._values.of(turn)]
         stating.sort(key=lambda pair: pair[1].weight)
         clauses = list({value.sentence: (turn, value) for turn, value in stating}.values())[::-1]
         few = max(1, self._per_session // 2)
         facts = [_single("fact", *pair) for pair in clauses[: self._per_session]]
         rest = [*clauses[self._per_session :], *clauses]
-        own = [(turn, value) for turn, value in rest if has("self", value.sentence)][:few]
+        of_people = not any(map(is_assistant, self._dialogue.conversation.speakers))
+        own = [(turn, value) for turn, value in rest if of_people and has("self", value.sentence)][:few]
         who = [Citation("who", (turn.id,), (value.sentence,), turn.speaker) for turn, value in own]
         telling = list({turn.id: turn for turn, _ in clauses}.values())
-        return [*facts, *self._times(session)[:few], *who, *self._pairs(telling), *self._taken_back(session, few)]
+        return [*facts, *self._times(turns)[:few], *who, *self._pairs(telling), *self._taken_back(turns, few)]
 
-    def _times(self, session: DialogueSession) -> list[Citation]:
-        times = [(turn, value) for turn in session.turns if (value := self._values.time_of(turn))]
+    def _times(self, turns: Sequence[Turn]) -> list[Citation]:
+        times = [(turn, value) for turn in turns if (value := self._values.time_of(turn))]
         days = self._dialogue.days
         return [_single("time", turn, value) for turn, value in times if dates_for(value.text, days[turn.id])]
 
@@ -94,8 +102,8 @@ class Citations:
         told_apart = content_of(first.text).isdisjoint(content_of(second.text))
         return sum(map(weigh, common)) if told_apart and any(map(self._dialogue.is_rare, common)) else 0.0
 
-    def _taken_back(self, session: DialogueSession, few: int) -> Iterator[Citation]:
-        for turn in [turn for turn in session.turns if says_retracted(turn.text)][:few]:
+    def _taken_back(self, turns: Sequence[Turn], few: int) -> Iterator[Citation]:
+        for turn in [turn for turn in turns if says_retracted(turn.text)][:few]:
             pair = self._with_earlier(turn, apart=False)
             values = self._values.of(self._dialogue.turns[pair[0]], supposed=True) if pair else []
             matter = content_of(turn.text) - self._dialogue.talk.names

@@ -8,6 +8,7 @@ from attribution.gold_answers.claim import claim_of
 from attribution.text.content import content_of
 from attribution.text.languages.reading_language import reading
 from attribution.text.phrases import says_unknown
+from experiments.data.generating.citations import is_assistant
 from experiments.data.generating.filters import Trial
 from experiments.data.published.locomo import NOT_TOLD
 from tracing.systems.conversations import NearMiss, Question
@@ -20,11 +21,12 @@ _TOLD = 0.5
 
 
 def about_the_other(trial: Trial) -> Trial | None:
-    """A question with the other speaker's name in it instead; None where a conversation has not two, or it has both."""
+    """A question with the other speaker's name in it instead; None where a conversation has not two people, or it has
+    both."""
     speakers, question = trial.dialogue.conversation.speakers, trial.draft.question
     own = trial.dialogue.turns[trial.draft.evidence[-1]].speaker
     others = [speaker for speaker in speakers if speaker != own]
-    if len(others) != 1 or others[0] in question or own not in question:
+    if len(others) != 1 or is_assistant(others[0]) or others[0] in question or own not in question:
         return None
     draft = Question(
         id="",
