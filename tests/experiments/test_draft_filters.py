@@ -229,6 +229,7 @@ def test_an_assistant_is_not_asked_about_nor_told_from_its_user(other: str) -> N
         ("I would love to paint in Lisbon.", set()),
         ("She gave me a clarinet from Lisbon.", set()),
         ("You took my clarinet to Lisbon.", set()),
+        ("One fiddler I truly enjoy is Bodo Ruud.", set()),
         ("My tortoise spends his nights in an old suitcase.", {"old suitcase"}),
     ],
 )
