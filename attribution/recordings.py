@@ -103,7 +103,8 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     if told:
         named_stages = [(operation.attributes[STAGE], name) for name, operation in told.items()]
         staged = sorted((row for row in named_stages if row[0] in _ORDER), key=lambda row: _ORDER.index(row[0]))
-        return tuple(OperationSpec(name, stage, name if told[name].kind == "llm" else None) for stage, name in staged)
+        prompted = {operation.name for operation in graph.operations.values() if operation.kind == "llm"}
+        return tuple(OperationSpec(name, stage, name if name in prompted else None) for stage, name in staged)
     executions: dict[str, list[Operation]] = defaultdict(list)
     frames = _frames(graph)
     for operation in graph.operations.values():

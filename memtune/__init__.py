@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from experiments.data.generating.generating import Generated
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.systems.conversations import Conversation
-    from tracing.systems.protocol import MemorySystem
+    from tracing.systems.protocol import MemorySystem, Stage
     from tracing.trace_memory import TraceMemory
 
 PACKAGES = ("tracing", "attribution", "optimizer", "experiments")
@@ -55,20 +55,72 @@ def _shadowed() -> str | None:
 
 _HIDDEN = _shadowed()
 if _HIDDEN is None:
-    from tracing import operation, session, trace, traced, variable
+    from tracing import operation as _operation
+    from tracing import session, trace, traced, variable
 elif Path(sys.argv[0] or "-").stem not in ("memtune", "-m"):  # the command reports it in one line, see `main`
     raise ImportError(_HIDDEN)
 
-__all__ = ["TraceMemory", "attribute", "generate", "load", "operation", "run", "session", "trace", "traced", "variable"]
+__all__ = [
+    "TraceMemory",
+    "attribute",
+    "generate",
+    "load",
+    "operation",
+    "run",
+    "session",
+    "trace",
+    "traced",
+    "variable",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> object:
-    """`TraceMemory`, an agent's memory of its own execution, imported when it is first used."""
+    """What needs more than recording by hand does, imported when it is first used."""
     if name == "TraceMemory":
         from tracing.trace_memory import TraceMemory
 
         return TraceMemory
+    if name == "watch":
+        from tracing.instrument.stages import watch
+
+        return watch
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def operation(name: str | None = None, *, stage: Stage | None = None, **details: Any) -> Any:
+    """Record a step: `with operation("answer") as op:`, or `@operation(stage="extract")` above a function as it is.
+
+    With a stage, each call of the function is an operation: plain, async, a generator or an async generator. Its
+    arguments are what it read, what it returns or yields is what it made: entries of the memory, what was found, the
+    answer. Where an extract or update step returns none, it made what its models replied. Texts that it copies are
+    known again, and what is linked by its text alone is marked as such (`linked`).
+
+    Args:
+        name: of the operation; the function's by default.
+        stage: what it does with information: `extract` takes it in, `update` keeps it current, `retrieve` finds it
+            again, `answer` uses it.
+        details: without a stage, further arguments of `tracing.operation`; with one, attributes.
+
+    Raises:
+        ConfigError: there is no such stage.
+
+    Example:
+        >>> @operation(stage="retrieve")
+        ... def search(query):
+        ...     return ["Mara lives in Oslo."]
+        >>> with trace() as recorder:
+        ...     notes = search("Where does Mara live?")
+        >>> [variable.kind for variable in recorder.graph.variables.values()]
+        ['query', 'context']
+    """
+    if stage is None:
+        if not isinstance(name, str):
+            raise TypeError(f'write @operation("name") above {getattr(name, "__name__", "a function")}')
+        return _operation(name, **details)
+    from tracing.instrument.stages import staged
+
+    return staged(stage, name, **details)
 
 
 def run(

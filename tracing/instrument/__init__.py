@@ -7,11 +7,21 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
 """
 
 from tracing.instrument.frameworks import langchain, langgraph, langmem, llama_index
-from tracing.instrument.openai_calls import openai
+from tracing.instrument.openai_calls import anthropic, openai
 from tracing.instrument.patches import Instrumentation, threads
 from tracing.plugins import PluginRegistry
 
-__all__ = ["Instrumentation", "langchain", "langgraph", "langmem", "llama_index", "mem0", "openai", "threads"]
+__all__ = [
+    "Instrumentation",
+    "anthropic",
+    "langchain",
+    "langgraph",
+    "langmem",
+    "llama_index",
+    "mem0",
+    "openai",
+    "threads",
+]
 
 RECORDERS = PluginRegistry(
     kind="recorders", key="recorder", built_in={"mem0": "experiments.systems.mem0.recorder:mem0"}

@@ -1,4 +1,4 @@
-"""Calls of the openai package, recorded as part of the operation that makes them."""
+"""Calls of the openai package, and of anthropic, which is built alike, as part of the operation that makes them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _KINDS = {
     "/responses": ("respond", "input"),
     "/embeddings": ("embed", "input"),
     "/completions": ("complete", "prompt"),
+    "/v1/messages": ("chat", "messages"),
 }
 """End of an endpoint's path → name of the operation, and the key of the request's content."""
 
@@ -50,8 +51,24 @@ def openai(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Inst
     """
     import openai as sdk
 
+    return _of_clients((sdk.OpenAI, sdk.AsyncOpenAI), client, prices)
+
+
+def anthropic(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> Instrumentation:
+    """Record every call of the Anthropic SDK as `openai` does those of its own; a `system` text is the first message.
+
+    Example:
+        >>> with instrument.anthropic(client), trace("run.jsonl") as recorder:  # doctest: +SKIP
+        ...     client.messages.create(model="my-model", max_tokens=40, messages=messages)
+    """
+    import anthropic as sdk
+
+    return _of_clients((sdk.Anthropic, sdk.AsyncAnthropic), client, prices)
+
+
+def _of_clients(classes: tuple[Any, ...], client: Any, prices: Mapping[str, Price]) -> Instrumentation:
     instrumentation = Instrumentation()
-    for owner in (sdk.OpenAI, sdk.AsyncOpenAI) if client is None else (client,):
+    for owner in classes if client is None else (client,):
         instrumentation.replace(owner, "request", recorded(functools.partial(_requested, client, prices)))
     return instrumentation
 
@@ -141,6 +158,9 @@ def _begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> _Clie
         return None
     for path, (name, key) in _KINDS.items():
         if options.url.endswith(path):
+            if body.get("system"):
+                system = {"role": "system", "content": body["system"]}
+                body = {**{word: value for word, value in body.items() if word != "system"}, key: [system, *body[key]]}
             return _ClientCall(name, key, body, prices)
     return None
 
@@ -231,6 +251,9 @@ def _content(reply: Any) -> tuple[Any, dict[str, Any]]:
     """The content of the reply (for a single text, the same object that the caller gets), and facts about it."""
     if getattr(reply, "output_text", None):
         return reply.output_text, {}
+    blocks = getattr(reply, "content", None)
+    if isinstance(blocks, list) and [block.type for block in blocks] == ["text"]:
+        return blocks[0].text, {"finish_reason": reply.stop_reason}
     if getattr(reply, "data", None) and hasattr(reply.data[0], "embedding"):
         vector = reply.data[0].embedding
         return {"embeddings": len(reply.data), "dimensions": len(vector) if isinstance(vector, list) else None}, {}
@@ -275,7 +298,8 @@ class _Choice:
 
     def add(self, piece: Any) -> None:
         delta = getattr(piece, "delta", None)
-        self.content += (getattr(delta, "content", None) if delta is not None else getattr(piece, "text", None)) or ""
+        texts = (delta, "content"), (delta, "text"), (piece, "text")
+        self.content += next((text for owner, name in texts if (text := getattr(owner, name, None))), "")
         self.reasoning += getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None) or ""
         for part in getattr(delta, "tool_calls", None) or []:
             call = self.tool_calls.setdefault(part.index, {"id": "", "name": "", "arguments": ""})
@@ -298,7 +322,10 @@ def _assembled(chunks: list[Any]) -> Any:
             return chunk.response
         whole.model = getattr(chunk, "model", None) or whole.model
         whole.usage = getattr(chunk, "usage", None) or whole.usage
-        for piece in getattr(chunk, "choices", None) or []:
+        message = getattr(chunk, "message", None)  # of anthropic, whose texts come as deltas of their own
+        whole.model = getattr(message, "model", None) or whole.model
+        pieces = [chunk] if getattr(chunk, "type", "") == "content_block_delta" else getattr(chunk, "choices", None)
+        for piece in pieces or []:
             choices.setdefault(getattr(piece, "index", 0), _Choice()).add(piece)
     whole.choices = [choices[place] for place in sorted(choices)] or [_Choice()]
     return whole

@@ -37,16 +37,16 @@ class Instrumentation:
         original = getattr(owner, name)
         if hasattr(original, _MARK):
             return
-        inherited = name not in vars(owner)
+        own = vars(owner).get(name)  # of a static method or one of a class, not what `getattr` makes of it
         wrapped = wrap(original)
         setattr(wrapped, _MARK, original)
-        setattr(owner, name, wrapped)
+        setattr(owner, name, staticmethod(wrapped) if isinstance(own, staticmethod | classmethod) else wrapped)
 
         def restore() -> None:
-            if inherited:
+            if own is None:
                 delattr(owner, name)
             else:
-                setattr(owner, name, original)
+                setattr(owner, name, own)
 
         self._undo.append(restore)
 

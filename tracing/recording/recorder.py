@@ -228,6 +228,12 @@ class Recorder:
                 return self.builder.add_variable(thing, content, name, kind, None, {}, scope)
             return self.builder.read(name, thing, content, scope)
 
+    def recalled(self, thing: Any) -> Variable | None:
+        """The latest variable of this very object, if it was recorded."""
+        with self.lock:
+            self.settle()
+            return self.builder.recall(thing)
+
     def add_input(self, running: RunningOperation, role: str, value: Any) -> None:
         """Give an operation that runs a further input; `value` as one of `operation`'s inputs."""
         notes: list[InputNote] = []

@@ -14,7 +14,7 @@ from tracing.recording.scope import SILENCE, InputNote, RunningOperation, Scope,
 
 
 def wrapped_in(
-    operation: type[RunningOperation],
+    operation: Callable[[str, str, tuple[()], Mapping[str, Any], bool], RunningOperation],
     function: Any,
     name: str | None,
     kind: str,

@@ -1,0 +1,202 @@
+"""A program's own functions are recorded as they are, with what they read and made, also where they copy texts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from scripted_server import ScriptedServer
+
+import memtune
+from tracing import ExecutionGraph, Operation
+from tracing.errors import ConfigError
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+BAKERY, VAN = "Mara: The bakery gave me the early shift.", "Theo: I sold the van to a florist in Aberdeen."
+BIKE = "Theo: I have bought a cargo bike for the florist in Aberdeen."
+
+
+def replied(body: dict[str, Any]) -> str:
+    """Repeats what was said as notes, merges a note with the first that is there, and answers with the notes."""
+    text = "\n".join(str(message["content"]) for message in body["messages"])
+    if "New note" in text:
+        return json.dumps({"replaces": 0, "note": re.findall("New note: (.*)", text)[0] + " He said so."})
+    if "Question:" in text or "remember:" in text:
+        return "a florist"
+    return "\n".join(f"- {line.partition(': ')[2]}" for line in text.splitlines() if re.match("(Mara|Theo): ", line))
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, scripted_server: ScriptedServer) -> Iterator[ScriptedServer]:
+    monkeypatch.syspath_prepend(str(PROGRAMS))
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    scripted_server.script = replied
+    return scripted_server
+
+
+def inputs(graph: ExecutionGraph, operation: Operation, kind: str) -> list[Any]:
+    return [graph.variables[vid].value for vid in operation.input_ids() if graph.variables[vid].kind == kind]
+
+
+def outputs(graph: ExecutionGraph, operation: Operation, kind: str) -> list[Any]:
+    return [graph.variables[vid].value for vid in operation.output_ids() if graph.variables[vid].kind == kind]
+
+
+def before(graph: ExecutionGraph, operation: Operation) -> set[str]:
+    """All texts that what an operation made comes from."""
+    return {str(variable.value) for variable in graph.backward_slice(*operation.output_ids()).variables.values()}
+
+
+class TestAnAsyncClassWithADatabase:
+    @pytest.fixture
+    def graph(self, program: ScriptedServer) -> ExecutionGraph:
+        import notes_program
+
+        async def use() -> str:
+            memory = notes_program.Memory(":memory:")
+            await memory.add([BAKERY, VAN])
+            await memory.add([BIKE])
+            return str(await memory.reply("Who bought the cargo bike?"))
+
+        names = {"extract": "add", "update": "store", "retrieve": "search", "answer": "reply"}
+        with memtune.watch(notes_program.Memory, **names), memtune.trace() as recorder:
+            assert asyncio.run(use()) == "a florist"
+        assert not hasattr(notes_program.Memory.add, "_memtune_original")
+        return recorder.graph
+
+    def test_each_step_has_what_it_read_and_made(self, graph: ExecutionGraph) -> None:
+        first, _ = graph.find_operations(name="add")
+        assert first.attributes["stage"] == "extract"
+        assert (first.kind, first.calls) == ("llm", 1)
+        assert inputs(graph, first, "message") == [BAKERY, VAN]
+        assert outputs(graph, first, "fact") == [
+            "The bakery gave me the early shift.",
+            "I sold the van to a florist in Aberdeen.",
+        ]
+        (answer,) = graph.find_operations(name="reply")
+        assert outputs(graph, answer, "prediction") == ["a florist"]
+        assert inputs(graph, answer, "query") == ["Who bought the cargo bike?"]
+
+    def test_what_was_said_is_followed_through_the_database_into_the_answer(self, graph: ExecutionGraph) -> None:
+        (answer,) = graph.find_operations(name="reply")
+        assert {VAN, BIKE} <= before(graph, answer)
+
+    def test_a_step_without_a_model_keeps_what_it_was_given(self, graph: ExecutionGraph) -> None:
+        first, _, merging = graph.find_operations(name="store")
+        assert outputs(graph, first, "memory_entry") == inputs(graph, first, "fact")
+        assert (first.kind, merging.kind) == ("function", "llm")
+        assert outputs(graph, merging, "memory_entry") == [f"{BIKE.partition(': ')[2]} He said so."]
+
+    def test_what_is_linked_by_its_text_is_marked(self, graph: ExecutionGraph) -> None:
+        contexts = graph.find_variables(kind="context")
+        assert contexts
+        assert all(context.attributes["linked"] == "by text" for context in contexts)
+        assert all(graph.variables[context.attributes["entry"]].kind == "memory_entry" for context in contexts)
+
+
+def test_an_agent_of_a_graph_is_recorded_from_outside(program: ScriptedServer, tmp_path: Path) -> None:
+    import agent_program
+
+    names = {"extract": "remember", "retrieve": "memories", "answer": "respond"}
+    with memtune.watch(agent_program.Agent, **names), memtune.trace() as recorder:
+        agent = agent_program.Agent(tmp_path)
+        agent.chat(VAN)
+        assert agent.chat("Who has the van?") == "a florist"
+    graph = recorder.graph
+    (remember,), (respond,) = graph.find_operations(name="remember"), graph.find_operations(name="respond")
+    assert inputs(graph, remember, "message") == [VAN]
+    assert outputs(graph, remember, "memory_entry") == ["I sold the van to a florist in Aberdeen."]
+    assert inputs(graph, respond, "context") == ["- I sold the van to a florist in Aberdeen."]
+    assert outputs(graph, respond, "prediction") == ["a florist"]
+    assert VAN in before(graph, respond)
+
+
+def test_a_decorator_records_functions_and_generators_as_they_are() -> None:
+    @memtune.operation(stage="extract")
+    async def keep(turns: list[str]) -> list[str]:
+        return [turn.partition(": ")[2] for turn in turns]
+
+    @memtune.operation(stage="retrieve")
+    def find(question: str, notes: list[str]) -> Iterator[str]:
+        yield from (note for note in notes if "van" in note)
+
+    @memtune.operation("reply", stage="answer")
+    async def answered(question: str, notes: list[str]) -> Any:
+        for piece in ("a ", "florist"):
+            yield piece
+
+    async def stream(question: str, notes: list[str]) -> list[str]:
+        return [piece async for piece in answered(question, notes)]
+
+    question = "Who has the van?"
+    with memtune.trace() as recorder:
+        notes = asyncio.run(keep([BAKERY, VAN]))
+        context = list(find(question, notes))
+        assert asyncio.run(stream(question, context)) == ["a ", "florist"]
+    graph = recorder.graph
+    (reply,) = graph.find_operations(name="reply")
+    assert outputs(graph, reply, "prediction") == ["a florist"]
+    assert inputs(graph, reply, "query") == [question]
+    assert {VAN} <= before(graph, reply)
+    assert asyncio.run(keep([VAN])) == ["I sold the van to a florist in Aberdeen."]
+
+
+def test_calls_of_anthropic_are_part_of_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        block = {"type": "text", "text": "Theo sold the van."}
+        usage = {"input_tokens": 7, "output_tokens": 4}
+        body = {"id": "m", "type": "message", "role": "assistant", "model": "claude", "stop_reason": "end_turn"}
+        return httpx2.Response(200, json={**body, "content": [block], "usage": usage})
+
+    client = anthropic.Anthropic(
+        api_key="sk-test",
+        base_url="http://127.0.0.1",
+        http_client=httpx2.Client(transport=httpx2.MockTransport(respond)),
+    )
+
+    class Notes:
+        def add(self, text: str) -> None:
+            client.messages.create(
+                model="claude", max_tokens=9, system="Keep notes.", messages=[{"role": "user", "content": text}]
+            )
+
+    with memtune.watch(Notes, extract="add"), memtune.trace() as recorder:
+        Notes().add(VAN)
+    (add,) = recorder.graph.find_operations(name="add")
+    assert (add.calls, add.prompt_tokens, add.completion_tokens) == (1, 7, 4)
+    assert outputs(recorder.graph, add, "memory_entry") == ["Theo sold the van."]
+    assert inputs(recorder.graph, add, "request")[0][0] == {"role": "system", "content": "Keep notes."}
+
+
+def test_static_methods_and_those_of_classes_stay_what_they_are() -> None:
+    class Notes:
+        @staticmethod
+        def find(query: str) -> list[str]:
+            return [query]
+
+        @classmethod
+        def answer(cls, query: str) -> str:
+            return f"{cls.__name__} {query}"
+
+    with memtune.watch(Notes, retrieve="find", answer="answer"), memtune.trace() as recorder:
+        assert (Notes.find("the van"), Notes().answer("the van")) == (["the van"], "Notes the van")
+    assert [operation.name for operation in recorder.graph.operations.values()] == ["find", "answer"]
+    assert (Notes().find("the van"), Notes.answer("the van")) == (["the van"], "Notes the van")
+
+
+def test_what_is_not_there_is_named() -> None:
+    class Notes:
+        def search(self) -> None: ...
+
+    with pytest.raises(ConfigError, match="watch: Notes has no function 'serch'; did you mean 'search'"):
+        memtune.watch(Notes, retrieve="serch")
+    with pytest.raises(ConfigError, match="stage: unknown: 'recall'; choose one of extract, update, retrieve, answer"):
+        memtune.operation(stage="recall")  # type: ignore[arg-type]
