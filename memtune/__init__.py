@@ -68,6 +68,7 @@ __all__ = [
     "operation",
     "run",
     "session",
+    "system",
     "trace",
     "traced",
     "variable",
@@ -81,6 +82,10 @@ def __getattr__(name: str) -> object:
         from tracing.trace_memory import TraceMemory
 
         return TraceMemory
+    if name == "system":
+        from experiments.systems.wrapped.system import system
+
+        return system
     if name == "watch":
         from tracing.instrument.stages import watch
 

@@ -17,10 +17,12 @@ from scripted_server import ScriptedServer
 from experiments.command import cli
 from experiments.runs.config import RunConfig
 from experiments.systems.exporting.exporter import EXPORTERS, Exporter, open_exporter
+from experiments.systems.wrapped.system import WrappedProgram
 from tracing.conformance import Conformance
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
 from tracing.recording.trace_context import trace
+from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.protocol import MemorySystem
 from tracing.systems.registry import SYSTEMS, open_system
 
@@ -53,9 +55,24 @@ def test_a_module_of_the_page_runs_and_its_suites_find_nothing(name: str) -> Non
     for suite in suites:
         if issubclass(suite, Conformance):
             assert suite().problems() == []
+    if isinstance(wrapped := getattr(module, "system", None), WrappedProgram):
+        assert wrapped.watched is not None
+        wrapped.watched.undo()
     if name.startswith("test_"):
         assert suites
         assert len(MODULES[name].splitlines()) <= 16
+
+
+def test_the_pages_existing_program_is_a_memory_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    system = importlib.import_module("wrapped_notes").system
+
+    class TestWrapped(MemorySystemConformance):
+        def system(self) -> MemorySystem:
+            return system
+
+    assert TestWrapped().problems() == []
+    system.watched.undo()
 
 
 def test_the_pages_configuration_names_the_pages_system() -> None:

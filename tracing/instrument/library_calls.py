@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -108,4 +109,17 @@ def asked_by_library() -> bool:
     """Whether a library records the model call that is being made here."""
     reference = _LAST_CALL.get()
     call = reference() if reference is not None else None
-    return call is not None and not call.over and call.recorder is current_recorder()
+    return _ELSEWHERE.get() or (call is not None and not call.over and call.recorder is current_recorder())
+
+
+_ELSEWHERE: ContextVar[bool] = ContextVar("memtune_recorded_elsewhere", default=False)
+
+
+@contextmanager
+def recorded_elsewhere() -> Iterator[None]:
+    """Model calls made inside are recorded by who passes them on, and not by the recording of their client."""
+    token = _ELSEWHERE.set(True)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tracing.errors import ConfigError, MalformedReplyError
@@ -41,6 +42,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 """Stage → kinds of what it reads, that which is nearest to it first."""
 
 _NEW = {"extract": "message", "update": "fact", "retrieve": "query", "answer": "query"}
+_ENTRIES = ("fact", "memory_entry")
 _UPDATING: set[str] = set()
 """Modules with a step that stores what others have extracted."""
 
@@ -116,7 +118,8 @@ class StagedOperation(ActiveOperation):
                 self._write(recorder, text)
         elif replied:
             self.keep_replies()
-        else:  # without a model, it keeps what it was given
+        elif not any(variable.kind in _ENTRIES for variable in self._made_inside(recorder, record)):
+            # Without a model, it keeps what it was given.
             for variable in self._inputs_of(recorder, record, "message", "fact"):
                 self._write(recorder, str(variable.value))
 
@@ -130,7 +133,7 @@ class StagedOperation(ActiveOperation):
         """Record what was found: the variable of this object, or those whose texts it shows."""
         if not text:
             return
-        known, kinds = known_texts(recorder), ("memory_entry", "fact")
+        known, kinds = known_texts(recorder), _ENTRIES[::-1]
         sources = [source] if source is not None else known.shown_in(text, kinds)
         sources = sources or known.around(text, kinds) or known.shown_in(text, ("message",))
         for entry in sources:
@@ -159,7 +162,7 @@ class StagedOperation(ActiveOperation):
 
     def _link_requests(self, recorder: RecorderLike, record: Operation) -> None:
         """The texts that its requests show are inputs; of an answer without a request, what was found inside it."""
-        known, graph = known_texts(recorder), recorder.graph
+        known = known_texts(recorder)
         requests = self._inputs_of(recorder, record, "request")
         shown = [
             variable
@@ -167,13 +170,17 @@ class StagedOperation(ActiveOperation):
             for variable in known.shown_in(text_in(request.value), SOURCES[self._stage])
         ]
         if self._stage == "answer" and not requests:
-            inner = [operation for operation in graph.operations.values() if operation.parent == record.id]
-            ids = [vid for operation in inner for vid in operation.output_ids()]
-            shown = [graph.variables[vid] for vid in ids if graph.variables[vid].kind == "context"]
+            shown = [variable for variable in self._made_inside(recorder, record) if variable.kind == "context"]
         linked = {*record.input_ids(), *record.output_ids()}
         for variable in {item.id: item for item in shown if item.id not in linked}.values():
             self._by_text = self._by_text or bool(requests)
             self.use(variable.kind, variable)
+
+    @staticmethod
+    def _made_inside(recorder: RecorderLike, record: Operation) -> list[Variable]:
+        later = takewhile(lambda operation: operation is not record, reversed(recorder.graph.operations.values()))
+        ids = [vid for operation in later if operation.parent == record.id for vid in operation.output_ids()]
+        return [recorder.graph.variables[vid] for vid in reversed(ids)]
 
     @staticmethod
     def _inputs_of(recorder: RecorderLike, record: Operation, *kinds: str) -> list[Variable]:

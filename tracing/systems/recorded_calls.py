@@ -127,6 +127,25 @@ def filled_prompt(template: str, texts: Sequence[str], parts: Parts, values: Map
     return None
 
 
+def prompt_in(template: str, text: str) -> FilledPrompt | None:
+    """Where a prompt stands in a text, if possible as the whole of it, each value as short as can be; None if nowhere.
+
+    Example:
+        >>> prompt_in("Asked: {asked}\\nReply:", "Asked: Who?\\nReply:").with_text("{asked} Say it.")
+        'Who? Say it.'
+    """
+    for stripped in (False, True):
+        pieces = _pieces(template, doubled=False, stripped=stripped)
+        matches = [
+            FilledPrompt(0, before, after, values, False, stripped)
+            for before, values, after in _matches(*pieces, text, {})
+        ]
+        whole = [match for match in matches if not (match.before + match.after).strip()]
+        if matches:
+            return (whole or matches)[0]
+    return None
+
+
 def _pieces(template: str, *, doubled: bool, stripped: bool) -> tuple[list[str], list[str]]:
     """The literal texts of a template, and the placeholders between them."""
     text = template.strip() if stripped else template

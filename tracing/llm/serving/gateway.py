@@ -57,10 +57,12 @@ class Attached:
         headers: to be sent with each request.
         failures: errors of those calls, as the access raised them, in order; a system may swallow the errors of its
             client.
+        replies: to those calls of chat models that succeeded, in order.
     """
 
     headers: Mapping[str, str]
     failures: list[MemtuneError] = field(default_factory=list)
+    replies: list[ChatReply] = field(default_factory=list)
     _context: Context = field(default_factory=copy_context, repr=False)
     _schema: Mapping[str, Any] | None = None
     _query: bool = False
@@ -175,6 +177,8 @@ class Gateway(LoopbackServer):
                 return reply
 
         reply = attached._run(call)
+        if attached.headers:
+            attached.replies.append(reply)
         if not body.get("stream"):
             return _as_completion(reply)
         return _as_events(reply, usage=bool((body.get("stream_options") or {}).get("include_usage")))

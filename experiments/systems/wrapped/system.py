@@ -1,0 +1,252 @@
+"""`memtune.system`: an existing program as a memory system, with nothing of it changed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import inspect
+import re
+import string
+import tempfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from experiments.systems.wrapped.places import PromptPlace, place_of
+from experiments.systems.wrapped.requests import RUNNING, redirect_clients
+from experiments.systems.wrapped.running import BUILDING, RunningProgram, kept_texts, operation_name
+from tracing.errors import ConfigError, ContractError, MemorySystemError
+from tracing.instrument.known_texts import known_texts
+from tracing.instrument.patches import threads
+from tracing.plugins import code_of
+from tracing.recording.operations import operation
+from tracing.recording.recorder import open_recorder
+from tracing.recording.trace_context import session, variable
+from tracing.systems.calls import settled
+from tracing.systems.prompts import Contract, PromptSpec
+from tracing.systems.protocol import Answer, Memory, OperationSpec, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracing.instrument.stages import Watched
+    from tracing.llm.access import ModelAccess
+    from tracing.systems.conversations import Conversation, Question
+    from tracing.systems.prompts import Candidate
+
+_STAGES: tuple[Stage, ...] = get_args(Stage)
+_PURPOSES: Mapping[Stage, str] = {
+    "extract": "Take from the conversation everything that a later question may be about, with its concrete values.",
+    "update": "Keep what is stored current and whole when something new is told.",
+    "retrieve": "Find what is stored about the question.",
+    "answer": "Answer the question from what is remembered, in as few words as it needs.",
+}
+_ASKS = re.compile(r"question|query|asked|ask\b", re.IGNORECASE)
+_UPDATES = re.compile(r"updat|merg|consolidat|reconcil|dedup|conflict|existing|old_|previous", re.IGNORECASE)
+_FINDS = re.compile(r"rewrit|retriev|search|expand|rerank|hyde|keyword", re.IGNORECASE)
+_ANSWERS = re.compile(r"answer|repl|respon|chat", re.IGNORECASE)
+_KEY = re.compile(r'[{,]\s*("\w+")\s*:')
+_FEWEST_LETTERS = 8
+
+
+class WrappedProgram:
+    """A program as a memory system; made by `memtune.system`, which says what its arguments are.
+
+    Attributes:
+        places: prompt name → where it stands in the program.
+        watched: functions that are recorded beside its prompts.
+        guessed: names of the prompts whose stage was not told, but guessed from their names and placeholders.
+    """
+
+    def __init__(
+        self,
+        *,
+        build: Callable[[Path, Conversation], Any],
+        answer: Callable[[Path, str], Any],
+        prompts: Mapping[str, str],
+        stages: Mapping[str, Stage | Sequence[Stage]],
+        watched: Watched | None,
+    ) -> None:
+        folder = Path(inspect.getsourcefile(build) or ".").resolve().parent
+        unknown = sorted(set(stages) - set(prompts))
+        if unknown or not prompts:
+            raise ConfigError(f"stages: {unknown[0]!r} is no prompt" if unknown else "prompts: name at least one")
+        self._build, self._answer, self.watched = build, answer, watched
+        self.places = {name: place_of(place, folder) for name, place in prompts.items()}
+        self.name = f"{getattr(build, '__module__', '')}:{getattr(build, '__qualname__', '')}"
+        self.version = _version([build, answer], self.places.values())
+        texts = {name: _text_of(place) for name, place in self.places.items()}
+        listed = {name: [stage] if isinstance(stage, str) else [*stage] for name, stage in stages.items()}
+        wrong = next((stage for given in listed.values() for stage in given if stage not in _STAGES), None)
+        if wrong is not None:
+            raise ConfigError(f"stages: unknown: {wrong!r}; choose one of {', '.join(_STAGES)}")
+        self.guessed = [name for name in prompts if name not in stages]
+        self._stages: dict[str, list[Stage]] = {
+            name: listed.get(name) or [guessed_stage(name, text)] for name, text in texts.items()
+        }
+        self.prompts = {name: self._spec(name, text) for name, text in texts.items()}
+        self.operations = self._operations()
+
+    def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
+        """Let the program read the conversation into a folder of its own; what is in that is the memory."""
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "memory"
+            folder.mkdir()
+            recorder = open_recorder()
+            for part in conversation.sessions if recorder is not None else ():
+                with session(part.id, time=part.time):
+                    for turn in part.turns:
+                        message = variable(turn.spoken, name=turn.id, kind="message")
+                        known_texts(recorder).add(message, "message", turn.spoken, turn.text)  # type: ignore[arg-type]
+            with self._running(candidate, access, builds=True):
+                settled(self._build(folder, conversation))
+            files = {
+                path.relative_to(folder).as_posix(): base64.b64encode(zlib.compress(path.read_bytes())).decode()
+                for path in sorted(folder.rglob("*"))
+                if path.is_file()
+            }
+        return Memory({"files": files, "texts": kept_texts(known_texts(recorder)) if recorder is not None else []})
+
+    def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
+        """Let the program answer from a copy of the folder, which nothing that it writes leaves."""
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "memory"
+            folder.mkdir()
+            for name, content in memory.state["files"].items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(zlib.decompress(base64.b64decode(content)))
+            recorder = open_recorder()
+            if recorder is not None:
+                known = known_texts(recorder)
+                for text, kind, vid in memory.state["texts"]:
+                    source = recorder.referred(vid)
+                    if source is not None:
+                        known.add(source, kind, text)
+                query = variable(question.question, name=question.id, kind="query")
+                known.add(query, "query", question.question)
+            with self._running(candidate, access, builds=False) as running:
+                reply = settled(self._answer(folder, question.question))
+            if not isinstance(reply, str):
+                raise MemorySystemError(f"answer returned a {type(reply).__name__}, not the text of the answer")
+            prediction = running.answered(reply)
+            if prediction is None:
+                inputs = {} if recorder is None else {"question": query}
+                with operation(self.operations[-1].name, inputs=inputs) as op:
+                    prediction = op.output("prediction", reply, name="prediction", kind="prediction")
+        return Answer(reply, prediction.id or None)
+
+    @contextmanager
+    def _running(self, candidate: Candidate, access: ModelAccess, *, builds: bool) -> Iterator[RunningProgram]:
+        """While it is open, requests that the program makes here are those of a build or an answer."""
+        redirect_clients()
+        running = RunningProgram(self.prompts, self._stages, self.guessed, candidate, access, builds=builds)
+        token = RUNNING.set(running)
+        try:
+            with threads():
+                yield running
+        except Exception:
+            if running.failures:
+                raise running.failures[0] from None
+            raise
+        finally:
+            RUNNING.reset(token)
+        if running.failures:
+            raise running.failures[0]
+        due = [name for name, stages in self._stages.items() if any((stage in BUILDING) == builds for stage in stages)]
+        if due and running.requests and not running.seen:
+            places = ", ".join(f"{name} ({self.places[name].name})" for name in due)
+            raise MemorySystemError(
+                f"none of the {running.requests} requests of {'a build' if builds else 'an answer'} holds {places}; "
+                "name the place where the text that is sent is written"
+            )
+
+    def _spec(self, name: str, text: str) -> PromptSpec:
+        stages = self._stages[name]
+        literals = [literal for literal, *_ in string.Formatter().parse(text)]
+        if sum(map(str.isalpha, "".join(literals))) < _FEWEST_LETTERS:
+            raise ConfigError(f"prompts: {name}: {self.places[name].name} has too little text to be known by: {text!r}")
+        fields = frozenset(field for _, field, _, _ in string.Formatter().parse(text) if field is not None)
+        markers = tuple(dict.fromkeys(key for literal in literals for key in _KEY.findall(literal)))
+        return PromptSpec(
+            name=name,
+            text=text,
+            operation=operation_name(name, stages[-1], self._stages),
+            contract=Contract(placeholders=fields, markers=markers),
+            purpose=_PURPOSES[stages[-1]],
+            builds=any(stage in BUILDING for stage in stages),
+        )
+
+    def _operations(self) -> tuple[OperationSpec, ...]:
+        listed = [
+            OperationSpec(operation_name(name, stage, self._stages), stage, name)
+            for name, stages in self._stages.items()
+            for stage in stages
+        ]
+        found = self.watched.stages.items() if self.watched is not None else ()
+        listed += [OperationSpec(name, stage, None) for name, stage in found if stage == "retrieve"]
+        if not any(spec.stage == "answer" for spec in listed):
+            listed.append(OperationSpec("answer_question", "answer", None))
+        return tuple(sorted(listed, key=lambda spec: _STAGES.index(spec.stage)))
+
+
+def system(
+    *,
+    build: Callable[[Path, Conversation], Any],
+    answer: Callable[[Path, str], Any],
+    prompts: Mapping[str, str],
+    stages: Mapping[str, Stage | Sequence[Stage]] | None = None,
+    watched: Watched | None = None,
+) -> WrappedProgram:
+    """An existing program as a memory system that memtune can tune, with nothing of the program changed.
+
+    Its prompts are found in the requests that its client of the openai package sends, and replaced there; the requests
+    go to the run's task model, through its cache and budgets. Each that holds a prompt is recorded as an operation with
+    the name of the prompt, and with what fills its placeholders.
+
+    Args:
+        build: lets the program read a conversation into a store in an empty folder; plain or `async`.
+        answer: lets it answer a question from such a folder, and returns the text; it gets a copy.
+        prompts: name → where the text stands: `module:NAME`, `module:Class.method` for an f-string in it, a file, or
+            `file.yaml:key.key`, relative to the file with `build`. Texts may be constants, for `str.format` or Jinja2.
+        stages: name → what the prompt is for, if that cannot be seen by its name and placeholders: `extract`, `update`,
+            `retrieve`, `answer`, or several.
+        watched: functions that find what is stored (`memtune.watch(module.Memory, retrieve="search")`).
+
+    Raises:
+        ConfigError: a prompt has no such place, or too little text to be known by in a request.
+
+    Example:
+        >>> Path("notes.py").write_text('REPLY = "Notes: {notes}\\\\nAsked: {question}\\\\nReply in a few words:"')
+        70
+        >>> notes = system(build=lambda folder, conversation: None, answer=..., prompts={"reply": "notes:REPLY"})
+        >>> notes.prompts["reply"].contract.placeholders == {"notes", "question"}, notes.operations[0].stage
+        (True, 'answer')
+    """
+    return WrappedProgram(build=build, answer=answer, prompts=prompts, stages=stages or {}, watched=watched)
+
+
+def guessed_stage(name: str, text: str) -> Stage:
+    """What a prompt is probably for, by its name and its placeholders."""
+    fields = " ".join(field for _, field, _, _ in string.Formatter().parse(text) if field is not None)
+    if _FINDS.search(name):
+        return "retrieve"
+    if _ASKS.search(fields) or _ANSWERS.search(name):
+        return "answer"
+    return "update" if _UPDATES.search(f"{name} {fields}") else "extract"
+
+
+def _text_of(place: PromptPlace) -> str:
+    try:
+        return place.template().text
+    except ContractError as error:
+        raise ConfigError(f"prompts: {place.name}: {error}") from None
+
+
+def _version(parts: Sequence[Any], places: Any) -> str:
+    """Changes with the program: with its wrapping, and with each file that has a prompt."""
+    digest = hashlib.sha256("".join(str(code_of(part)) for part in parts).encode())
+    for file in sorted({place.file for place in places}):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

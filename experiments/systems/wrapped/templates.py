@@ -1,0 +1,178 @@
+"""Prompts in the syntax of a program: literal texts and fields, read from it and written in it again."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tracing.errors import ContractError
+
+Syntax = Literal["plain", "format", "replace", "f-string", "jinja"]
+"""No fields; `str.format`; fields in braces that are replaced, where braces stand for themselves; Jinja2."""
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_REPLACED = re.compile(r"\{([^\W\d]\w*)\}")
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_BLOCKS = {"for": "endfor", "if": "endif"}
+_NO_FIELDS = frozenset(("in", "not", "and", "or", "is", "if", "else", "self", "join", "len", "str", "for"))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What a program fills in.
+
+    Attributes:
+        name: of the placeholder.
+        source: as it stands in the program, such as `{{ notes | join }}`.
+    """
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt of a program.
+
+    Attributes:
+        syntax: in which it stands there.
+        pieces: literal texts, as they are sent, and fields.
+    """
+
+    syntax: Syntax
+    pieces: tuple[str | Field, ...]
+
+    @property
+    def text(self) -> str:
+        """The same as a template of memtune's."""
+        return "".join(f"{{{piece.name}}}" if isinstance(piece, Field) else _doubled(piece) for piece in self.pieces)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """By the names of their placeholders."""
+        return {piece.name: piece for piece in self.pieces if isinstance(piece, Field)}
+
+    def with_text(self, text: str) -> Template:
+        """Another template of memtune's with the same placeholders, in this syntax.
+
+        Raises:
+            ContractError: the syntax cannot hold it.
+        """
+        pieces: list[str | Field] = []
+        for literal, name, _, _ in string.Formatter().parse(text):
+            pieces += [literal] if literal else []
+            if name is not None:
+                pieces.append(self.fields[name])
+        changed = Template(self.syntax, tuple(pieces))
+        if template_of(changed.source, self.syntax).text != text and self.syntax != "f-string":
+            raise ContractError(f"the text cannot be written as {self.syntax}, whose marks stand in it")
+        return changed
+
+    @property
+    def source(self) -> str:
+        """As it stands in the program; of an f-string, without its quotes."""
+        doubles = self.syntax in ("format", "f-string")
+        return "".join(
+            piece.source if isinstance(piece, Field) else _doubled(piece) if doubles else piece for piece in self.pieces
+        )
+
+
+def template_of(source: str, syntax: Syntax | None = None) -> Template:
+    """The template that a text of a program is; its syntax is seen by its marks.
+
+    Raises:
+        ContractError: it has marks that memtune does not read.
+
+    Example:
+        >>> template = template_of("Notes:\\n{{ notes }}\\n")
+        >>> template.syntax, template.text
+        ('jinja', 'Notes:\\n{notes}\\n')
+        >>> template.with_text("Known: {notes} {{}}").source
+        'Known: {{ notes }} {}'
+    """
+    syntax = syntax or _syntax_of(source)
+    if syntax == "jinja":
+        return Template(syntax, tuple(_jinja_pieces(source)))
+    if syntax == "replace":
+        parts = _REPLACED.split(source)
+        pieces = (Field(part, f"{{{part}}}") if at % 2 else part for at, part in enumerate(parts))
+        return Template(syntax, tuple(piece for piece in pieces if piece != ""))
+    if syntax == "format":
+        return Template(syntax, tuple(_format_pieces(source)))
+    return Template("plain", (source,))
+
+
+def field_name(expression: str, taken: dict[str, str]) -> str:
+    """A name for what an expression gives: its first word that is none of the language; `taken` keeps them apart."""
+    words = [word for word in _WORD.findall(re.sub(r"'[^']*'|\"[^\"]*\"", "", expression)) if word not in _NO_FIELDS]
+    plain = re.fullmatch(r"[\w.]+", expression)
+    name = "_".join(words) if plain else words[0] if words else "value"
+    free, number = name, 1
+    while taken.setdefault(free, expression) != expression:
+        free, number = f"{name}{number + 1}", number + 1
+    return free
+
+
+def _doubled(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _syntax_of(source: str) -> Syntax:
+    if re.search(r"\{\{\s*[^\W\d][\w.]*\s*(\|[^}]*)?\}\}|\{%", source):
+        return "jinja"
+    try:
+        fields = [name for _, name, _, _ in string.Formatter().parse(source) if name is not None]
+    except ValueError:
+        fields = []
+    if fields and all(_WORD.match(name) for name in fields):
+        return "format"
+    return "replace" if _REPLACED.search(source) else "plain"
+
+
+def _format_pieces(source: str) -> Iterator[str | Field]:
+    taken: dict[str, str] = {}
+    for literal, name, spec, conversion in string.Formatter().parse(source):
+        if literal:
+            yield literal
+        if name is not None:
+            inside = f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
+            yield Field(field_name(name, taken), f"{{{inside}}}")
+
+
+def _jinja_pieces(source: str) -> Iterator[str | Field]:
+    """A block, with all that is in it, is a field: what it makes is filled in."""
+    at, taken = 0, dict[str, str]()
+    marks = _JINJA.finditer(source)
+    for mark in marks:
+        if mark.start() > at:
+            yield source[at : mark.start()]
+        at = mark.end()
+        inside = mark[0][2:-2].strip("-+ \n")
+        if mark[0].startswith("{#"):
+            continue
+        if mark[0].startswith("{%"):
+            word, _, expression = inside.partition(" ")
+            if word not in _BLOCKS:
+                raise ContractError(f"{mark[0]} is no part of a prompt that memtune can read; let it fill a variable")
+            at = _end_of_block(word, source, mark.end())
+            expression = expression.rpartition(" in ")[2] if word == "for" else expression
+            yield Field(field_name(expression, taken), source[mark.start() : at])
+            while (following := next(marks, None)) is not None and following.end() < at:
+                pass
+            continue
+        yield Field(field_name(inside.partition("|")[0].strip(), taken), mark[0])
+    if at < len(source):
+        yield source[at:]
+
+
+def _end_of_block(word: str, source: str, start: int) -> int:
+    depth = 1
+    for mark in _JINJA.finditer(source, start):
+        first = mark[0][2:-2].strip("-+ \n").partition(" ")[0] if mark[0].startswith("{%") else ""
+        depth += (first == word) - (first == _BLOCKS[word])
+        if depth == 0:
+            return mark.end()
+    raise ContractError(f"{{% {word} %}} has no {{% {_BLOCKS[word]} %}}")

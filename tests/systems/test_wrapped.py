@@ -1,0 +1,201 @@
+"""Programs that know nothing of memtune are memory systems by a few lines outside of them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memtune
+from experiments.systems.wrapped.templates import template_of
+from optimizer.evaluation.system_steps import SystemSteps
+from optimizer.objectives.asking_again import AskingAgain
+from optimizer.objectives.objective import RecordedInput
+from tracing.errors import ConfigError, ContractError, MemorySystemError
+from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+from tracing.systems.layouts import beside_reply, recorded_outputs, recorded_parts
+from tracing.systems.recorded_calls import prompt_in, recorded_calls
+from tracing.systems.suite.scripted_endpoint import ScriptedEndpoint
+
+CHAT = Conversation(
+    id="chat",
+    speakers=("Mara", "Theo"),
+    sessions=(
+        DialogueSession(id="D1", turns=(Turn(id="D1:1", speaker="Theo", text="I sold the van to a florist."),)),
+        DialogueSession(id="D2", turns=(Turn(id="D2:1", speaker="Theo", text="The florist sold me a cargo bike."),)),
+    ),
+    questions=(Question(id="q1", question="Who sold the cargo bike?", answers=("the florist",), evidence=("D2:1",)),),
+)
+PROGRAMS = Path(__file__).parents[1] / "programs"
+
+
+def replied(body: Mapping[str, Any]) -> str:
+    """Repeats what was said as notes, keeps what is new beside what is there, and answers with the end of a request."""
+    text = "\n".join(str(message["content"]) for message in body["messages"])
+    if "New note" in text:
+        return json.dumps({"replaces": None, "note": re.findall("New note: (.*)", text)[0]})
+    if "Question:" in text or "remember:" in text:
+        return f"bassoon {text[-60:]}"
+    said = [line for line in text.splitlines() if re.match(r"\w+: ", line)]
+    return "\n".join(f"- {line}" for line in said) or text.splitlines()[-1]
+
+
+@pytest.fixture(scope="class", autouse=True)
+def _programs() -> Iterator[None]:
+    """The programs and what wraps them can be imported, and are as they were before afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(PROGRAMS))
+        yield
+    for name in [name for name in sys.modules if name.endswith("_program") or name.startswith("wrap_")]:
+        module = sys.modules.pop(name)
+        if hasattr(module, "watched"):
+            module.watched.undo()
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the programs need to make a client; it reaches no server."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+
+class ConformingProgram(MemorySystemConformance):
+    module = ""
+
+    def system(self) -> Any:
+        return importlib.import_module(self.module).system
+
+    def reply(self, request: Mapping[str, Any]) -> str:
+        return replied(request)
+
+
+class TestTheAsyncClassWithADatabase(ConformingProgram):
+    module = "wrap_notes"
+
+
+class TestTheAgentOfAGraph(ConformingProgram):
+    module = "wrap_agent"
+
+
+class TestTheFunctionsWithPromptsInFiles(ConformingProgram):
+    module = "wrap_helper"
+
+
+del ConformingProgram
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    served = ScriptedEndpoint(replied)
+    yield served
+    served.close()
+
+
+@pytest.mark.parametrize("module", ["wrap_notes", "wrap_agent", "wrap_helper"])
+def test_what_wraps_a_program_has_at_most_twenty_five_lines(module: str) -> None:
+    lines = (PROGRAMS / f"{module}.py").read_text().splitlines()
+    assert len([line for line in lines if line.strip()]) <= 25
+    program = {"wrap_notes": "notes", "wrap_agent": "agent", "wrap_helper": "helper"}[module]
+    assert "memtune" not in (PROGRAMS / f"{program}_program.py").read_text()
+
+
+class TestWhatIsRecorded:
+    def test_each_request_is_an_operation_of_its_prompt(self, endpoint: ScriptedEndpoint) -> None:
+        system = importlib.import_module("wrap_notes").system
+        assert [(listed.name, listed.stage, listed.prompt) for listed in system.operations] == [
+            ("note", "extract", "note"),
+            ("merge", "update", "merge"),
+            ("search", "retrieve", None),
+            ("answer", "answer", "answer"),
+        ]
+        steps, candidate = SystemSteps(system), {name: spec.text for name, spec in system.prompts.items()}
+        snapshot = steps.build(endpoint.access, CHAT, candidate)
+        answers = steps.answer(endpoint.access, CHAT, candidate, snapshot)
+        graph, (answer,) = answers.graph, answers.answers
+        before = graph.backward_slice(answer.variable or "")
+        assert {operation.name for operation in before.operations.values()} == {"note", "merge", "search", "answer"}
+        assert {"D1:1", "D2:1", "q1"} <= {item.name for item in before.variables.values()}
+        # The requests of each prompt can be asked again with another text.
+        again = AskingAgain(system.prompts, endpoint.access)
+        for name, spec in system.prompts.items():
+            calls = recorded_calls(name, spec.operation, graph)
+            recorded = [
+                RecordedInput(
+                    oid,
+                    spec,
+                    CHAT,
+                    recorded_parts(spec.layout, spec.contract.placeholders, graph.operations[oid], graph),
+                    beside_reply(recorded_outputs(graph.operations[oid], graph)),
+                    call=call,
+                )
+                for oid, call in calls.items()
+            ]
+            reasons = again.hindrances(name, recorded, recorded)
+            assert recorded
+            assert set(reasons.values()) == {None}, name
+
+    def test_a_prompt_in_no_request_is_named(self, endpoint: ScriptedEndpoint) -> None:
+        module = importlib.import_module("wrap_helper")
+        system = memtune.system(build=module.build, answer=module.answer, prompts={"note": "notes_program:NOTE"})
+        candidate = {"note": system.prompts["note"].text}
+        with pytest.raises(MemorySystemError, match=r"none of the 2 requests of a build holds note \(notes_"):
+            system.build(SMALL_TALK, candidate, endpoint.access)
+
+    def test_a_prompt_of_another_stage_is_named(self, endpoint: ScriptedEndpoint) -> None:
+        module = importlib.import_module("wrap_helper")
+        note = {"note": "helper_program:NOTE"}
+        system = memtune.system(build=module.build, answer=module.answer, prompts=note, stages={"note": "answer"})
+        with pytest.raises(MemorySystemError, match=r'sent where a memory is built.*stages=\{"note": "extract"\}'):
+            system.build(SMALL_TALK, {"note": system.prompts["note"].text}, endpoint.access)
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("notes_program:NOTES", "has no 'NOTES'"),
+        ("nowhere:NOTE", "no such file in"),
+        ("prompts.yaml:answer.user", "has no text at 'answer.user'"),
+        ("helper_program:HERE", "no text is written there"),
+    ],
+)
+def test_a_place_without_a_text_is_named(place: str, problem: str) -> None:
+    module = importlib.import_module("wrap_helper")
+    with pytest.raises(ConfigError, match=problem):
+        memtune.system(build=module.build, answer=module.answer, prompts={"note": place})
+
+
+@pytest.mark.parametrize(
+    ("source", "syntax", "text"),
+    [
+        ("Notes: {notes!r:>3} {{}}", "format", "Notes: {notes} {{}}"),
+        ('Reply {"a": 1} to {notes}', "replace", 'Reply {{"a": 1}} to {notes}'),
+        ("Notes: {{ notes | join }} {}", "jinja", "Notes: {notes} {{}}"),
+        ("{% for n in notes %}- {{ n }}\n{% endfor %}End.", "jinja", "{notes}End."),
+        ('Reply with {"a": 1}', "plain", 'Reply with {{"a": 1}}'),
+    ],
+)
+def test_a_template_is_read_and_written_in_its_syntax(source: str, syntax: str, text: str) -> None:
+    template = template_of(source)
+    assert (template.syntax, template.text) == (syntax, text)
+    assert template.source == source
+    assert template.with_text(text).source == source
+
+
+def test_what_a_syntax_cannot_hold_is_refused() -> None:
+    with pytest.raises(ContractError, match="cannot be written as jinja"):
+        template_of("Notes: {{ notes }}").with_text("Notes: {notes} {{{{ x }}}}")
+    with pytest.raises(ContractError, match="no part of a prompt"):
+        template_of("{% include 'x' %}")
+
+
+def test_a_prompt_is_taken_for_the_whole_of_a_text_if_it_can_be() -> None:
+    filled = prompt_in("Notes:\n{notes}\n\nAsked: {asked}", "Notes:\na\n\nb\n\nAsked: Who?")
+    assert filled is not None
+    assert (filled.values, filled.before, filled.after) == ({"notes": "a\n\nb", "asked": "Who?"}, "", "")
+    assert prompt_in("Notes:\n{notes}", "Other text") is None
