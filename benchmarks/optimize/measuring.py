@@ -193,7 +193,7 @@ def _place(folder: Path, system: str, contender: Contender, seed: int) -> RunPla
 def _configured(plan: Plan, folder: Path, system: str, contender: Contender, seed: int) -> RunConfig:
     config = plan.config
     # The others tune prompts alone.
-    search: dict[str, object] = {"blame": contender.blame, "calls": plan.calls, "settings": "none"}
+    search: dict[str, object] = {"blame": contender.blame, "calls": plan.calls, "settings": {}}
     search["local_objectives"] = contender.local_objectives
     tracking = {"uri": config.tracking.uri or store_uri(folder), "traces": 0}
     return config.model_copy(

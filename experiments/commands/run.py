@@ -228,14 +228,14 @@ def _notes(settings: RunConfig, dataset: Dataset, *, resumed: bool = False) -> l
 
 def _begins(settings: RunConfig, dataset: Dataset) -> list[str]:
     """What the user should know once nothing is wrong with the settings: of the system, and the cost at most."""
-    from experiments.running.estimate import cost_sentence, rerun_notes
+    from experiments.running.estimate import cost_sentence, rerun_notes, settings_line
     from experiments.running.parts import configured_system
     from experiments.runs.config_file import anchored
 
     config = anchored(settings, Path.cwd())
     system = configured_system(config)
     notes = [f"note: {note}" for note in rerun_notes(config, system)]
-    return [*notes, f"cost: {cost_sentence(config, system, dataset.splits)}"]
+    return [*notes, settings_line(config, system), f"cost: {cost_sentence(config, system, dataset.splits)}"]
 
 
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
@@ -273,8 +273,8 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
     from rich.table import Table
 
     from experiments.display.literal_console import LiteralConsole
-    from experiments.running.estimate import cost_sentence, estimate, rerun_notes
-    from experiments.running.parts import choices_of, configured_system, unpriced
+    from experiments.running.estimate import cost_sentence, estimate, rerun_notes, settings_line
+    from experiments.running.parts import configured_system, unpriced
     from optimizer.gating.verdict import SPREAD, WANTED_POWER, detectable
 
     system = configured_system(settings)
@@ -291,13 +291,7 @@ def _predict(settings: RunConfig, dataset: Dataset) -> None:
         + (" and more while budget or patience lasts" if settings.rounds is None else "")
     )
     console.print(table)
-    choices = choices_of(settings, system)
-    values = ", ".join(f"{name} ({', '.join(map(str, others))})" for name, others in choices.items())
-    console.print(
-        f"settings that may be tuned: {values}, beside the run's own, by what is retrieved, which asks no chat model"
-        if values
-        else "settings that may be tuned: none"
-    )
+    console.print(settings_line(settings, system))
     for note in (*_notes(settings, dataset), *rerun_notes(settings, system)):
         console.print(f"note: {note}")
     least = detectable(len(dataset.splits.test))

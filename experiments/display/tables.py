@@ -94,9 +94,8 @@ class RunView:
         if closest is not None:
             why = closest.gate or f"{closest.local:+.3f} on recorded inputs, so nothing was asked with it"
             self._say(f"round {record.n}: closest was {closest.prompt} by {closest.source}: {why}")
-        if record.settings:
-            has = ", ".join(f"{name} {change.after}" for name, change in record.changed.items()) or "the run's own"
-            self._say(f"round {record.n}: {len(record.settings)} other settings considered; the champion has {has}")
+        if record.settings_sentence:
+            self._say(f"round {record.n}: {record.settings_sentence}")
         for name, sentence in record.asked_again.items():
             if self._asked_again.get(name) != sentence:
                 self._say(f"round {record.n}: {sentence}")

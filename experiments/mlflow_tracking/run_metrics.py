@@ -81,9 +81,9 @@ def verdict_values(verdict: Verdict) -> dict[str, float]:
         values["difference_at_least"] = verdict.bound
     if verdict.noise is not None:
         values["noise"] = verdict.noise.noise
-    alone = verdict.prompts_alone
-    if alone is not None:
-        values |= {"prompts_alone_difference": alone.delta, "prompts_alone_p_value": alone.p_value}
+    for whose, alone in (("prompts", verdict.prompts_alone), ("settings", verdict.settings_alone)):
+        if alone is not None:
+            values |= {f"{whose}_alone_difference": alone.delta, f"{whose}_alone_p_value": alone.p_value}
     return {f"answers/test_{name}": value for name, value in values.items()}
 
 

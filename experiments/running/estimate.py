@@ -92,6 +92,19 @@ def rerun_notes(config: RunConfig, system: MemorySystem) -> list[str]:
     ]
 
 
+def settings_line(config: RunConfig, system: MemorySystem) -> str:
+    """Which settings of the system may be tuned, from which values, or why none is."""
+    title = "settings that may be tuned"
+    if choices := choices_of(config, system):
+        values = ", ".join(f"{name} ({', '.join(map(str, others))})" for name, others in choices.items())
+        return f"{title}: {values}, beside the run's own, by what is retrieved, which asks no chat model"
+    if config.search.settings != "auto":
+        return f"{title}: none, as search.settings says"
+    if LOCAL_SEARCH not in optimizers_of(config.optimizer):
+        return f"{title}: none, since {config.optimizer} tunes prompts alone"
+    return f"{title}: none, since {config.system} names no values that are worth trying"
+
+
 def margin_notes(margin: float, test: Sequence[Conversation]) -> list[str]:
     """What a user should know before a run that seeks fewer tokens within a margin of the score."""
     questions, enough = sum(len(conversation.questions) for conversation in test), fewest_questions(margin)
@@ -120,7 +133,8 @@ def cost_sentence(config: RunConfig, system: MemorySystem, splits: Splits) -> st
     total = _by_budget(estimate(config, system, splits))
     limits = {f"budget.{name}": (name, limit) for name, limit in config.budget.model_dump(exclude_none=True).items()}
     if config.search.calls is not None:
-        limits["search.calls"] = "calls", fixed["calls"] + config.search.calls
+        apart = sum(calls for calls, _, _ in _apart_costs(config, system, splits)) if config.planned_rounds else 0
+        limits["search.calls"] = "calls", fixed["calls"] + config.search.calls + apart
     # How far a run comes: 1 is all but the search, 2 all of it.
     progress, cap = min(((_progress(fixed, total, *limit), key) for key, limit in limits.items()), default=(2.0, ""))
     if progress >= 2:
@@ -229,21 +243,30 @@ def estimate(config: RunConfig, system: MemorySystem, splits: Splits) -> Estimat
 def _settings_charges(
     config: RunConfig, system: MemorySystem, splits: Splits, choices: Mapping[str, Sequence[Setting]]
 ) -> list[_Charge]:
-    """What choosing settings costs: at first and with each new champion, and its prompts alone on the test.
+    """What choosing settings costs: at first and with each new champion, and prompts and settings alone on the test.
 
     The replies that memories are made of are cached, where the settings are not those of building.
     """
-    building = isinstance(config.search.settings, Mapping)
-    prompts = [name for name, spec in system.prompts.items() if building or not spec.builds]
     evaluated = TRIED * (config.planned_rounds + 1)
-    searched = (*splits.train, *splits.validation)
-    charges: list[_Charge] = [(config.models.task, evaluated, cost) for cost in _costs(system, searched, prompts)]
-    charges += [(config.models.task, 1, cost) for cost in _costs(system, splits.test, prompts)]
+    costs = _costs(system, (*splits.train, *splits.validation), _under_settings(config, system))
+    charges: list[_Charge] = [(config.models.task, evaluated, cost) for cost in costs]
+    charges += [(config.models.task, 1, cost) for cost in _apart_costs(config, system, splits)]
     embedding = config.models.embedding
     if embedding is not None and not embedding.embedded and not any(spec.builds for spec in system.prompts.values()):
         compared = min(MOST_COMBINED, math.prod(len(values) + 1 for values in choices.values()))
         charges.append((embedding, compared, _embedding_cost(system, splits.train)))
     return charges
+
+
+def _apart_costs(config: RunConfig, system: MemorySystem, splits: Splits) -> list[_Cost]:
+    """What the test takes with prompts alone, and with settings alone; nothing where no setting may be tuned."""
+    return 2 * _costs(system, splits.test, _under_settings(config, system)) if choices_of(config, system) else []
+
+
+def _under_settings(config: RunConfig, system: MemorySystem) -> list[str]:
+    """The prompts whose replies differ under other settings."""
+    building = isinstance(config.search.settings, Mapping)
+    return [name for name, spec in system.prompts.items() if building or not spec.builds]
 
 
 def _costs(system: MemorySystem, group: Sequence[Conversation], prompts: Collection[str] | None = None) -> list[_Cost]:

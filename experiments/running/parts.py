@@ -209,13 +209,14 @@ def choices_of(config: RunConfig, system: MemorySystem) -> Mapping[str, Sequence
     wanted = config.search.settings
     if not isinstance(wanted, str):
         return wanted
-    if wanted == "none" or LOCAL_SEARCH not in optimizers_of(config.optimizer) or not isinstance(system, HasRanges):
+    if LOCAL_SEARCH not in optimizers_of(config.optimizer) or not isinstance(system, HasRanges):
         return {}
     own = describe(system).settings
     return {
         name: fitting
         for name, values in system.ranges.items()
-        if (fitting := [value for value in values if value != own.get(name) and _fits(config, system, {name: value})])
+        if isinstance(own.get(name, ""), bool | int | float | str)
+        and (fitting := [value for value in values if value != own.get(name) and _fits(config, system, {name: value})])
     }
 
 

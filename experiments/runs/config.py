@@ -132,7 +132,7 @@ class SearchSettings(_Section):
         default_factory=dict
     )
     """By prompt, local objectives in place of the built-in ones."""
-    settings: Literal["auto", "none"] | Mapping[str, Annotated[tuple[_Value, ...], Field(min_length=1)]] = "none"
+    settings: Literal["auto"] | Mapping[str, Annotated[tuple[_Value, ...], Field(min_length=1)]] = "auto"
     """Settings of the memory system that `local-search` may tune, with the values to choose from beside the run's;
     `auto`: those for which the system names values that are worth trying, if it names any; `none`: no setting."""
     calls: Positive | None = None
@@ -145,7 +145,8 @@ class SearchSettings(_Section):
     def _choices(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
         """One error in place of one for each form that a value may have."""
         try:
-            return check(value)
+            # As an empty choice, which runs from before `auto` have where they tuned none.
+            return check({} if value == "none" else value)
         except ValidationError as error:
             places = dict.fromkeys(str(problem["loc"][1]) for problem in error.errors() if len(problem["loc"]) > 1)
             where = "".join(f"{place}: " for place in list(places)[:1])

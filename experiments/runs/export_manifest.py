@@ -59,6 +59,7 @@ def _result(summary: Summary) -> dict[str, Any]:
         "champion": {name: score.score for name, score in summary.champion.items()},
         "settings": {name: asdict(change) for name, change in summary.settings.items()},
         "prompts_alone": asdict(summary.prompts_alone) if summary.prompts_alone is not None else None,
+        "settings_alone": asdict(summary.settings_alone) if summary.settings_alone is not None else None,
     }
 
 

@@ -23,8 +23,8 @@ from tracing.llm.capabilities import Accepted
 from tracing.llm.settings import Role
 
 _LAST = (
-    *("prompts_dir", "report", "mlflow", "judge", "samples", "noise", "settings", "prompts_alone", "search"),
-    *("margin", "bound", "tokens_per_question", "tried"),
+    *("prompts_dir", "report", "mlflow", "judge", "samples", "noise", "settings", "search"),
+    *("prompts_alone", "settings_alone", "margin", "bound", "tokens_per_question", "tried"),
 )
 """Keys that end the file, in this order."""
 
@@ -118,7 +118,8 @@ class Summary(RunFigures, RunFacts):
 
     `stopped` says why the run ended. `judge` is null if no model judged, `noise` if the task model does not sample or
     it could not be measured. `settings` are those that the search changed: the champion has them, and `delta` is
-    measured with them; `prompts_alone` is then the prompts' part of it, null if it could not be measured.
+    measured with them; `prompts_alone` and `settings_alone` are then what each makes without the other, null if it
+    could not be measured.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -143,20 +144,25 @@ class Summary(RunFigures, RunFacts):
 
     @property
     def settings_sentence(self) -> str | None:
-        """Which settings changed, and what part of the difference is the prompts'; None if none changed."""
+        """Which settings changed, by what, and what they and the prompts gained alone; or why none did.
+
+        None if no others were compared.
+        """
+        rounds = [record for record in self.rounds if record.settings_sentence]
         if not self.settings:
-            return None
+            return f"No setting of the memory system was changed: {rounds[0].settings_sentence}." if rounds else None
         changes = ", ".join(f"{name} {change.before} → {change.after}" for name, change in self.settings.items())
-        changed = f"Settings of the memory system were tuned too: {changes}."
+        chosen = [f" Round {record.n}: {record.settings_sentence}." for record in rounds if record.accepted]
+        changed = f"Settings of the memory system were tuned too: {changes}.{''.join(chosen)}"
         if self.delta is None:
             return changed
-        alone = self.prompts_alone
-        if alone is None:
-            return f"{changed} The difference of {self.delta:+.3f} is of both; the prompts' part could not be measured."
-        return (
-            f"{changed} The difference of {self.delta:+.3f} is of both; under the settings that the run began with, "
-            f"the prompts alone make {alone.delta:+.3f} ({alone.verdict}, {p_phrase(alone.p_value)})."
+        parts = ("prompts", self.prompts_alone), ("settings", self.settings_alone)
+        alone = " and ".join(
+            f"the {whose} alone {difference.delta:+.3f} ({difference.verdict}, {p_phrase(difference.p_value)})"
+            for whose, difference in parts
+            if difference is not None
         )
+        return f"{changed} The difference of {self.delta:+.3f} is of both; {alone or 'their parts were not measured'}."
 
     @property
     def endpoint_sentences(self) -> tuple[str, ...]:

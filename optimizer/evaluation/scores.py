@@ -18,6 +18,11 @@ Settings = Mapping[str, Setting]
 """Values of a system's settings, by name."""
 
 
+def settings_text(settings: Settings) -> str:
+    """Settings in words."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Splits:
     """Conversations by their use: the optimizer learns on `train`, gates on `validation`, and never sees `test`."""

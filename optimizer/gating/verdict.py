@@ -60,6 +60,7 @@ class Verdict(Difference):
             not sample, or if it could not be measured.
         prompts_alone: the champion's prompts against the baseline's, both under the run's own settings; None if no
             setting was changed, or if it could not be measured.
+        settings_alone: the champion's settings against the run's own, both with the baseline's prompts; None as well.
         margin: how much lower the score may be where fewer tokens were sought; None where a better score was.
         bound: the difference is at least this (one-sided, 95 %); None without a margin, and for a single conversation.
     """
@@ -67,6 +68,7 @@ class Verdict(Difference):
     power: float
     noise: NoiseFloor | None = None
     prompts_alone: Difference | None = None
+    settings_alone: Difference | None = None
     margin: float | None = None
     bound: float | None = None
 

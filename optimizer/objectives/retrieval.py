@@ -38,11 +38,13 @@ class Retrieval:
         recall: share of needs that something retrieved carries, 0 to 1.
         tokens: of what is retrieved, mean over the questions, estimated.
         needs: number of needs.
+        questions: number of questions that need something.
     """
 
     recall: float
     tokens: float
     needs: int
+    questions: int
 
     @property
     def worth(self) -> float:
@@ -75,7 +77,7 @@ def retrieval_of(
     Raises:
         BudgetExceededError: a hard budget does not allow the next call.
     """
-    needed = carried = questions = tokens = 0
+    needed = carried = needy = questions = tokens = 0
     for conversation in conversations:
         contexts = retrieved_by(evaluator, recorded, candidate, conversation)
         for gold in golds.of(conversation):
@@ -85,8 +87,9 @@ def retrieval_of(
             questions += 1
             tokens += sum(map(tokens_of, context))
             needed += len(gold.needs)
+            needy += bool(gold.needs)
             carried += sum(any(gold.carries(text, need) for text in context) for need in gold.needs)
-    return Retrieval(carried / needed, tokens / questions, needed) if needed else None
+    return Retrieval(carried / needed, tokens / questions, needed, needy) if needed else None
 
 
 def retrieved_by(

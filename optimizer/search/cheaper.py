@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from optimizer.evaluation.evaluator import tokens_a_question
+from optimizer.evaluation.scores import settings_text
 from optimizer.gating.gate import (
     FIRST_LOOK,
     SLACK,
@@ -27,7 +28,7 @@ from optimizer.gating.gate import (
 from optimizer.proposers.rewrites import Rewrite
 from optimizer.proposers.shortening import removable, without
 from optimizer.racing.local_scores import alternating, compared
-from optimizer.search.retrieved_settings import considered_settings, settings_text
+from optimizer.search.retrieved_settings import Considered, considered_settings
 from optimizer.search.rounds import Rounds, crown_winner
 from optimizer.tuning.round import RewriteRecord, SettingsRecord
 from optimizer.tuning.stopped import Stopped
@@ -131,6 +132,9 @@ class _Cutting:
         champion = tuning.champion, tuning.champion_settings
         conversations = [outcome.conversation for outcome in self.baseline]
         own, considered = considered_settings(variants, champion, conversations, partial(tuning.step, phase))
+        this_round.retrieved = own
+        if own is None and this_round.n == 1:
+            this_round.settings += map(Considered.not_tried, considered)
         retrieved = {option.retrieval: option for option in reversed(considered) if option.retrieval}
         fewer = [
             (option, retrieval)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from optimizer.evaluation.scores import settings_text
 from optimizer.gating.gate import GateDecision, GateOutcome, LookSchedule, compare
 from optimizer.racing.joint_study import JointStudy, Params
-from optimizer.search.retrieved_settings import settings_text
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome

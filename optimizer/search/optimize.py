@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attribution.judging.words import refused_for_form
 from optimizer.evaluation.evaluator import Evaluator, tokens_a_question
 from optimizer.evaluation.scores import Splits
-from optimizer.gating.verdict import NO_CHANGE, Verdict, cheaper_of, verdict_of
+from optimizer.gating.verdict import NO_CHANGE, Difference, Verdict, cheaper_of, verdict_of
 from optimizer.proposers.rewrites import Means, ProposerFactory, open_proposers
 from optimizer.proposers.sources import RewriteSources
 from optimizer.search.optimizers import Optimizer
@@ -24,6 +24,7 @@ from tracing.systems.prompts import Candidate
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
     from optimizer.evaluation.noise import NoiseFloor
+    from optimizer.evaluation.scores import Settings
     from optimizer.evaluation.variants import Variants
     from optimizer.tuning.failures import Failures
     from tracing.llm.access import ModelAccess
@@ -127,7 +128,7 @@ class _TuningRun(Tuning):
         """Evaluate baseline and champion on the test conversations, once.
 
         The champion has its settings and the baseline those of the run. If they differ, the champion's prompts are also
-        evaluated under the run's own, so that what prompts gain is told apart.
+        evaluated under the run's own, and the baseline's under the champion's, so that their gains are told apart.
 
         Once there was a search, the time budget does not end the test: a machine that slows down would leave a champion
         without a verdict. It ends what is told beside the verdict.
@@ -163,6 +164,8 @@ class _TuningRun(Tuning):
             with suppress(BudgetExceededError):
                 self._verdict = replace(self._verdict, prompts_alone=self._prompts_alone(base))
             with suppress(BudgetExceededError):
+                self._verdict = replace(self._verdict, settings_alone=self._settings_alone(base))
+            with suppress(BudgetExceededError):
                 self._verdict = replace(self._verdict, noise=self._noise(base))
         finally:
             self._observer.verdict(self._verdict)
@@ -196,8 +199,19 @@ class _TuningRun(Tuning):
             return None
         if self.champion == self.baseline:
             return NO_CHANGE
-        test = self._splits.test
-        alone = self.measure(self.champion, test, "champion's prompts alone, test", settings=self._own_settings)
+        return self._alone(base, self.champion, self._own_settings, "prompts")
+
+    def _settings_alone(self, base: Sequence[Outcome]) -> Difference | None:
+        """The baseline's prompts under the champion's settings against their outcomes under the run's own."""
+        if not self._changed() or self._verdict is None:
+            return None
+        if self.champion == self.baseline:
+            verdict = self._verdict
+            return Difference(verdict.verdict, verdict.delta, verdict.delta_ci, verdict.p_value)
+        return self._alone(base, self.baseline, self.champion_settings, "settings")
+
+    def _alone(self, base: Sequence[Outcome], candidate: Candidate, settings: Settings, whose: str) -> Verdict | None:
+        alone = self.measure(candidate, self._splits.test, f"champion's {whose} alone, test", settings=settings)
         if any(outcome.tainted is not None for outcome in alone):
             return None
         return verdict_of(base, alone, seed=self.settings.seed)

@@ -6,13 +6,17 @@ Settings depend on each other: smaller chunks pay if more of them are retrieved.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from attribution.survival.flow import rewrites
+from optimizer.evaluation.scores import settings_text
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.objectives.objectives import Golds
 from optimizer.objectives.retrieval import retrieval_of
+from optimizer.tuning.round import SettingsRecord
 from tracing.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,6 +28,12 @@ if TYPE_CHECKING:
 
 MOST_COMBINED = 48
 """Combinations of values that are all compared; where there are more, the values of each setting alone are."""
+
+ENOUGH_QUESTIONS = 200
+"""Questions after which no further conversation is asked about, since each option takes time. A choice."""
+
+NOTHING_NEEDED = "no question names evidence turns and no turn states an answer, so nothing tells what retrieves more"
+UNSEEN = "what answers are given cannot be seen: the system asks a client of its own, or records no context"
 
 
 class Considered(NamedTuple):
@@ -39,6 +49,16 @@ class Considered(NamedTuple):
     retrieval: Retrieval | None
     refused: str | None = None
 
+    def record(self, gate: GateDecision | None, gain: float | None = None) -> SettingsRecord:
+        """What a round notes of them; `gate` and `gain` as there."""
+        recall, tokens = (self.retrieval.recall, self.retrieval.tokens) if self.retrieval else (None, None)
+        return SettingsRecord(dict(self.settings), (), recall, tokens, gain, gate)
+
+    def not_tried(self) -> SettingsRecord:
+        """What a round notes of them where they meet no conversation."""
+        reason = self.refused or f"{self.retrieval}, and others promise more"
+        return self.record(GateDecision(GateOutcome.NOT_TRIED, reason))
+
 
 def considered_settings(
     variants: Variants,
@@ -50,12 +70,13 @@ def considered_settings(
 
     What is retrieved under them is worth more the more of what questions need is in it, and less the longer it is.
     Refused are those whose retrieval is worth less than the champion's, is matched in no more tokens by a better
-    option or by fewer changes, or cannot be measured, and those that the system does not take together.
+    option or by fewer changes, or cannot be measured, and those that the system does not take together. Where what is
+    retrieved under the champion's settings cannot be measured, all are.
 
     Args:
         variants: the system under other settings.
         champion: its texts, and its values of the settings.
-        conversations: whose questions are asked.
+        conversations: whose questions are asked, as many as are enough.
         step: told how many options are measured, and of how many.
 
     Raises:
@@ -64,24 +85,41 @@ def considered_settings(
     texts, now = champion
     recorded = variants.under(now)
     golds = Golds(verbatim=not rewrites(recorded.system.operations))
+    asked = _enough(conversations)
 
     def measured(settings: Settings) -> Considered:
         try:
             evaluator = variants.under({**now, **settings})
         except ConfigError as error:
             return Considered(settings, None, str(error))
-        retrieval = retrieval_of(evaluator, recorded, texts, conversations, golds)
-        return Considered(settings, retrieval, None if retrieval else "what is retrieved under them cannot be seen")
+        retrieval = retrieval_of(evaluator, recorded, texts, asked, golds)
+        return Considered(settings, retrieval, None if retrieval else UNSEEN)
 
     own = measured({}).retrieval
     options: list[Considered] = []
     combinations = _combinations(variants.choices, now)
+    if own is None:
+        needed = any(gold.needs for conversation in asked for gold in golds.of(conversation))
+        reason = UNSEEN if needed else NOTHING_NEEDED
+        return None, [Considered(settings, None, reason) for settings in combinations]
     for count, settings in enumerate(combinations):
         step(count, len(combinations))
         options.append(measured(settings))
     step(len(combinations), len(combinations))
     options.sort(key=lambda option: -option.retrieval.worth if option.retrieval else math.inf)
     return own, sorted(_compared(options, own), key=lambda option: option.refused is not None)
+
+
+def _enough(conversations: Sequence[Conversation]) -> Sequence[Conversation]:
+    """The first in an order of chance, until their questions are enough."""
+    asked: list[Conversation] = []
+    questions = 0
+    for conversation in random.Random(0).sample(conversations, len(conversations)):  # noqa: S311 (no secret)
+        if questions >= ENOUGH_QUESTIONS:
+            break
+        asked.append(conversation)
+        questions += len(conversation.questions)
+    return asked
 
 
 def _combinations(choices: Mapping[str, Sequence[Setting]], now: Settings) -> list[Settings]:
@@ -94,7 +132,7 @@ def _combinations(choices: Mapping[str, Sequence[Setting]], now: Settings) -> li
     return sorted(filter(None, changed), key=len)
 
 
-def _compared(options: Sequence[Considered], own: Retrieval | None) -> Iterator[Considered]:
+def _compared(options: Sequence[Considered], own: Retrieval) -> Iterator[Considered]:
     """The options, where those that promise less than the champion's settings or no more than a better are refused."""
     better: list[tuple[Retrieval, Settings]] = []
     for option in options:
@@ -103,15 +141,10 @@ def _compared(options: Sequence[Considered], own: Retrieval | None) -> Iterator[
             yield option
             continue
         rival = next((settings for known, settings in better if known.covers(retrieval)), None)
-        if own is not None and retrieval.worth < own.worth:
+        if retrieval.worth < own.worth:
             yield option._replace(refused=f"{retrieval}, and {own} as it is")
         elif rival is not None:
             yield option._replace(refused=f"with {settings_text(rival)} as much is retrieved in no more tokens")
         else:
             better.append((retrieval, option.settings))
             yield option
-
-
-def settings_text(settings: Settings) -> str:
-    """Settings in words."""
-    return ", ".join(f"{name} {value}" for name, value in settings.items())

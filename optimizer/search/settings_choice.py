@@ -15,7 +15,7 @@ from optimizer.search.joint_choice import Combination, JointChoice
 from optimizer.search.race import raced
 from optimizer.search.retrieved_settings import considered_settings
 from optimizer.search.rounds import crown_winner
-from optimizer.tuning.round import SettingsRecord, blame_shares
+from optimizer.tuning.round import blame_shares
 from optimizer.tuning.stopped import Stopped
 from tracing.errors import BudgetExceededError
 
@@ -57,11 +57,9 @@ def choose_settings(tuning: Tuning) -> Stopped:
         phase = f"round {n}: what other settings retrieve"
         champion = tuning.champion, tuning.champion_settings
         own, considered = considered_settings(variants, champion, tuning.train, partial(tuning.step, phase))
+        this_round.retrieved = own
         racing = _racing(own, considered)
-        for option in considered:
-            if option not in racing:
-                refused = option.refused or f"{option.retrieval}, and others promise more"
-                _note(this_round, option, GateDecision(GateOutcome.NOT_TRIED, refused))
+        this_round.settings += [option.not_tried() for option in considered if option not in racing]
         if racing:
             _race(tuning, this_round, racing)
     return Stopped("rounds")
@@ -94,20 +92,16 @@ def _race(tuning: Tuning, this_round: Round, racing: Sequence[Considered]) -> No
                 joint.close(combination)
     except BudgetExceededError:
         for option in racing:
-            _note(this_round, option, GateDecision(GateOutcome.OUT_OF_BUDGET))
+            this_round.settings.append(option.record(GateDecision(GateOutcome.OUT_OF_BUDGET)))
         raise
     by_settings = {str(option.settings): option for option in racing}
     # The winner last: whoever overrules it finds it there.
     for combination in reversed(ranked):
-        _note(this_round, by_settings[str(combination.settings)], combination.decision, combination.gain)
+        option = by_settings[str(combination.settings)]
+        this_round.settings.append(option.record(combination.decision, combination.gain))
     if ranked[0].accepted:
         crown_winner(tuning, this_round, (), tuning.champion, ranked[0].settings)
 
 
 def _shuffled(outcomes: Sequence[Outcome], tuning: Tuning) -> list[Outcome]:
     return random.Random(tuning.settings.seed).sample(outcomes, len(outcomes))  # noqa: S311 (the order of conversations)
-
-
-def _note(this_round: Round, option: Considered, gate: GateDecision | None, gain: float | None = None) -> None:
-    recall, tokens = (option.retrieval.recall, option.retrieval.tokens) if option.retrieval else (None, None)
-    this_round.settings.append(SettingsRecord(dict(option.settings), (), recall, tokens, gain, gate))

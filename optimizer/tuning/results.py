@@ -151,7 +151,7 @@ class RunFigures:
             was only one.
         noise: as of the verdict.
         settings: name → setting of the champion that is not the run's own.
-        prompts_alone: as of the verdict.
+        prompts_alone, settings_alone: as of the verdict.
         search: what the search cost; None if it was interrupted or failed.
         margin, bound: as of the verdict.
         tokens_per_question: `baseline` and `champion` → tokens in and out that a test question costs, the building of
@@ -170,6 +170,7 @@ class RunFigures:
     noise: NoiseFloor | None = None
     settings: Mapping[str, SettingChange] = field(default_factory=dict)
     prompts_alone: Difference | None = None
+    settings_alone: Difference | None = None
     search: SearchCost | None = None
     margin: float | None = None
     bound: float | None = None

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from optimizer.evaluation.scores import Interval, Score, Setting, Settings
-from optimizer.gating.gate import GateDecision
+from optimizer.evaluation.scores import Interval, Score, Setting, Settings, settings_text
+from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.objectives.alignment import Alignment
+from optimizer.objectives.retrieval import Retrieval
 from tracing.systems.prompts import Candidate
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 UNWRITTEN = Field(exclude=True)
 """Marks what a summary leaves out."""
 _AS_SENTENCE = PlainSerializer(lambda decision: None if decision is None else str(decision))
+_NOT_TRIED = GateOutcome.NOT_TRIED
 _READ = BeforeValidator(lambda value: GateDecision.read(value) if isinstance(value, str) else value)
 
 
@@ -146,6 +148,8 @@ class RoundRecord:
         edit: what changed with the champion; None if it stayed.
         alignment: prompt name → how well its local objective has predicted the answers so far.
         settings: the settings that were tried.
+        retrieved: what is retrieved under the settings that the round began with; None if no others were compared by
+            it, or it cannot be measured.
         changed: name → setting of the champion that is not the run's own.
         search_calls: calls that the search had made when its champion was found, or else by its end, those before and
             between rounds included.
@@ -171,7 +175,30 @@ class RoundRecord:
     search_calls: int | None = None
     optimizer: str | None = None
     asked_again: Mapping[str, str] = field(default_factory=dict)
+    retrieved: Retrieval | None = None
     validation_ci: Annotated[Interval | None, UNWRITTEN] = None
+
+    @property
+    def settings_sentence(self) -> str | None:
+        """What was chosen of the settings by what is retrieved, or why nothing was; None if none were compared."""
+        if not self.settings:
+            return None
+        last, before = self.settings[-1], self.retrieved
+        if before is None:
+            measured = any(option.recall is not None for option in self.settings)
+            return None if measured or last.gate is None else f"settings are not chosen: {last.gate.detail}"
+        needed = f"of what {before.questions} questions need"
+        others = f"of {len(self.settings)} other settings"
+        if last.recall is None or last.context_tokens is None or (last.gate and last.gate.outcome is _NOT_TRIED):
+            return (
+                f"{others}, none promises more than those of now, which retrieve {before.recall:.3f} {needed} in "
+                f"{before.tokens:.0f} tokens"
+            )
+        return (
+            f"{others}, {settings_text(last.settings)} retrieves {last.recall:.3f} {needed} in "
+            f"{last.context_tokens:.0f} tokens, from {before.recall:.3f} in {before.tokens:.0f}: "
+            f"{last.gate or 'another was ahead'}"
+        )
 
 
 @dataclass(slots=True)
@@ -187,6 +214,7 @@ class Round:
     rewrites: dict[str, RewriteRecord] = field(default_factory=dict)
     alignment: Mapping[str, Alignment] = field(default_factory=dict)
     settings: list[SettingsRecord] = field(default_factory=list)
+    retrieved: Retrieval | None = None
 
 
 class Ending(NamedTuple):
@@ -265,6 +293,7 @@ class RoundLog:
                 alignment=noted.alignment,
                 edit=end.edit,
                 settings=tuple(noted.settings),
+                retrieved=noted.retrieved,
                 changed=end.changed,
                 search_calls=reached - self._calls_before,
                 optimizer=optimizer,

@@ -373,8 +373,9 @@ class Tuning:
         return {name: SettingChange(own, now[name]) for name, own in self._own_settings.items() if now[name] != own}
 
     def _tested(self) -> int:
-        """Evaluations of test conversations by two: half again for the noise, and for the prompts alone."""
-        return math.ceil(len(self._splits.test) * (1 + self._access.task.samples / 2 + bool(self._changed()) / 2))
+        """Evaluations of test conversations by two: half again for the noise, and for prompts and settings alone."""
+        apart = bool(self._changed() and self.prompts)
+        return math.ceil(len(self._splits.test) * (1 + self._access.task.samples / 2 + apart))
 
     def _local(self) -> LocalEvaluation:
         evaluator = self._under()

@@ -40,7 +40,7 @@ def test_mem0_is_tuned_and_its_prompts_are_proven_in_its_own_requests(
     memtune("run", "mem0.yaml", "--out", "run")
     found = RunFolder(Path("run")).summary()
     assert found.stopped == "all rounds done"
-    assert found.rounds[0].edited == ("extract",)
+    assert found.rounds[1].edited == ("extract",)
     said = memtune("export", "run", "--to", "mem0@1.0", "--out", "tuned", "--verify")
     assert "verified: custom_fact_extraction_prompt" in said
     assert "verified: custom_update_memory_prompt" in said

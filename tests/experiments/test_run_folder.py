@@ -59,12 +59,14 @@ KEYS = {
         "samples",
         "settings",
         "prompts_alone",
+        "settings_alone",
     ),
     *("margin", "bound", "tokens_per_question", "tried"),
 }
 ROUND_KEYS = {
     *("n", "blame", "edited", "proposals", "accepted", "validation_score", "calls_made", "calls_cached", "tokens"),
     *("alignment", "edit", "settings", "changed", "search_calls", "optimizer", "asked_again"),
+    "retrieved",
 }
 
 
@@ -95,7 +97,7 @@ def test_a_summary_of_an_earlier_version_reads_and_is_written_with_rounds_for_it
     written = json.loads(folder.write_summary(found).read_text())
     # Figures that are counted since then are added.
     splits = {name: split | {"generated": 0} for name, split in expected["splits"].items()}
-    rounds = [{"asked_again": {}} | earlier_round for earlier_round in expected["rounds"]]
+    rounds = [{"asked_again": {}, "retrieved": None} | earlier_round for earlier_round in expected["rounds"]]
     added = {"calls": written["calls"] | expected["calls"], "splits": splits, "rounds": rounds}
     assert written == written | expected | added
 

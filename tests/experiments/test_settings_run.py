@@ -22,6 +22,7 @@ from experiments.running.run_parts import check_settings
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import RunFolder
+from experiments.runs.run_settings import lasting_params
 from experiments.systems.rag import Rag
 
 
@@ -125,6 +126,13 @@ def test_the_configuration_on_the_settings_page_is_accepted() -> None:
     check_settings(config, ready_system(config))
 
 
+def test_a_run_from_before_auto_that_tuned_no_settings_is_resumed_as_one_that_tunes_none() -> None:
+    earlier, now = (RunConfig.model_validate({"search": {"settings": value}}) for value in ({}, "none"))
+    assert lasting_params(earlier) == lasting_params(now)
+    assert choices_of(earlier, ready_system(earlier)) == {}
+    assert lasting_params(RunConfig())["search.settings"] == "auto"
+
+
 def test_auto_takes_the_values_that_the_system_names_and_that_fit_the_runs_own(tmp_path: Path) -> None:
     def choices(system: str, **settings: object) -> dict[str, list[object]]:
         config = RunConfig.model_validate(
@@ -154,12 +162,13 @@ def test_auto_tunes_where_the_system_names_values_and_the_dry_run_tells_which(co
         (line,) = (line for line in out.splitlines() if line.startswith("settings that may be tuned: "))
         return line.removeprefix("settings that may be tuned: ")
 
-    assert settings_told("search: {settings: auto}").startswith(
+    assert settings_told("").startswith(
         "chunk_tokens (60, 120, 200), top_k (2, 3, 4, 6, 8), retrieval (hybrid), beside"
     )
     assert settings_told("search: {settings: {top_k: [3]}}").startswith("top_k (3), beside")
-    for none in ("", "system: plain:Plain\nsearch: {settings: auto}", "optimizer: random\nsearch: {settings: auto}"):
-        assert settings_told(none) == "none"
+    assert settings_told("search: {settings: none}") == "none, as search.settings says"
+    assert settings_told("system: plain:Plain") == "none, since plain:Plain names no values that are worth trying"
+    assert settings_told("optimizer: random") == "none, since random tunes prompts alone"
 
 
 def test_a_range_of_a_setting_that_the_system_does_not_tell_is_refused(command: Command, tmp_path: Path) -> None:
@@ -231,7 +240,13 @@ def test_a_run_shows_what_settings_gained_beside_prompts_and_resumes_without_a_c
     assert told is not None
     assert "top_k 1 → 60" in told
     assert told in out
-    assert "60" in " ".join(line for line in err.splitlines() if "other settings considered" in line)
+    record = found.rounds[0]
+    assert record.settings_sentence is not None
+    assert record.settings_sentence.startswith("of 2 other settings, top_k 60 retrieves 1.000 of what 12 questions ")
+    assert f"round 1: {record.settings_sentence}" in " ".join(err.split())
+    assert f"Round 1: {record.settings_sentence}." in told
+    assert found.settings_alone is not None
+    assert f"the settings alone {found.settings_alone.delta:+.3f} (" in told
     report = (folder.path / "report.html").read_text()
     assert "Settings tried" in report
     assert "top_k 1 → 60" in report

@@ -17,17 +17,20 @@ from scripted_world import WeakModel, kind_of, world
 from attribution.methods import survival
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.rag import Rag
-from optimizer.evaluation.evaluator import Evaluator
+from optimizer.evaluation.evaluator import Evaluator, score_of
 from optimizer.evaluation.scores import Settings
 from optimizer.evaluation.variants import Variants
 from optimizer.gating.verdict import NO_CHANGE
 from optimizer.objectives.objectives import Golds
 from optimizer.objectives.retrieval import Retrieval, retrieval_of
 from optimizer.racing.study_storage import StudyJournal
+from optimizer.search import retrieved_settings
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
+from optimizer.search.retrieved_settings import considered_settings
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
+from optimizer.tuning.round import Ending, RoundLog
 from tracing.llm.access import ModelAccess
 from tracing.systems.protocol import MemorySystem
 
@@ -142,7 +145,7 @@ def test_what_a_setting_retrieves_is_measured_on_recorded_memories_without_a_cha
 
 def test_what_is_retrieved_is_worth_more_the_more_is_found_and_less_the_longer_it_is() -> None:
     few, same, more, whole = (
-        Retrieval(*figures, needs=10) for figures in ((0.5, 30), (0.5, 60), (0.7, 60), (0.75, 240))
+        Retrieval(*figures, needs=10, questions=5) for figures in ((0.5, 30), (0.5, 60), (0.7, 60), (0.75, 240))
     )
     assert sorted([few, same, more, whole], key=lambda retrieval: retrieval.worth) == [same, few, whole, more]
     assert few.covers(same)
@@ -174,6 +177,48 @@ def test_a_system_with_a_client_of_its_own_is_not_run_on_to_measure_what_it_retr
     assert OwnClient.calls == 1
 
 
+def test_where_nothing_can_be_measured_no_setting_is_tried_and_the_round_says_why(evaluator: Evaluator) -> None:
+    evaluator.evaluate(BASELINE, SPLITS.train)
+    unanswered = [
+        conversation.model_copy(
+            update={
+                "questions": tuple(
+                    question.model_copy(update={"answers": ("Xyzzy",), "evidence": ()})
+                    for question in conversation.questions
+                )
+            }
+        )
+        for conversation in SPLITS.train
+    ]
+    own = evaluator.of(OwnClient(near=2.0))
+    for base, conversations, reason in (
+        (evaluator, unanswered, "no question names evidence turns and no turn states an answer, so nothing tells"),
+        (own, SPLITS.train, "what answers are given cannot be seen: the system asks a client of its own"),
+    ):
+        known = variants_of(base, {"top_k": [2]}, made=type(base.system))
+        before, considered = considered_settings(known, (BASELINE, known.own), conversations)
+        assert before is None
+        log = RoundLog(base.access.meter, lambda record: None)
+        ending = Ending(BASELINE, score_of(evaluator.evaluate(BASELINE, SPLITS.validation)), {}, None, {})
+        with log.recorded(1, lambda ending=ending: ending, after=0, optimizer=None) as this_round:
+            this_round.settings += [option.not_tried() for option in considered]
+        assert str(log.records[0].settings_sentence).startswith(f"settings are not chosen: {reason}")
+
+
+def test_settings_are_compared_on_as_many_questions_as_are_enough(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator.evaluate(BASELINE, SPLITS.train)
+    known = variants_of(evaluator, {"top_k": [2]})
+    questions = len(SPLITS.train[0].questions)
+    monkeypatch.setattr(retrieved_settings, "ENOUGH_QUESTIONS", questions + 1)
+    (own, (two,)) = considered_settings(known, (BASELINE, known.own), SPLITS.train)
+    assert own is not None
+    assert two.retrieval is not None
+    # Of each conversation one fact is needed.
+    assert own.needs == two.retrieval.needs == 2
+
+
 def test_a_memory_that_no_prompt_builds_is_built_under_the_setting(evaluator: Evaluator) -> None:
     texts = {"answer": Rag.prompts["answer"].text}
     small, large = (evaluator.of(Rag(chunk_tokens=size, top_k=1)) for size in (5, 200))
@@ -198,6 +243,8 @@ def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_t
     )
     assert result.champion["test"].score == 1
     assert (result.verdict, result.delta, result.prompts_alone) == ("improved", 0.5, NO_CHANGE)
+    assert result.settings_alone is not None
+    assert (result.settings_alone.verdict, result.settings_alone.delta) == ("improved", 0.5)
     tried = {json.dumps(each.settings): each for each in record.settings}
     best = tried['{"top_k": 2}']
     assert (best.recall, best.prompts, best.gain, str(best.gate or "")[:8]) == (1.0, (), 0.5, "accepted")
@@ -278,6 +325,9 @@ def test_what_prompts_gain_is_measured_under_the_runs_own_settings(
     alone = result.prompts_alone
     assert alone is not None
     assert alone.delta == 0.25
+    # What is found is of no use in an answer that is too long.
+    assert result.settings_alone is not None
+    assert result.settings_alone.delta == 0
 
 
 def studies(file: Path) -> dict[str, list[dict[str, Any]]]:
