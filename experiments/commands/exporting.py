@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,10 @@ from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
+
+if TYPE_CHECKING:
+    from experiments.runs.folder import RunFolder
+    from tracing.systems.protocol import MemorySystem
 
 
 def _pairs(context: click.Context, option: click.Option, texts: Sequence[str]) -> dict[str, str]:
@@ -47,9 +52,17 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
     required=True,
     metavar="SYSTEM[@VERSION]",
     help="Memory systems: mem0@0.1, mem0@1.0, mem0@2, langmem, graphiti, cognee, everos@1.5, memori@3.3, rag. Forms "
-    "for any system: text, json, dotenv, python, dspy, mlflow. Or your own exporter as module:Object.",
+    "for any system: text, json, dotenv, python, dspy, mlflow. A program of memtune.system: source. Or your own "
+    "exporter as module:Object.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="New folder to write.")
+@click.option("--out", type=click.Path(path_type=Path), help="New folder to write; all targets but source need it.")
+@click.option(
+    "--patch",
+    is_flag=False,
+    flag_value="-",
+    metavar="[FILE]",
+    help="With --to source: write a patch that `git apply` takes, without FILE to stdout.",
+)
 @click.option(
     "--map",
     "mapping",
@@ -70,18 +83,22 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
     help="Model the prompts will be used with.",
 )
 @home_option
-def export(run: str, target: str, out: Path, home: Path | None, **options: Any) -> None:
+def export(run: str, target: str, out: Path | None, patch: str | None, home: Path | None, **options: Any) -> None:
     """Write the champion's prompts for use elsewhere, with a manifest of where they come from.
 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
+    patched = target == "source"
+    if (patch is None) == patched or (out is not None) == patched:
+        raise click.UsageError("--to source needs --patch, and no --out" if patched else "give --out, and no --patch")
     from experiments.running.parts import home_folder
     from experiments.runs.config_file import read_config
     from experiments.runs.export_manifest import manifest_of, system_settings
     from experiments.runs.folder import BASELINE, CHAMPION, CONFIG, RunFolder
-    from experiments.systems.exporting.export import MANIFEST
+    from experiments.systems.exporting.export import MANIFEST, origin_warnings
     from experiments.systems.exporting.export import export as write
     from tracing.errors import RunError
+    from tracing.systems.registry import open_system
 
     folder = RunFolder.find(home_folder(home), run, finished=True)
     summary = None
@@ -99,8 +116,13 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
             )
         say(f"latest finished run: {folder.id}", err=True)
     origin = manifest_of(folder, summary)
+    system = read_config(str(folder.path / CONFIG)).system if summary is None else summary.system
+    if out is None:
+        settings = system_settings(folder, summary)
+        _write_patch(folder, open_system(system, settings), str(patch), origin_warnings(origin, options["model"]))
+        return
     written = write(
-        read_config(str(folder.path / CONFIG)).system if summary is None else summary.system,
+        system,
         folder.prompts(CHAMPION),
         target,
         out,
@@ -119,6 +141,24 @@ def export(run: str, target: str, out: Path, home: Path | None, **options: Any) 
         if origin["tuned"] != []
         else f"exported the BASELINE prompts, which are not tuned, to {written}"
     )
+
+
+def _write_patch(folder: RunFolder, system: MemorySystem, file: str, warnings: Sequence[str]) -> None:
+    """The tuned prompts of a run as a patch of the program in the current folder."""
+    from experiments.runs.folder import BASELINE, CHAMPION
+    from experiments.systems.exporting.written_files import write_text
+    from experiments.systems.wrapped.source_patch import source_patch
+
+    patch, left = source_patch(system, folder.prompts(CHAMPION), folder.prompts(BASELINE), Path.cwd())
+    for warning in [*left, *warnings]:
+        say(f"warning: {warning}", err=True)
+    if not patch:
+        say("no prompt was tuned: there is nothing to patch", err=True)
+    elif file == "-":
+        sys.stdout.write(patch)  # byte by byte, for `git apply`
+    else:
+        write_text(Path(file), patch)
+        say(f"written: {file}; apply it here with: git apply {file}")
 
 
 @click.command("import-prompts", epilog=examples("import-prompts"))

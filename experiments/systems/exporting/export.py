@@ -103,7 +103,7 @@ def export(
             "system_version": describe(system).version,
             "prompts": prompts,
             "warnings": [
-                *_warnings(manifest, model),
+                *origin_warnings(manifest, model),
                 *_without_a_place(target, at, candidate, manifest),
                 *_of_the_library(exporter, target, at, candidate),
             ],
@@ -197,7 +197,8 @@ def _fitting(system_name: str, system: MemorySystem) -> str:
     return f"{system_name} can be exported to: {', '.join(names)}"
 
 
-def _warnings(manifest: Mapping[str, Any], model: str | None) -> list[str]:
+def origin_warnings(manifest: Mapping[str, Any], model: str | None) -> list[str]:
+    """What the origin of prompts says to those who use them with a model; None if that is unknown."""
     warnings = list(manifest.get("caveats", ()))
     tuned = manifest.get("model")
     if tuned and model != tuned and manifest.get("tuned") != []:

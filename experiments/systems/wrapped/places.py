@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,41 +44,50 @@ class PromptPlace:
             ConfigError: the file cannot be read, or has no text there.
             ContractError: the text has marks that memtune does not read.
         """
-        return self._span(self._content())[2]
+        return self._span(self.content())[2]
 
-    def written(self, baseline: str, text: str) -> tuple[str, str]:
-        """The content of the file now, and with another template in the place of the baseline.
+    def written(self, content: str, baseline: str, text: str) -> str:
+        """The content of the file with another template in the place of the baseline.
 
         Raises:
             ContractError: something else stands there by now, or the place cannot hold the text.
         """
-        content = self._content()
         start, end, template = self._span(content)
         if template.text != baseline:
-            raise ContractError(f"{self.name}: what stands there is no longer what was tuned")
+            raise ContractError(f"{self.name}: what stands there is no longer what was tuned; tune it again")
         changed = template.with_text(text)
         source = changed.source
         if self.file.suffix == ".py":
-            source = _python_literal(changed, content[start:end], _column(content, start))
+            source = _python_literal(changed, content[start:end], start - (content.rfind("\n", 0, start) + 1))
         elif self.file.suffix in _YAML:
             source = _yaml_scalar(source, content[start:end])
         elif template.source.endswith("\n") and not source.endswith("\n"):
             source += "\n"
+        source = source.replace("\n", "\r\n") if "\r\n" in content else source
         after = content[:start] + source + content[end:]
-        if self._span(after)[2].text.strip() != text.strip():
+        if self._span(after)[2].shape != changed.shape:
             raise ContractError(f"{self.name}: the text cannot be written there in the syntax of the place")
-        return content, after
+        return after
 
-    def _content(self) -> str:
+    def content(self) -> str:
+        """What the file holds, with its own ends of lines.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
         try:
-            return self.file.read_text(encoding="utf-8")
+            return self.file.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"prompts: {self.name}: {self.file} cannot be read ({error})") from None
 
     def _span(self, content: str) -> tuple[int, int, Template]:
         """Where the text begins and ends in the file, and the template that it is."""
         if self.file.suffix == ".py":
-            node, called = self._node(ast.parse(content))
+            try:
+                tree = ast.parse(content)
+            except SyntaxError as error:
+                raise ConfigError(f"prompts: {self.name}: {self.file}: {error.msg} in line {error.lineno}") from None
+            node, called = self._node(tree)
             start = _offset(content, node.lineno, node.col_offset)
             end = _offset(content, node.end_lineno or node.lineno, node.end_col_offset or 0)
             if isinstance(node, ast.JoinedStr):
@@ -184,7 +194,8 @@ def _python_literal(template: Template, before: str, column: int) -> str:
         body = source.replace('"""', '\\"\\"\\"')
         body = f'{body[:-1]}\\"' if body.endswith('"') else body
         return f'{prefix}"""{body}"""'
-    lines = source.splitlines(keepends=True) if "\n" in before else [source]
+    several = "\n" in before and "\\\n" not in before
+    lines = re.findall(r"[^\n]*\n|[^\n]+", source) if several else [source]
     literals = [prefix + '"' + line.replace('"', '\\"').replace("\n", "\\n") + '"' for line in lines]
     return f"\n{' ' * column}".join(literals)
 
@@ -202,9 +213,5 @@ def _yaml_scalar(text: str, before: str) -> str:
 
 def _offset(content: str, line: int, column: int) -> int:
     """Where a place of Python's parser, which counts bytes, is in the text."""
-    lines = content.splitlines(keepends=True)
-    return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
-
-
-def _column(content: str, offset: int) -> int:
-    return offset - (content.rfind("\n", 0, offset) + 1)
+    lines = content.split("\n")
+    return sum(len(before) + 1 for before in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())

@@ -55,6 +55,17 @@ class Template:
         """By the names of their placeholders."""
         return {piece.name: piece for piece in self.pieces if isinstance(piece, Field)}
 
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """Literal texts and sources of fields in turn, without spaces around the whole; names do not matter."""
+        shape = [""]
+        for piece in self.pieces:
+            if isinstance(piece, Field):
+                shape += [piece.source, ""]
+            else:
+                shape[-1] += piece
+        return (shape[0].lstrip(), *shape[1:-1], shape[-1].rstrip()) if shape[1:] else (shape[0].strip(),)
+
     def with_text(self, text: str) -> Template:
         """Another template of memtune's with the same placeholders, in this syntax.
 
@@ -67,7 +78,7 @@ class Template:
             if name is not None:
                 pieces.append(self.fields[name])
         changed = Template(self.syntax, tuple(pieces))
-        if template_of(changed.source, self.syntax).text != text and self.syntax != "f-string":
+        if self.syntax != "f-string" and template_of(changed.source, self.syntax).shape != changed.shape:
             raise ContractError(f"the text cannot be written as {self.syntax}, whose marks stand in it")
         return changed
 
