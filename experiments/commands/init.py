@@ -12,7 +12,12 @@ from experiments.display.terminal import say
 
 @click.command(epilog=examples("init"))
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
-def init(folder: Path) -> None:
+@click.option(
+    "--wrap",
+    metavar="MODULE:CLASS",
+    help="An existing class with a memory: write what makes a memory system of it, with nothing of it changed.",
+)
+def init(folder: Path, wrap: str | None) -> None:
     """Write a configuration and a memory system to begin with.
 
     They go into FOLDER, by default this one. The configuration has every key with its meaning. The memory system
@@ -20,7 +25,32 @@ def init(folder: Path) -> None:
     """
     from experiments.starter.starter_files import CONFIG, write_starter
 
+    if wrap is not None:
+        _wrap(wrap, folder)
+        return
     for path in write_starter(folder):
         say(str(path))
     say(f"next, in {folder}: memtune doctor {CONFIG}, memtune run {CONFIG} --smoke, then without --smoke;")
     say("and then: memtune export latest --to text --out tuned")
+
+
+def _wrap(name: str, folder: Path) -> None:
+    """Write what wraps a class, say what was guessed, and check it."""
+    from experiments.starter.starter_files import CONFIG
+    from experiments.starter.wrapping import problems_of, write_wrapping
+    from tracing.plugins import look_in
+
+    look_in(folder)
+    wrapping = write_wrapping(name, folder)
+    for path in wrapping.files:
+        say(str(path))
+    for guess in wrapping.guesses:
+        say(f"guessed: {guess}")
+    for gap in wrapping.unknown:
+        say(f"not known: {gap}")
+    problems = [] if wrapping.unknown else problems_of(f"{wrapping.files[-1].stem}:system")
+    for problem in problems:
+        say(f"to mend: {problem}")
+    if not wrapping.unknown and not problems:
+        say("the conformance suite finds nothing to mend")
+    say(f"confirm what was guessed in {wrapping.files[-1]}; next, in {folder}: memtune doctor {CONFIG}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from experiments.runs.config_reference import ROLE, config_keys
 from tracing.errors import ConfigError
@@ -32,10 +34,11 @@ _BEGUN_WITH = {
 
 def write_starter(folder: Path) -> list[Path]:
     """Write a configuration and a memory system into a folder; the files that were written."""
-    texts = {
-        CONFIG: starter_config(),
-        SYSTEM: packaged_text("experiments.starter", SYSTEM),
-    }
+    return write_files(folder, {CONFIG: starter_config(), SYSTEM: packaged_text("experiments.starter", SYSTEM)})
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write files, by name, into a folder that has none of them; their paths."""
     for name in texts:
         if (folder / name).exists():
             raise ConfigError(f"{folder / name}: exists already; give another folder, or move it away")
@@ -48,8 +51,12 @@ def write_starter(folder: Path) -> list[Path]:
     return [folder / name for name in texts]
 
 
-def starter_config() -> str:
-    """The configuration: all keys with their meaning, those commented out that are not needed to begin with."""
+def starter_config(own: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The configuration: all keys with their meaning, those commented out that are not needed to begin with.
+
+    `own` are the values of keys that are others than those to begin with.
+    """
+    values = {**_BEGUN_WITH, **own}
     lines, open_sections = [_HEAD.rstrip()], [""]
     for key in config_keys():
         full = key.name.replace(f".{ROLE}.", f".{_FIRST_ROLE}.")
@@ -61,10 +68,10 @@ def starter_config() -> str:
         )
         for depth in range(shared, len(sections)):
             within = ".".join(sections[: depth + 1]) + "."
-            is_set = any(key_name.startswith(within) for key_name in _BEGUN_WITH)
+            is_set = any(key_name.startswith(within) for key_name in values)
             lines.append(_line(f"{sections[depth]}:", depth, is_set=is_set))
         open_sections = sections
-        depth, begun = len(sections), _BEGUN_WITH.get(full)
+        depth, begun = len(sections), values.get(full)
         choices = f" One of {', '.join(key.choices)}." if key.choices else ""
         lines += [
             f"{'  ' * depth}# {part}" for part in textwrap.wrap(key.meaning + choices, _WIDTH, break_on_hyphens=False)

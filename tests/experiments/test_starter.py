@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable
+import shutil
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -116,3 +118,56 @@ def reference() -> ModuleType:
 def test_the_pages_of_reference_are_those_of_the_code(page: str) -> None:
     there = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert there == reference().PAGES[page](), "run: python docs/reference.py"
+
+
+class TestWrappingAProgram:
+    @pytest.fixture(autouse=True)
+    def _program(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        for name in ("notes_program.py", "agent_program.py"):
+            shutil.copy(ROOT / "tests" / "programs" / name, tmp_path)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        yield
+        for name in [name for name in sys.modules if name.endswith("_program")]:
+            module = sys.modules.pop(name)
+            if hasattr(module, "system"):
+                module.system.watched.undo()
+
+    @pytest.mark.parametrize(
+        ("program", "stages"),
+        [
+            ("notes_program:Memory", {"note": "extract", "store": "update", "answer": "answer"}),
+            ("agent_program:Agent", {"extract": "extract", "system": "answer"}),
+        ],
+    )
+    def test_what_is_guessed_is_written_told_and_checked(
+        self, program: str, stages: dict[str, str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit) as ended:
+            main(["init", "--wrap", program])
+        assert ended.value.code == 0
+        printed = capsys.readouterr().out
+        for prompt, stage in stages.items():
+            assert f"guessed: prompt {prompt}, stage {stage}: " in printed
+        name = f"wrapped_{program.partition(':')[0]}"
+        assert load_config("experiment.yaml").system == f"{name}:system"
+        assert len(Path(f"{name}.py").read_text().splitlines()) <= 25
+        assert "the conformance suite finds nothing to mend" in printed or "to mend: " in printed
+        if program.startswith("notes"):
+            assert "to mend: " not in printed
+
+    def test_what_is_not_known_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        source = (
+            "class Bot:\n    def __init__(self, client): ...\n    def add(self, text): ...\n    def ask(self, q): ...\n"
+        )
+        (tmp_path / "bot_program.py").write_text(source)
+        with pytest.raises(SystemExit):
+            main(["init", "--wrap", "bot_program:Bot"])
+        printed = capsys.readouterr().out
+        assert "not known: Bot(client=...): put in what your program gives it" in printed
+        assert "not known: Bot: where it stores is not seen; its store must be in `folder`" in printed
+        assert "not known: prompts: no text in the module looks like one" in printed
+        with pytest.raises(SystemExit):
+            main(["init", "--wrap", "bot_program:add"])
+        assert "has no attribute 'add'" in capsys.readouterr().err

@@ -45,6 +45,8 @@ _PURPOSES: Mapping[Stage, str] = {
 }
 _ASKS = re.compile(r"question|query|asked|ask\b", re.IGNORECASE)
 _UPDATES = re.compile(r"updat|merg|consolidat|reconcil|dedup|conflict|existing|old_|previous", re.IGNORECASE)
+_MERGES = re.compile(r"\b(?:existing|merge|contradict)", re.IGNORECASE)
+_REMEMBERS = re.compile(r"memor|context|facts|notes|remember", re.IGNORECASE)
 _FINDS = re.compile(r"rewrit|retriev|search|expand|rerank|hyde|keyword", re.IGNORECASE)
 _ANSWERS = re.compile(r"answer|repl|respon|chat", re.IGNORECASE)
 _KEY = re.compile(r'[{,]\s*("\w+")\s*:')
@@ -234,7 +236,9 @@ def guessed_stage(name: str, text: str) -> Stage:
         return "retrieve"
     if _ASKS.search(fields) or _ANSWERS.search(name):
         return "answer"
-    return "update" if _UPDATES.search(f"{name} {fields}") else "extract"
+    if _UPDATES.search(f"{name} {fields}") or _MERGES.search(text):
+        return "update"
+    return "answer" if _REMEMBERS.search(fields) else "extract"
 
 
 def _text_of(place: PromptPlace) -> str:

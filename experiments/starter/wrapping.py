@@ -1,0 +1,197 @@
+"""`memtune init --wrap`: the file that makes a memory system of an existing class, as far as that can be guessed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.starter.starter_files import CONFIG, starter_config, write_files
+from experiments.systems.wrapped.places import PromptPlace
+from experiments.systems.wrapped.system import WrappedProgram, guessed_stage
+from tracing.errors import ConfigError, ContractError
+from tracing.plugins import PluginRegistry
+from tracing.systems.conformance import MemorySystemConformance
+from tracing.systems.registry import open_system
+from tracing.systems.suite.scripted_endpoint import last_text
+
+_OBJECTS = PluginRegistry(kind="programs", key="--wrap", built_in={})
+_BUILDS = re.compile(r"add|remember|ingest|observe|take_notes|save|store|insert|chat", re.IGNORECASE)
+_ANSWERS = re.compile(r"answer|reply|respond|ask|chat|query", re.IGNORECASE)
+_FINDS = re.compile(r"search|retriev|recall|find|lookup|memories", re.IGNORECASE)
+_STORES = re.compile(r"path|file|db|database|folder|dir|store", re.IGNORECASE)
+_FOLDERS = re.compile(r"folder|dir", re.IGNORECASE)
+_SEVERAL = re.compile(r"turns|messages|texts|chat|dialogue|conversation|list|sequence", re.IGNORECASE)
+_OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
+"""The first parameter of a step that a framework calls."""
+_FEWEST_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """What was written.
+
+    Attributes:
+        files: the paths.
+        guesses: what was guessed, a line each, for the user to confirm.
+        unknown: what could not be guessed, a line each.
+    """
+
+    files: list[Path]
+    guesses: list[str]
+    unknown: list[str]
+
+
+def write_wrapping(name: str, folder: Path) -> Wrapping:
+    """Write what makes a memory system of a class, `module:Class`, and a configuration, into a folder.
+
+    Raises:
+        ConfigError: there is no such class, nothing of it reads or answers, or a file is there already.
+    """
+    program = _OBJECTS.open(name)
+    if not inspect.isclass(program):
+        raise ConfigError(f"--wrap: {name!r} is no class; for functions, write the lines of docs/extending.md yourself")
+    module, _, path = name.partition(":")
+    steps = {
+        step: function
+        for step, function in inspect.getmembers(program, inspect.isfunction)
+        if step[0] != "_" and not any(_OF_GRAPHS.fullmatch(parameter.name) for parameter in _parameters(function)[:1])
+    }
+    build, answer = _first(_BUILDS, steps), _first(_ANSWERS, steps)
+    missing = [verb for verb, step in (("reads what is said", build), ("answers", answer)) if step is None]
+    if build is None or answer is None:
+        raise ConfigError(f"--wrap: no method of {name} seems to be what {missing[0]}; it has {', '.join(steps)}")
+    found = _first(_FINDS, {step: steps[step] for step in steps if step not in (build, answer)})
+    prompts = dict(_prompts(module, Path(inspect.getfile(program))))
+    made, unknown = _made(program, path)
+    if not prompts:
+        unknown.append("prompts: no text in the module looks like one; name their places")
+    stages = {key: guessed_stage(key, text) for key, (_, text) in prompts.items()}
+    several = any(_SEVERAL.search(str(parameter)) for parameter in _parameters(steps[build])[:1])
+    said = "[turn.spoken for turn in part.turns]" if several else "turn.spoken"
+    reading = f"{_awaited(steps[build])}memory.{build}({said})"
+    lines = [
+        "import memtune",
+        f"from {module} import {path.partition('.')[0]}",
+        *("", ""),
+        f"{_defined(steps[build])}def build(folder, conversation):",
+        f"    memory = {made}",
+        "    for part in conversation.sessions:",
+        *([f"        {reading}"] if several else ["        for turn in part.turns:", f"            {reading}"]),
+        *("", ""),
+        f"{_defined(steps[answer])}def answer(folder, question):",
+        f"    return {_awaited(steps[answer])}{made}.{answer}(question)",
+        *("", ""),
+        "system = memtune.system(",
+        "    build=build,",
+        "    answer=answer,",
+        f"    prompts={json.dumps({key: place for key, (place, _) in prompts.items()})},",
+        f"    stages={json.dumps(stages)},",
+        *([f'    watched=memtune.watch({path}, retrieve="{found}"),'] if found is not None else []),
+        ")",
+    ]
+    own = f"wrapped_{module.rpartition('.')[2]}"
+    config = starter_config({"system": f"{own}:system"})
+    files = write_files(folder, {CONFIG: config, f"{own}.py": "\n".join(lines) + "\n"})
+    guesses = [f"reads: {path}.{build}; answers: {path}.{answer}; finds: {f'{path}.{found}' if found else 'nothing'}"]
+    guesses += [f"prompt {key}, stage {stages[key]}: {place}" for key, (place, _) in prompts.items()]
+    return Wrapping(files, guesses, unknown)
+
+
+def problems_of(name: str) -> list[str]:
+    """What the conformance suite finds in what was written, a line each."""
+    system = open_system(name)
+
+    class TestWrapped(MemorySystemConformance):
+        def system(self) -> Any:
+            return system
+
+        def reply(self, request: Mapping[str, Any]) -> str:
+            return plausible_reply(last_text(request))
+
+    assert isinstance(system, WrappedProgram)  # noqa: S101 (it was written as one)
+    suite = TestWrapped()
+    try:
+        checks = [problem.partition(": ") for problem in suite.problems()]
+    finally:
+        suite.teardown_class()
+    by_reason = dict.fromkeys(reason for _, _, reason in checks)
+    named = {reason: [check for check, _, other in checks if other == reason] for reason in by_reason}
+    return [f"{reason} ({', '.join(listed[:2])}{', …' * (len(listed) > 2)})" for reason, listed in named.items()]
+
+
+def plausible_reply(request: str) -> str:
+    """A reply in the form that a request asks for: an object with the keys of its example, else what it says last."""
+    example = re.findall(r"\{[^{}]*\}", request)
+    keys = re.findall(r'"(\w+)"\s*:\s*([^,}]*)', example[-1]) if example else []
+    if not keys:
+        return request
+    return json.dumps({key: None if "null" in value else request[-80:] for key, value in keys})
+
+
+def _first(pattern: re.Pattern[str], steps: Mapping[str, Any]) -> str | None:
+    """The step whose name says it first, in the order of the pattern's words."""
+    for word in pattern.pattern.split("|"):
+        for step, function in steps.items():
+            if re.search(word, step, re.IGNORECASE) and (_parameters(function) or pattern is _FINDS):
+                return step
+    return None
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())[1:]
+
+
+def _defined(function: Any) -> str:
+    return "async " if inspect.iscoroutinefunction(function) else ""
+
+
+def _awaited(function: Any) -> str:
+    return "await " if inspect.iscoroutinefunction(function) else ""
+
+
+def _made(program: Any, path: str) -> tuple[str, list[str]]:
+    """How an object of the class is made with its store in a folder, and what of that is unknown."""
+    parameters = _parameters(program.__init__) if "__init__" in vars(program) else []
+    given, unknown, stored = [], [], False
+    for parameter in parameters:
+        if not stored and _STORES.search(parameter.name):
+            stored = True
+            place = "folder" if _FOLDERS.search(parameter.name) else 'folder / "memory.db"'
+            given.append(f"{parameter.name}={place}")
+        elif parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            given.append(f"{parameter.name}=...")
+            unknown.append(f"{path}({parameter.name}=...): put in what your program gives it")
+    if not stored:
+        unknown.append(f"{path}: where it stores is not seen; its store must be in `folder`")
+    return f"{path}({', '.join(given)})", unknown
+
+
+def _prompts(module: str, file: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name → place and text of what looks like a prompt in a module: texts of several words, f-strings in functions."""
+    for dotted, node in _scopes(ast.parse(file.read_text(encoding="utf-8"))):
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if function and not any(isinstance(inner, ast.JoinedStr) for inner in ast.walk(node)):
+            continue
+        place = PromptPlace(f"{module}:{dotted}", file.resolve(), dotted)
+        try:
+            text = place.template().text
+        except (ConfigError, ContractError):
+            continue
+        if len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS:
+            yield dotted.rpartition(".")[2].strip("_").lower(), (place.name, text)
+
+
+def _scopes(node: ast.AST, before: str = "") -> Iterator[tuple[str, ast.AST]]:
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.ClassDef):
+            yield from _scopes(inner, f"{before}{inner.name}.")
+        elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield before + inner.name, inner
+        elif isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Name):
+            yield before + inner.targets[0].id, inner
