@@ -247,7 +247,9 @@ def _settings_charges(
 
     The replies that memories are made of are cached, where the settings are not those of building.
     """
-    evaluated = TRIED * (config.planned_rounds + 1)
+    wanted = config.search.settings
+    named = sum(map(len, wanted.values())) if isinstance(wanted, Mapping) else 0
+    evaluated = (TRIED + min(MOST, named)) * (config.planned_rounds + 1)
     costs = _costs(system, (*splits.train, *splits.validation), _under_settings(config, system))
     charges: list[_Charge] = [(config.models.task, evaluated, cost) for cost in costs]
     charges += [(config.models.task, 1, cost) for cost in _apart_costs(config, system, splits)]

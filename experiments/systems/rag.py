@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from experiments.systems.building_blocks.answering import ANSWER_PROMPT, SharedAnswer, answer_again, answer_from_context
-from experiments.systems.building_blocks.choices import Settings, check_least
+from experiments.systems.building_blocks.answering import (
+    ANSWER_PROMPT,
+    FORMS,
+    SharedAnswer,
+    answer_again,
+    answer_from_context,
+)
+from experiments.systems.building_blocks.choices import Settings, check_choice, check_least
 from experiments.systems.building_blocks.recall import (
     check_retrieval,
     entries_of,
@@ -41,6 +47,7 @@ class Rag(SharedAnswer):
             reciprocal rank fusion).
         rerank: chunks that the model is shown to choose the `top_k` best of them; 0 for none. With it there is a second
             prompt, `rerank`.
+        answer_form: `direct`, or `quoted`: the model copies the line that tells the answer first.
     """
 
     name = "rag"
@@ -51,7 +58,7 @@ class Rag(SharedAnswer):
         OperationSpec("retrieve", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
-    settings = Settings("chunk_tokens", "overlap", "top_k", "retrieval", "rerank")
+    settings = Settings("chunk_tokens", "overlap", "top_k", "retrieval", "rerank", "answer_form")
     ranges: Mapping[str, Sequence[int | str]] = {
         "chunk_tokens": (60, 120, 200),
         "top_k": (2, 3, 4, 6, 8),
@@ -66,6 +73,7 @@ class Rag(SharedAnswer):
         top_k: int = 2,
         retrieval: str = "dense",
         rerank: int = 0,
+        answer_form: str = "direct",
     ) -> None:
         if not 0 <= overlap < chunk_tokens:
             raise ConfigError(
@@ -75,6 +83,8 @@ class Rag(SharedAnswer):
         check_least(0, top_k=top_k, rerank=rerank)
         self.chunk_tokens, self.overlap, self.top_k, self.rerank = chunk_tokens, overlap, top_k, rerank
         self.retrieval = check_retrieval(retrieval)
+        check_choice("answer_form", answer_form, FORMS)
+        self.answer_form = answer_form
         if rerank:
             self.prompts = {"rerank": RERANK_PROMPT, **Rag.prompts}
             chunk, retrieve, answer = Rag.operations
@@ -120,7 +130,7 @@ class Rag(SharedAnswer):
         hits, context = recorded_retrieval("retrieve", {"query": [query]}, entries, find)
         if self.rerank and hits:
             _, context = rerank(query, hits, context, candidate["rerank"], access.task, self.top_k)
-        return answer_from_context(query, context, candidate["answer"], access.task)
+        return answer_from_context(query, context, candidate["answer"], access.task, self.answer_form)
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Chunk and embed facts instead of messages."""
@@ -140,7 +150,7 @@ class Rag(SharedAnswer):
         if prompt == "rerank":
             rerank_again(parts, candidate[prompt], access.task, self.top_k)
         else:
-            answer_again(parts, candidate[prompt], access.task)
+            answer_again(parts, candidate[prompt], access.task, self.answer_form)
 
     def _embedded(self, texts: Sequence[str], access: ModelAccess) -> list[list[float]]:
         """A vector for each text; an empty one where retrieval goes by words."""

@@ -110,6 +110,21 @@ def considered_settings(
     return own, sorted(_compared(options, own), key=lambda option: option.refused is not None)
 
 
+def silent(own: Retrieval, considered: Sequence[Considered]) -> list[Considered]:
+    """The values, each alone, of settings that change nothing of what is retrieved, whatever the others are.
+
+    They change what is built or replied, which whole conversations tell.
+    """
+    known = {frozenset(option.settings.items()): option.retrieval for option in considered} | {frozenset(): own}
+    alone: list[Considered] = []
+    for name in dict.fromkeys(name for option in considered for name in option.settings):
+        options = [option for option in considered if name in option.settings and option.retrieval]
+        others = [frozenset(option.settings.items()) - {(name, option.settings[name])} for option in options]
+        if all(option.retrieval == known.get(rest) for option, rest in zip(options, others, strict=True)):
+            alone += [option for option, rest in zip(options, others, strict=True) if not rest]
+    return alone
+
+
 def _enough(conversations: Sequence[Conversation]) -> Sequence[Conversation]:
     """The first in an order of chance, until their questions are enough."""
     asked: list[Conversation] = []

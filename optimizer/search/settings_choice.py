@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from optimizer.gating.gate import GateDecision, GateOutcome
-from optimizer.search.joint_choice import Combination, JointChoice
+from optimizer.search.joint_choice import MOST, Combination, JointChoice
 from optimizer.search.race import raced
-from optimizer.search.retrieved_settings import considered_settings
+from optimizer.search.retrieved_settings import considered_settings, silent
 from optimizer.search.rounds import crown_winner
 from optimizer.tuning.round import blame_shares
 from optimizer.tuning.stopped import Stopped
@@ -38,7 +38,8 @@ def choose_settings(tuning: Tuning) -> Stopped:
     There is none where no setting may be tuned, or other settings are the champion's by now.
 
     They are chosen by what is retrieved for questions of train, without a chat call. Validation conversations come
-    first when they race, since they had no part in that.
+    first when they race, since they had no part in that. Settings that change nothing of what is retrieved, but what is
+    built or replied, race in a second round.
 
     Returns:
         Why no further settings are tried.
@@ -49,20 +50,44 @@ def choose_settings(tuning: Tuning) -> Stopped:
     n, variants = tuning.next_round, tuning.variants
     if variants is None or tuning.champion_settings != variants.own:
         return Stopped("rounds")
-    _, signals = tuning.attribute(n)
-    if not signals.failures:
+    if not _fails(tuning):
         return Stopped("nothing-wrong")
+    _, signals = tuning.attribute(n)
     with tuning.round(n) as this_round:
         this_round.blame = blame_shares(signals.signals)
         phase = f"round {n}: what other settings retrieve"
         champion = tuning.champion, tuning.champion_settings
         own, considered = considered_settings(variants, champion, tuning.train, partial(tuning.step, phase))
         this_round.retrieved = own
-        racing = _racing(own, considered)
-        this_round.settings += [option.not_tried() for option in considered if option not in racing]
+        untold = silent(own, considered) if own else []
+        names = {name for option in untold for name in option.settings}
+        told = [option for option in considered if names.isdisjoint(option.settings) or option.retrieval is None]
+        is_told = any(option.retrieval for option in told)
+        racing = _racing(own, told)
+        this_round.settings += [option.not_tried() for option in told if option not in racing]
         if racing:
             _race(tuning, this_round, racing)
+        if untold and not is_told:
+            _race_untold(tuning, this_round, untold)
+    if untold and is_told and _fails(tuning):
+        _, signals = tuning.attribute(n + 1)
+        with tuning.round(n + 1) as this_round:
+            this_round.blame = blame_shares(signals.signals)
+            _race_untold(tuning, this_round, untold)
     return Stopped("rounds")
+
+
+def _fails(tuning: Tuning) -> bool:
+    """Whether an answer on train is wrong; blame is told only of a round that is made."""
+    return not all(case.passed for outcome in tuning.outcomes("train") for case in outcome.cases)
+
+
+def _race_untold(tuning: Tuning, this_round: Round, untold: Sequence[Considered]) -> None:
+    """Race values that retrieval does not tell apart; what is retrieved under them may be another by now."""
+    options = [option._replace(retrieval=None, refused=None) for option in untold]
+    beyond = GateDecision(GateOutcome.NOT_TRIED, f"{MOST} others are")
+    this_round.settings += [option.record(beyond) for option in options[MOST:]]
+    _race(tuning, this_round, options[:MOST])
 
 
 def _racing(own: Retrieval | None, considered: Sequence[Considered]) -> list[Considered]:

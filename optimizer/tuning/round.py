@@ -185,8 +185,9 @@ class RoundRecord:
             return None
         last, before = self.settings[-1], self.retrieved
         if before is None:
-            measured = any(option.recall is not None for option in self.settings)
-            return None if measured or last.gate is None else f"settings are not chosen: {last.gate.detail}"
+            if last.gate is not None and last.gate.outcome is _NOT_TRIED:
+                return f"settings are not chosen: {last.gate.detail}"
+            return f"{settings_text(last.settings)}, tried on whole conversations: {last.gate or 'another was ahead'}"
         needed = f"of what {before.questions} questions need"
         others = f"of {len(self.settings)} other settings"
         if last.recall is None or last.context_tokens is None or (last.gate and last.gate.outcome is _NOT_TRIED):

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def test_runs_killed_at_any_moment_and_resumed_end_as_the_undisturbed_one(
     configured: Callable[[str], None], scripted_server: ScriptedServer, whole: Whole, moments: int
 ) -> None:
-    assert whole.outcome["rounds"][0]["accepted"]
+    assert any(record["accepted"] for record in whole.outcome["rounds"])
     drawn = random.Random(7)  # noqa: S311
     kills, runs = 0, 0
     while kills < moments:
@@ -290,7 +290,7 @@ def test_a_limit_may_be_larger_when_a_run_is_resumed_and_rounds_none_that_were_m
     ):
         (tmp_path / FINGERPRINT).write_text(json.dumps(before))
         with contextlib.nullcontext() if goes_on else pytest.raises(RunError, match="began otherwise"):
-            check_fingerprint(folder, now)
+            check_fingerprint(folder, {"config.goal": "better", "config.margin": "0.02", **now})
 
 
 def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(configured: Callable[[str], None]) -> None:
@@ -303,7 +303,7 @@ def test_a_finished_run_goes_on_with_more_rounds_and_then_remembers_them(configu
     (command,) = re.findall(r"for more: memtune (run --resume run .*--rounds \d+)$", output.read_text(), re.M)
     assert live(shlex.split(command), None) == 0, output.read_text()
     more = folder.summary()
-    assert more.rounds[0].accepted
+    assert any(record.accepted for record in more.rounds)
     assert (more.verdict, more.baseline["test"]) == ("inconclusive", before.baseline["test"])
     assert more.calls.made > before.calls.made
     assert live(["run", "--resume", "run"], None) == 0

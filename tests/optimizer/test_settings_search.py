@@ -12,9 +12,10 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from scripted_server import Reply, ScriptedServer, prompt_of
-from scripted_world import WeakModel, kind_of, world
+from scripted_world import LENGTHY, WeakModel, kind_of, world
 
 from attribution.methods import survival
+from experiments.systems.building_blocks.answering import QUOTING
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.rag import Rag
 from optimizer.evaluation.evaluator import Evaluator, score_of
@@ -272,6 +273,28 @@ def test_settings_that_the_system_does_not_take_together_are_not_tried_and_the_s
         None,
     )
     assert '{"chunk_tokens": 5}' in tried
+
+
+class Quoting(WeakModel):
+    """Answers at length, but briefly after a marker."""
+
+    def __call__(self, body: dict[str, Any]) -> Reply | str:
+        reply = super().__call__(body)
+        if kind_of(body) != "answer":
+            return reply
+        return f"A line.\nANSWER: {reply}" if prompt_of(body).endswith(QUOTING) else LENGTHY.format(reply)
+
+
+def test_a_setting_that_only_changes_replies_meets_whole_conversations_after_those_of_retrieval(
+    search: Search, scripted_server: ScriptedServer
+) -> None:
+    scripted_server.embed = far("1", "3", "5")
+    result = search(Quoting(), {"top_k": [2], "answer_form": ["quoted"]}, rounds=1, tune=())
+    retrieved, replied = result.rounds
+    assert {name for option in retrieved.settings for name in option.settings} == {"top_k"}
+    assert (retrieved.accepted, replied.accepted) == (False, True)
+    assert {name: change.after for name, change in result.settings.items()} == {"answer_form": "quoted"}
+    assert str(replied.settings_sentence).startswith("answer_form quoted, tried on whole conversations: accepted: ")
 
 
 class Together(FactMemory):

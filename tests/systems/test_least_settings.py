@@ -8,7 +8,7 @@ from tracing.errors import ConfigError
 from tracing.systems.registry import open_system
 
 LEAST = {
-    "fact-memory": {"window": 1, "top_k": 0, "compared": 0},
+    "fact-memory": {"window": 1, "top_k": 0, "compared": 0, "most_facts": 1},
     "trace-memory": {"window": 1, "top_k": 0, "statements": 0, "compared": 0},
     "rag": {"top_k": 0, "rerank": 0},
     "long-context": {"window_tokens": 1},
@@ -28,3 +28,9 @@ def test_a_setting_that_leaves_no_room_is_refused(system: str, setting: str, lea
     open_system(system, {setting: least})
     with pytest.raises(ConfigError, match=f"system_settings.{setting}: at least {least} is needed, not {least - 1}"):
         open_system(system, {setting: least - 1})
+
+
+def test_more_facts_than_are_read_of_a_reply_are_not_asked_for() -> None:
+    open_system("fact-memory", {"most_facts": 16})
+    with pytest.raises(ConfigError, match=r"system_settings\.most_facts: at most 16 are read, not 17"):
+        open_system("fact-memory", {"most_facts": 17})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from scripted_server import ScriptedServer, prompt_of
 
+from experiments.systems.building_blocks.answering import QUOTING
 from experiments.systems.rag import Rag
 from tracing.errors import ConfigError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -16,7 +17,7 @@ from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import trace
 from tracing.systems.conversations import Conversation, Question
 from tracing.systems.protocol import Memory
-from tracing.systems.registry import open_system
+from tracing.systems.registry import caveats_of, open_system
 
 LONG = "This one remark alone is, all in all, a good deal longer than any chunk is to be."
 TEXTS = [["One two three.", "Four five.", LONG, "Six."], ["Seven eight nine ten.", "Eleven."]]
@@ -66,6 +67,42 @@ def told(open_access: Callable[..., ModelAccess]) -> Callable[..., list[str]]:
         return [str(recorder.graph.variables[vid].value) for vid in answered.input_ids("context")]
 
     return ask
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "malformed"),
+    [
+        ("My lorry is ochre.\nANSWER: ochre", "ochre", None),
+        ("They said 'Answer: no'. Answer:  ochre\n", "ochre", None),
+        ("ochre", "ochre", "no answer follows ANSWER:"),
+        ("My lorry is ochre.\nANSWER:", "My lorry is ochre.\nANSWER:", "no answer follows ANSWER:"),
+    ],
+)
+def test_of_a_quoted_answer_what_follows_the_marker_counts_and_a_reply_without_one_is_counted(
+    open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer, reply: str, answer: str, malformed: str
+) -> None:
+    access, system = open_access(cache=False), Rag(retrieval="sparse", answer_form="quoted")
+    scripted_server.script = lambda body: reply
+    with trace() as recorder, access.watch():
+        memory = system.with_entries(["My lorry is ochre."], access)
+        question = Question(id="q", question="Which colour is the lorry?", answers=("ochre",))
+        answered = system.answer(memory, question, {"answer": Rag.prompts["answer"].text}, access)
+    (operation,) = recorder.graph.find_operations(name="answer")
+    assert (answered.text, operation.attributes.get("malformed")) == (answer, malformed)
+    assert access.meter.unusable() == ({"answer": {"malformed": 1}} if malformed else {})
+    assert prompt_of(scripted_server.requests[-1]).endswith(QUOTING)
+
+
+def test_what_followed_the_answer_prompt_is_told_with_the_results() -> None:
+    (caveat,) = caveats_of("rag", {"answer_form": "quoted"}, embedded=False)
+    assert QUOTING.strip() in caveat
+    assert caveats_of("rag", {}, embedded=False) == []
+
+
+def test_an_unknown_form_of_answers_is_refused() -> None:
+    for name in ("rag", "fact-memory"):
+        with pytest.raises(ConfigError, match=r"system_settings\.answer_form: unknown: 'quote'; did you mean 'quoted'"):
+            open_system(name, {"answer_form": "quote"})
 
 
 def tokens(line: str) -> int:

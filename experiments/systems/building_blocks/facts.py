@@ -26,9 +26,15 @@ LONGEST_FACT = 140
 
 EVENTS = ("ADD", "UPDATE", "DELETE", "NONE")
 
-FACTS_SCHEMA = object_schema(
-    facts={"type": "array", "items": {"type": "string", "maxLength": LONGEST_FACT}, "maxItems": MAX_FACTS}
-)
+
+def facts_schema(most: int) -> dict[str, Any]:
+    """The form of an extraction of so many facts at most."""
+    return object_schema(
+        facts={"type": "array", "items": {"type": "string", "maxLength": LONGEST_FACT}, "maxItems": most}
+    )
+
+
+FACTS_SCHEMA = facts_schema(MAX_FACTS)
 """The form of an extraction's reply, for endpoints that enforce it."""
 
 FACTS_PROMPT = prompts_in(SHARED, schemas={"extract": FACTS_SCHEMA})["extract"]
@@ -53,15 +59,16 @@ def decision_schema(count: int | None = None) -> dict[str, Any]:
 _SLACK = 4
 """A reply may exceed the limits by this factor, since some endpoints do not enforce them."""
 
+MOST_READ = _SLACK * MAX_FACTS
+"""Facts of a reply that are read at most: one with more is malformed."""
+
 
 class _Facts(BaseModel):
     """The same form, for replies of endpoints that do not enforce it."""
 
     model_config = ConfigDict(strict=True)
 
-    facts: Annotated[
-        list[Annotated[str, Field(max_length=_SLACK * LONGEST_FACT)]], Field(max_length=_SLACK * MAX_FACTS)
-    ]
+    facts: Annotated[list[Annotated[str, Field(max_length=_SLACK * LONGEST_FACT)]], Field(max_length=MOST_READ)]
 
 
 _read = read_as(_Facts)
@@ -83,9 +90,16 @@ class Extractor:
     """Asks a model for the facts of messages, as the layout of a prompt says, and numbers them through a build."""
 
     def __init__(
-        self, spec: PromptSpec, template: str, access: ModelAccess, *, max_tokens: int = MAX_EXTRACT_TOKENS
+        self,
+        spec: PromptSpec,
+        template: str,
+        access: ModelAccess,
+        *,
+        max_tokens: int = MAX_EXTRACT_TOKENS,
+        most: int = MAX_FACTS,
     ) -> None:
         self._spec, self._template, self._model, self._max_tokens = spec, template, access.task, max_tokens
+        self._schema = spec.contract.reply_schema if most == MAX_FACTS else facts_schema(most)
         self._prompt = variable(template, name=spec.name, kind="prompt")
         self._extracted = 0
 
@@ -97,7 +111,7 @@ class Extractor:
         request = render(self._template, values)
         read = variables_of(texts)
         with operation(spec.operation, kind="llm", inputs={"messages": read, "prompt": self._prompt}) as op:
-            reply = parsed_reply(facts_in, self._model, request, spec.contract.reply_schema, self._max_tokens, op)
+            reply = parsed_reply(facts_in, self._model, request, self._schema, self._max_tokens, op)
             unique = list(dict.fromkeys(fact.strip() for fact in reply or ()))
             messages = [source for source in read if source.kind == "message"]
             statements = intervening().extracted(Step(spec.operation, op.id), messages, unique)
