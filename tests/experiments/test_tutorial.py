@@ -99,6 +99,8 @@ def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) ->
             program, *arguments = shlex.split(line)
             if program == "python":
                 said = python(*arguments)
+            elif program == "git":
+                said = subprocess.run([program, *arguments], capture_output=True, text=True, check=True).stdout
             else:
                 code, said, problem = memtune(*arguments)
                 assert code == 0, problem
@@ -106,12 +108,13 @@ def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) ->
             if "run experiment.yaml" not in line:
                 lines = IDS.sub(r"\1", said).splitlines()
                 assert [one for one in shown if IDS.sub(r"\1", one) not in lines] == [], said
-    assert "memtune export latest --to text --out tuned/" in done
+    assert done[-1] == "git apply tuned.patch"
     assert Path("chat.html").stat().st_size > 1000
     (run,) = Path(os.environ["MEMTUNE_HOME"], "runs").iterdir()
     summary = RunFolder(run).summary()
-    assert summary.rounds[0].blame["take_notes"].share > 0.9
+    assert summary.rounds[0].blame["note"].share > 0.9
     assert summary.delta is not None
     assert summary.delta > 0.5
-    tuned = python("-c", "import tuned_chat; print(tuned_chat.tuned.note, end='')")
+    tuned = python("-c", "import assistant; print(assistant.NOTE, end='')")
     assert tuned == RunFolder(run).prompts("champion")["note"] != RunFolder(run).prompts("baseline")["note"]
+    sys.modules["wrapped"].system.watched.undo()
