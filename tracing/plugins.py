@@ -187,8 +187,9 @@ def _code_of(made_by: Any) -> str | None:
         return None
     digest = hashlib.sha256()
     module, package = sys.modules.get(name), sys.modules.get(top)
-    if package is not None and package.__file__ is not None and hasattr(package, "__path__"):
-        files = sorted(Path(package.__file__).parent.rglob("*.py"))
+    package_file = getattr(package, "__file__", None)
+    if package_file is not None and hasattr(package, "__path__"):
+        files = sorted(Path(package_file).parent.rglob("*.py"))
     elif isinstance(module, ModuleType) and module.__dict__.get("__file__"):
         files = [Path(str(module.__file__))]
     else:

@@ -221,7 +221,7 @@ def system(
 
     Example:
         >>> Path("notes.py").write_text('REPLY = "Notes: {notes}\\\\nAsked: {question}\\\\nReply in a few words:"')
-        70
+        66
         >>> notes = system(build=lambda folder, conversation: None, answer=..., prompts={"reply": "notes:REPLY"})
         >>> notes.prompts["reply"].contract.placeholders == {"notes", "question"}, notes.operations[0].stage
         (True, 'answer')

@@ -37,6 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted_server: Scr
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    _forget()
     yield copy
     _forget()
 
