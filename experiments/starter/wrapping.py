@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.starter.starter_files import CONFIG, starter_config, write_files
 from experiments.systems.wrapped.places import PromptPlace
-from experiments.systems.wrapped.system import WrappedProgram, guessed_stage
+from experiments.systems.wrapped.system import guessed_stage
 from tracing.errors import ConfigError, ContractError
 from tracing.plugins import PluginRegistry
 from tracing.systems.conformance import MemorySystemConformance
@@ -74,18 +74,19 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     stages = {key: guessed_stage(key, text) for key, (_, text) in prompts.items()}
     several = any(_SEVERAL.search(str(parameter)) for parameter in _parameters(steps[build])[:1])
     said = "[turn.spoken for turn in part.turns]" if several else "turn.spoken"
-    reading = f"{_awaited(steps[build])}memory.{build}({said})"
+    (begins_build, awaits_build), (begins_answer, awaits_answer) = _keywords(steps[build]), _keywords(steps[answer])
+    reading = f"{awaits_build}memory.{build}({said})"
     lines = [
         "import memtune",
         f"from {module} import {path.partition('.')[0]}",
         *("", ""),
-        f"{_defined(steps[build])}def build(folder, conversation):",
+        f"{begins_build}def build(folder, conversation):",
         f"    memory = {made}",
         "    for part in conversation.sessions:",
         *([f"        {reading}"] if several else ["        for turn in part.turns:", f"            {reading}"]),
         *("", ""),
-        f"{_defined(steps[answer])}def answer(folder, question):",
-        f"    return {_awaited(steps[answer])}{made}.{answer}(question)",
+        f"{begins_answer}def answer(folder, question):",
+        f"    return {awaits_answer}{made}.{answer}(question)",
         *("", ""),
         "system = memtune.system(",
         "    build=build,",
@@ -114,7 +115,6 @@ def problems_of(name: str) -> list[str]:
         def reply(self, request: Mapping[str, Any]) -> str:
             return plausible_reply(last_text(request))
 
-    assert isinstance(system, WrappedProgram)  # noqa: S101 (it was written as one)
     suite = TestWrapped()
     try:
         checks = [problem.partition(": ") for problem in suite.problems()]
@@ -147,12 +147,9 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())[1:]
 
 
-def _defined(function: Any) -> str:
-    return "async " if inspect.iscoroutinefunction(function) else ""
-
-
-def _awaited(function: Any) -> str:
-    return "await " if inspect.iscoroutinefunction(function) else ""
+def _keywords(function: Any) -> tuple[str, str]:
+    """What stands before the definition of a step and before its calls."""
+    return ("async ", "await ") if inspect.iscoroutinefunction(function) else ("", "")
 
 
 def _made(program: Any, path: str) -> tuple[str, list[str]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tracing.systems.prompts import placeholders_of
+from tracing.systems.prompts import escaped, placeholders_of
 
 _LABEL = 60
 """Longest line, in characters, that counts as the label of the data under it or the cue of the reply after it."""
@@ -141,4 +141,4 @@ def demonstration_text(parts: Parts, values: Mapping[str, str], reply: str) -> s
     text = "\n".join(without_blank_ends(parts.data)).format_map(values)
     cue = "\n".join(without_blank_ends(parts.cue)).format_map({})
     ending = f"{cue} {reply}" if cue else reply
-    return f"{text}\n{ending}".replace("{", "{{").replace("}", "}}")
+    return escaped(f"{text}\n{ending}")

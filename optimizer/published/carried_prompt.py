@@ -7,7 +7,7 @@ from inspect import cleandoc
 
 from optimizer.proposers.rewrites import Demonstration
 from optimizer.proposers.template import is_fixed, take_apart, without_blank_ends
-from tracing.systems.prompts import PromptSpec
+from tracing.systems.prompts import PromptSpec, escaped
 
 _ANY_INSTRUCTION = """The memory system puts the data after the instruction, so the instruction holds no placeholder.
 It is general: no name or value from the examples."""
@@ -66,7 +66,7 @@ class CarriedPrompt:
         """The prompt with another instruction and with demonstrations; unchanged if there is neither."""
         parts, instruction = self._parts, _cleaned(instruction)
         if instruction != self.instruction:
-            quoted = instruction.replace("{", "{{").replace("}", "}}")
+            quoted = escaped(instruction)
             lines = (*quoted.split("\n"), *self._form)
             if not parts.data:
                 return "\n".join(lines)

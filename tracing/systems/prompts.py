@@ -124,6 +124,11 @@ def placeholders_of(template: str) -> set[str]:
     return names
 
 
+def escaped(text: str) -> str:
+    """A plain text as a template without placeholders."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def render(template: str, values: Mapping[str, str]) -> str:
     """`template` with its placeholders replaced and literal braces undoubled.
 

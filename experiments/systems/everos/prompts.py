@@ -19,7 +19,7 @@ from experiments.systems.building_blocks.structured_replies import object_schema
 from tracing.errors import RunError
 from tracing.files.opening import read_file
 from tracing.files.yaml_text import load_yaml
-from tracing.systems.prompts import placeholders_of, render
+from tracing.systems.prompts import escaped, placeholders_of, render
 
 _OPEN, _CLOSE = "\0open\0", "\0close\0"
 
@@ -36,7 +36,7 @@ def as_template(text: str, placeholders: Collection[str]) -> str:
     """A slot's text as a template of memtune's, which gives the same request: a brace that is text is doubled there."""
     names = "|".join(map(re.escape, sorted(placeholders))) or "(?!)"
     parts = re.split(rf"(\{{(?:{names})\}})", _masked(text))
-    doubled = (part if at % 2 else part.replace("{", "{{").replace("}", "}}") for at, part in enumerate(parts))
+    doubled = (part if at % 2 else escaped(part) for at, part in enumerate(parts))
     return "".join(doubled).replace(_OPEN, "{{").replace(_CLOSE, "}}")
 
 

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from experiments.systems.exporting.formats.literal_templates import escaped
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import ProvenLibrary, proven_in, sent_by
 from experiments.systems.exporting.written_files import OneFile, as_json, json_object
@@ -19,7 +18,7 @@ from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.worker.environment import Environment
 from tracing.errors import RunError
 from tracing.package_data import packaged_tables
-from tracing.systems.prompts import Candidate, render
+from tracing.systems.prompts import Candidate, escaped, render
 
 
 class Arguments(OneFile, NeedsLibrary):

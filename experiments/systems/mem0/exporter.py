@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from experiments.systems.exporting.formats.constants import literal, python_constants
-from experiments.systems.exporting.formats.literal_templates import escaped
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import ProvenLibrary, printed_by, proven_in, sent_by
 from experiments.systems.exporting.written_files import as_json, read_text, write_text
@@ -19,7 +18,7 @@ from experiments.systems.mem0.system import AnyMem0, Mem0First, Mem0One, Mem0Two
 from experiments.systems.worker.isolated import own_environment
 from tracing.errors import ContractError, RunError
 from tracing.files.yaml_text import load_yaml
-from tracing.systems.prompts import Candidate, render
+from tracing.systems.prompts import Candidate, escaped, render
 
 _PROOF = Path(__file__).with_name("proof.py")
 CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"

@@ -19,7 +19,7 @@ from experiments.systems.building_blocks.prompt_files import prompts_in
 from experiments.systems.building_blocks.structured_replies import object_schema
 from experiments.systems.mem0.library import V1, load
 from tracing.systems.layouts import Item, Parts
-from tracing.systems.prompts import PromptSpec
+from tracing.systems.prompts import PromptSpec, escaped
 
 _UPDATE_SCHEMA = {
     "type": "object",
@@ -97,6 +97,6 @@ def library_prompts() -> Mapping[str, PromptSpec]:
 
 
 def _as_template(spec: PromptSpec, text: str) -> PromptSpec:
-    template = _TODAY.sub("", text).replace("{", "{{").replace("}", "}}")
+    template = escaped(_TODAY.sub("", text))
     contract = replace(spec.contract, max_chars=_LONGEST_OF_LIBRARY)
     return replace(spec, text=template, contract=contract, alternatives=(spec.text,))

@@ -25,7 +25,7 @@ from tracing.recording.operations import operation
 from tracing.recording.recorder import open_recorder
 from tracing.recording.trace_context import session, variable
 from tracing.systems.calls import settled
-from tracing.systems.prompts import Contract, PromptSpec
+from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
 from tracing.systems.protocol import Answer, Memory, OperationSpec, Stage
 
 if TYPE_CHECKING:
@@ -93,9 +93,7 @@ class WrappedProgram:
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Let the program read the conversation into a folder of its own; what is in that is the memory."""
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary) / "memory"
-            folder.mkdir()
+        with _empty_folder() as folder:
             recorder = open_recorder()
             for part in conversation.sessions if recorder is not None else ():
                 with session(part.id, time=part.time):
@@ -113,9 +111,7 @@ class WrappedProgram:
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Let the program answer from a copy of the folder, which nothing that it writes leaves."""
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary) / "memory"
-            folder.mkdir()
+        with _empty_folder() as folder:
             for name, content in memory.state["files"].items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(zlib.decompress(base64.b64decode(content)))
@@ -169,13 +165,12 @@ class WrappedProgram:
         literals = [literal for literal, *_ in string.Formatter().parse(text)]
         if sum(map(str.isalpha, "".join(literals))) < _FEWEST_LETTERS:
             raise ConfigError(f"prompts: {name}: {self.places[name].name} has too little text to be known by: {text!r}")
-        fields = frozenset(field for _, field, _, _ in string.Formatter().parse(text) if field is not None)
         markers = tuple(dict.fromkeys(key for literal in literals for key in _KEY.findall(literal)))
         return PromptSpec(
             name=name,
             text=text,
             operation=operation_name(name, stages[-1], self._stages),
-            contract=Contract(placeholders=fields, markers=markers),
+            contract=Contract(placeholders=frozenset(placeholders_of(text)), markers=markers),
             purpose=_PURPOSES[stages[-1]],
             builds=any(stage in BUILDING for stage in stages),
         )
@@ -231,7 +226,7 @@ def system(
 
 def guessed_stage(name: str, text: str) -> Stage:
     """What a prompt is probably for, by its name and its placeholders."""
-    fields = " ".join(field for _, field, _, _ in string.Formatter().parse(text) if field is not None)
+    fields = " ".join(placeholders_of(text))
     if _FINDS.search(name):
         return "retrieve"
     if _ASKS.search(fields) or _ANSWERS.search(name):
@@ -239,6 +234,14 @@ def guessed_stage(name: str, text: str) -> Stage:
     if _UPDATES.search(f"{name} {fields}") or _MERGES.search(text):
         return "update"
     return "answer" if _REMEMBERS.search(fields) else "extract"
+
+
+@contextmanager
+def _empty_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "memory"
+        folder.mkdir()
+        yield folder
 
 
 def _text_of(place: PromptPlace) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tracing.errors import ContractError
+from tracing.systems.prompts import escaped
 
 Syntax = Literal["plain", "format", "replace", "f-string", "jinja"]
 """No fields; `str.format`; fields in braces that are replaced, where braces stand for themselves; Jinja2."""
@@ -48,7 +49,7 @@ class Template:
     @property
     def text(self) -> str:
         """The same as a template of memtune's."""
-        return "".join(f"{{{piece.name}}}" if isinstance(piece, Field) else _doubled(piece) for piece in self.pieces)
+        return "".join(f"{{{piece.name}}}" if isinstance(piece, Field) else escaped(piece) for piece in self.pieces)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -87,7 +88,7 @@ class Template:
         """As it stands in the program; of an f-string, without its quotes."""
         doubles = self.syntax in ("format", "f-string")
         return "".join(
-            piece.source if isinstance(piece, Field) else _doubled(piece) if doubles else piece for piece in self.pieces
+            piece.source if isinstance(piece, Field) else escaped(piece) if doubles else piece for piece in self.pieces
         )
 
 
@@ -125,10 +126,6 @@ def field_name(expression: str, taken: dict[str, str]) -> str:
     while taken.setdefault(free, expression) != expression:
         free, number = f"{name}{number + 1}", number + 1
     return free
-
-
-def _doubled(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _syntax_of(source: str) -> Syntax:

@@ -24,7 +24,6 @@ from experiments.systems.exporting.formats.constants import (
 )
 from experiments.systems.exporting.formats.dspy_state import DspyState
 from experiments.systems.exporting.formats.literal_templates import (
-    escaped,
     from_double_braces,
     from_names,
     with_double_braces,
@@ -34,7 +33,7 @@ from experiments.systems.exporting.formats.mlflow_registry import MlflowRegistry
 from experiments.systems.fact_memory import FactMemory
 from experiments.systems.rag import Rag
 from tracing.errors import ContractError, RunError
-from tracing.systems.prompts import placeholders_of, render
+from tracing.systems.prompts import escaped, placeholders_of, render
 
 BASELINE = {name: spec.text for name, spec in FactMemory.prompts.items()}
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

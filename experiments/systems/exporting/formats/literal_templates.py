@@ -7,11 +7,7 @@ import string
 from collections.abc import Callable, Collection
 
 from tracing.errors import ContractError
-
-
-def escaped(text: str) -> str:
-    """A plain text as a template without placeholders."""
-    return text.replace("{", "{{").replace("}", "}}")
+from tracing.systems.prompts import escaped
 
 
 def marked(template: str, mark: Callable[[str], str]) -> str:
