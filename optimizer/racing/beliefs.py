@@ -36,6 +36,10 @@ class Belief(NamedTuple):
         """What is expected to be gained beyond the least by whoever may decline all else."""
         return _expected_part(self.mean - least, self.deviation)
 
+    def lead(self, other: Belief) -> float:
+        """How much this is expected to be ahead of another, where being behind counts as 0."""
+        return _expected_part(self.mean - other.mean, math.hypot(self.deviation, other.deviation))
+
     def learned(self, error: float, rival: float) -> float:
         """How much more is expected of the better of this and a rival, once this is measured with a standard error.
 

@@ -61,12 +61,16 @@ class Challenger(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What could be done next, the gain that is expected of it, and the calls until that is crowned."""
+    """What could be done next, the gain that is expected of it, and the calls until that is crowned.
+
+    What `waits` is not done yet, but makes recorded inputs worth their calls.
+    """
 
     gain: float
     calls: float
     take: Callable[[], None]
     prompts: Collection[str]
+    waits: bool = False
 
     @property
     def rate(self) -> float:
@@ -119,22 +123,16 @@ class Comparisons:
                 return
             worth = {name: loss[name] / search.room for name, search in searches.items()}
             challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
-            whole = list(self._steps(joint, challengers, order))
-            yield from whole
+            shown = {name: _shown(name, challengers, worth[name]) for name in searches}
+            ready = {name: search.ready(UNSEEN / worth[name], shown[name]) for name, search in searches.items()}
+            whole = list(self._steps(joint, challengers, ready, order))
+            yield from (step for step in whole if not step.waits)
             for name, search in searches.items():
-                # What the gate rejected is no better than the champion.
-                shown = {
-                    challenger.combination.parts[name].rewrite.text: 0.0
-                    if challenger.combination.decision is not None
-                    else challenger.belief.mean / worth[name]
-                    for challenger in challengers
-                    if challenger.combination.outcomes and challenger.combination.parts.keys() == {name}
-                }
                 alone = [step for step in whole if step.prompts == {name} and step.gain < math.inf]
                 nearest = max(alone, key=lambda step: step.rate, default=None)
                 # What recorded inputs find has to meet conversations before it is crowned.
                 gain, left = (0.0, calls[name] * len(self._tuning.validation)) if nearest is None else nearest[:2]
-                for step in search.steps(UNSEEN / worth[name], shown):
+                for step in search.steps(UNSEEN / worth[name], shown[name]):
                     take = partial(search.take, step)
                     yield _Step(gain + worth[name] * step.gain, left + step.inputs, take, {name})
 
@@ -158,8 +156,10 @@ class Comparisons:
             combination=replace(combination, outcomes=known.outcomes, gain=known.gain, decision=known.decision)
         )
 
-    def _steps(self, joint: JointChoice, challengers: Sequence[Challenger], order: Order) -> Iterator[_Step]:
-        """What whole conversations the challengers could meet next."""
+    def _steps(
+        self, joint: JointChoice, challengers: Sequence[Challenger], ready: Mapping[str, Collection[str]], order: Order
+    ) -> Iterator[_Step]:
+        """What whole conversations the challengers could meet next; `ready` are the texts that may begin with them."""
         for challenger in challengers:
             combination, key = challenger.combination, _key(challenger.combination)
             champion = order(combination)
@@ -172,7 +172,10 @@ class Comparisons:
             calls = challenger.calls * (until - len(combination.outcomes))
             gain = math.inf if challenger.urgent else challenger.belief.improvement(UNSEEN)
             take = partial(self._meet, joint, combination, champion[:look], schedule)
-            yield _Step(gain, calls, take, combination.parts.keys())
+            waits = not (challenger.urgent or combination.outcomes) and any(
+                scored.rewrite.text not in ready[name] for name, scored in combination.parts.items()
+            )
+            yield _Step(gain, calls, take, combination.parts.keys(), waits)
 
     def _meet(
         self, joint: JointChoice, combination: Combination, champion: Sequence[Outcome], schedule: LookSchedule
@@ -200,6 +203,18 @@ def _challenger(arms: Mapping[str, Arm], worth: Mapping[str, float], calls: Mapp
     combination = Combination({name: arm.scored for name, arm in arms.items()})
     urgent = all(arm.by_hand for arm in arms.values())
     return Challenger(combination, Belief(mean, deviation), max(calls[name] for name in arms), urgent)
+
+
+def _shown(prompt: str, challengers: Sequence[Challenger], worth: float) -> dict[str, float]:
+    """The prompt's texts that met whole conversations, with the gain on recorded inputs that these let expect."""
+    # What the gate rejected is no better than the champion.
+    return {
+        challenger.combination.parts[prompt].rewrite.text: 0.0
+        if challenger.combination.decision is not None
+        else challenger.belief.mean / worth
+        for challenger in challengers
+        if challenger.combination.outcomes and challenger.combination.parts.keys() == {prompt}
+    }
 
 
 def _is_supported(arm: Arm) -> bool:

@@ -104,12 +104,14 @@ class _LocalRounds:
             self.tuning.allow(SCREENED)
             with self.tuning.round(n) as this_round:
                 this_round.blame = blame_shares(signals.signals)
-                self._go_through(this_round, attributions, signals)
+                self._go_through(this_round, attributions, signals, last=rounds.last)
             if self.tuning.champion != champion[0]:
                 choose_settings(self.tuning)
         return rounds.stopped
 
-    def _go_through(self, this_round: Round, attributions: Sequence[Attribution], signals: Signals) -> None:
+    def _go_through(
+        self, this_round: Round, attributions: Sequence[Attribution], signals: Signals, *, last: bool
+    ) -> None:
         tuning, n, pool = self.tuning, this_round.n, self._pool()
         local = tuning.local
         gains = expected_gains(local.objectives, signals.signals, self.history)
@@ -131,6 +133,7 @@ class _LocalRounds:
                 count=max(FEWEST_REWRITES, round(REWRITES * share)),
                 measured=local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
                 and (alignment is None or not alignment.misleads),
+                last=last,
             )
             loss[prompt] = share * (total or 1.0)
         before, searched = tuning.champion, {name: self.searches[name] for name in loss}

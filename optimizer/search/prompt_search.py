@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, product
@@ -52,8 +52,8 @@ DEMONSTRATED_SHARE, SECOND_SHARE = 1 / 3, 1 / 4
 BATCH, TOGETHER = 3, 4
 """Recorded inputs that a text meets first; and new texts that meet them at once, so that requests do not wait."""
 
-MOST_INPUTS = 30
-"""Recorded inputs that one text meets at most."""
+MOST_INPUTS, ENOUGH_INPUTS = 30, 24
+"""Recorded inputs that one text meets at most; and that the best meet in the last round before one goes on."""
 
 USUAL_ROOM, USUAL_INPUTS = 0.5, 2
 """What a text leaves to gain before it is measured, and the recorded inputs that tell as much. A choice."""
@@ -123,6 +123,7 @@ class PromptSearch:
         *,
         count: int,
         measured: bool,
+        last: bool,
     ) -> None:
         """Begin a round with new texts.
 
@@ -134,12 +135,13 @@ class PromptSearch:
             signals: of the same.
             count: texts to have; rewrites by hand are tried even if they exceed it.
             measured: whether gains on recorded inputs predict the answers.
+            last: whether no round follows.
 
         Raises:
             BudgetExceededError: a hard budget does not allow an author's call.
         """
         name = self._spec.name
-        self._local, self._round, self._measured = local, this_round, measured
+        self._local, self._round, self._measured, self._last = local, this_round, measured, last
         self._objective = local.objectives[name]
         self._inputs = alternating(inputs, self._tuning.settings.seed)
         self._asked: set[tuple[str, str]] = set()
@@ -173,6 +175,23 @@ class PromptSearch:
         measured = [arm for arm in self._measured_arms() if arm.by_hand or min(arm.scored.gain, arm.belief.mean) > 0]
         return sorted([*measured, *unmeasured], key=lambda arm: (not arm.by_hand, -arm.belief.mean, -arm.scored.nearer))
 
+    def ready(self, least: float, shown: Collection[str]) -> set[str]:
+        """The texts that may meet whole conversations.
+
+        All may where a round follows, which a better text may win. In the last round all texts meet recorded inputs
+        first, and more of them until one is clearly ahead, or the best have met `ENOUGH_INPUTS`.
+
+        Args:
+            least: see `ahead_of_others`.
+            shown: the texts that met whole conversations.
+        """
+        arms = self._arms_beside(shown)
+        ready = {arm.scored.rewrite.text for arm in arms}
+        if self._last:
+            ahead = ahead_of_others(arms, least)
+            ready = set() if self._new else ahead if ahead or self._short(arms) else ready
+        return {*self._unmeasured, *ready}
+
     def steps(self, least: float, shown: Mapping[str, float]) -> Iterator[LocalStep]:
         """What could be done next.
 
@@ -180,8 +199,7 @@ class PromptSearch:
             least: the gain on recorded inputs under which a text is worth nothing.
             shown: text that met whole conversations → the gain on recorded inputs that these let expect.
         """
-        arms = [arm for arm in self._measured_arms() if arm.scored.rewrite.text not in shown]
-        arms.sort(key=lambda arm: -arm.belief.mean)
+        arms = self._arms_beside(shown)
         best, second = (max([least, *shown.values(), *(arm.belief.mean for arm in arms[at:])]) for at in (0, 1))
         new: dict[str, list[Rewrite]] = defaultdict(list)
         for rewrite in self._new:
@@ -189,16 +207,35 @@ class PromptSearch:
         for source, rewrites in new.items():
             gain = math.inf if source == HAND else self._prior(source).learned(usual_error(BATCH), best)
             yield LocalStep(gain, rewrites[:TOGETHER], BATCH)
+        if self._last and self._new:
+            return
         if self._second_count and arms:
             # What is made of a text is expected to differ from it as that differs from the champion.
             change, parent = self._prior(arms[0].scored.rewrite.source), arms[0].belief.mean
             yield LocalStep(change.learned(usual_error(BATCH), best - parent), (), BATCH)
-        for arm in arms:
-            met, further = arm.scored.inputs, len(self._further(arm.scored.rewrite))
-            count = min(max(BATCH, met // 2), MOST_INPUTS - met, further)
+        contested = self._last and not ahead_of_others(arms, least)
+        for arm in (self._short(arms) if contested else []) or arms:
+            count = self._count_further(arm.scored)
             if count > 0:
                 rival = second if arm is arms[0] else best
                 yield LocalStep(arm.belief.learned(usual_error(count), rival), [arm.scored.rewrite], count)
+
+    def _arms_beside(self, shown: Collection[str]) -> list[Arm]:
+        """The measured texts that met no whole conversations, the best first."""
+        arms = [arm for arm in self._measured_arms() if arm.scored.rewrite.text not in shown]
+        return sorted(arms, key=lambda arm: (-arm.belief.mean, -arm.scored.nearer))
+
+    def _short(self, arms: Sequence[Arm]) -> list[Arm]:
+        """Those that are to meet more inputs before one goes on that is not clearly ahead.
+
+        The best two meet `ENOUGH_INPUTS`, the next two half of them, and the next four a quarter, as in sequential
+        halving (Karnin, Koren and Somekh 2013).
+        """
+        return [
+            arm
+            for rank, arm in enumerate(arms)
+            if arm.scored.inputs < ENOUGH_INPUTS >> (rank // 2).bit_length() and self._count_further(arm.scored)
+        ]
 
     @property
     def room(self) -> float:
@@ -286,6 +323,11 @@ class PromptSearch:
             and recorded.conversation.id not in rewrite.shows
         ]
 
+    def _count_further(self, scored: LocalScore) -> int:
+        """How many inputs a text would meet next."""
+        met = scored.inputs
+        return max(0, min(max(BATCH, met // 2), MOST_INPUTS - met, len(self._further(scored.rewrite))))
+
     def _requested(self, count: int, attributions: Sequence[Attribution], signals: Signals) -> RewriteRequest:
         tuning, name, seed = self._tuning, self._spec.name, self._tuning.seed_of(self._round.n)
         train = tuning.outcomes("train")
@@ -358,6 +400,18 @@ class PromptSearch:
 
     def _is_new(self, rewrite: Rewrite) -> bool:
         return rewrite.text not in self._tried and not self._spec.contract.violations(rewrite.text)
+
+
+def ahead_of_others(arms: Sequence[Arm], least: float) -> set[str]:
+    """The texts than which no other is expected to be better by more than `least`, a gain on recorded inputs.
+
+    There are many others, and each may be: what is expected of them adds up.
+    """
+    return {
+        arm.scored.rewrite.text
+        for arm in arms
+        if sum(other.belief.lead(arm.belief) for other in arms if other is not arm) <= least
+    }
 
 
 def _together(scored: Sequence[LocalScore]) -> list[Rewrite]:

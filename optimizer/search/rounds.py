@@ -38,19 +38,21 @@ class Rounds:
 
     Attributes:
         stopped: why there is no further one.
+        last: whether none follows the present one; unknown, and so not, where their number is open.
     """
 
     def __init__(self, tuning: Tuning, patience: int) -> None:
         self._tuning = tuning
         settings = tuning.settings
         self._patience = None if not settings.open_ended else LIMITED_PATIENCE if tuning.limited else patience
-        self.stopped = Stopped("rounds")
+        self.stopped, self.last = Stopped("rounds"), False
 
     def __iter__(self) -> Iterator[int]:
         tuning, n, idle = self._tuning, 0, 0
         while n < tuning.settings.rounds if self._patience is None else idle < self._patience:
             before = tuning.champion, tuning.champion_settings
             n += 1
+            self.last = self._patience is None and n == tuning.settings.rounds
             yield tuning.next_round
             idle = idle + 1 if (tuning.champion, tuning.champion_settings) == before else 0
         if self._patience is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from optimizer.racing.beliefs import USUAL_GAIN, Belief, believed_of_new
@@ -27,6 +29,13 @@ def test_a_comparison_is_worth_the_more_the_nearer_a_rival_is_and_nothing_where_
     assert near > far > 0
     assert text.learned(0.05, 0.1) > near
     assert Belief(0.1, 0.0).learned(0.1, 0.1) == 0.0
+
+
+def test_of_equal_beliefs_each_is_expected_to_be_as_far_ahead_of_the_other() -> None:
+    first, second = Belief(0.1, 0.3), Belief(0.1, 0.4)
+    assert first.lead(second) == second.lead(first) == pytest.approx(0.5 / math.sqrt(2 * math.pi))
+    assert Belief(0.3, 0.0).lead(Belief(0.1, 0.0)) == pytest.approx(0.2)
+    assert Belief(0.1, 0.0).lead(Belief(0.3, 0.0)) == 0.0
 
 
 def test_where_texts_lost_less_is_expected_of_the_next_which_may_still_be_the_first_that_gains() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +42,8 @@ class Texts:
     """One prompt's texts with what each gains on recorded inputs; they are measured a few inputs at a time."""
 
     room = 0.5
+    waiting = frozenset[str]()
+    """Texts that may not meet conversations before they have met 24 inputs."""
 
     def __init__(self, gains: Mapping[str, float], met: int = 0, source: str = "bank") -> None:
         self.gains, self.source, self.fresh = gains, source, True
@@ -58,6 +60,9 @@ class Texts:
     def arms(self) -> list[Arm]:
         arms = [Arm(each, self.prior.after(each.gain, each.noise)) for each in self.scores]
         return sorted((arm for arm in arms if arm.by_hand or arm.scored.gain > 0), key=lambda arm: -arm.belief.mean)
+
+    def ready(self, least: float, shown: Collection[str]) -> set[str]:
+        return {text for text, met in self.met.items() if text not in self.waiting or met >= 24}
 
     def steps(self, least: float, shown: Mapping[str, float]) -> Iterator[LocalStep]:
         beliefs = {each.rewrite.text: self.prior.after(each.gain, each.noise) for each in self.scores}
@@ -117,6 +122,15 @@ def test_a_text_that_is_clearly_ahead_meets_conversations_before_any_other_is_me
     # Six of six conversations gain, which is enough.
     assert pipeline.met == {frozenset({"x1"}): 6}
     assert max(met for text, met in texts.met.items() if text != "x1") == BATCH
+
+
+def test_a_text_that_waits_is_measured_further_and_other_prompts_do_not_go_first_for_it() -> None:
+    extract, answer = Texts({"e0": 0.4, "e1": 0.0}), Texts({"a": -0.2}, 3)
+    extract.waiting = frozenset({"e0", "e1"})
+    pipeline = Pipeline({frozenset({"e0"}): 0.7})
+    assert texts_of(compared(comparisons(), pipeline, {"extract": extract, "answer": answer})) == {"e0"}
+    assert extract.met["e0"] >= 24
+    assert list(pipeline.met) == [frozenset({"e0"})]
 
 
 def test_what_would_still_have_to_meet_conversations_waits_for_what_is_nearer_to_being_crowned() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,14 +13,19 @@ import pytest
 from optimizer.objectives.objective import Credit
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
+from optimizer.racing.beliefs import Belief
 from optimizer.racing.local_scores import PARENTS, LocalScore, Pool, parents_of
 from optimizer.search.prompt_search import (
+    BATCH,
+    ENOUGH_INPUTS,
     REWRITES,
     TOGETHER,
     UNMEASURED_REWRITES,
     USUAL_INPUTS,
     USUAL_ROOM,
+    Arm,
     PromptSearch,
+    ahead_of_others,
 )
 
 
@@ -59,6 +65,30 @@ VALUES = {"context": "Ann's cat is Tom", "question": "Ann's cat?"}
 SHOWN = (Demonstration((), "", "c1"),)
 
 
+INPUTS = 40
+"""Recorded inputs, each of a conversation of its own."""
+
+
+class Recorded:
+    """What texts are credited with on recorded inputs: on a part of ten of them all, however few they met."""
+
+    def __init__(self, parts: Mapping[str, int]) -> None:
+        self.objectives = {"answer": SimpleNamespace(weight=lambda given: 1.0)}
+        self.parts, self.met = parts, dict[tuple[str, str], Credit]()
+
+    def known_credits(self, prompt: str, text: str, inputs: Any) -> list[Credit | None]:
+        return [self.met.get((text, recorded.key)) for recorded in inputs]
+
+    def measure(self, prompt: str, text: str, inputs: Any) -> list[Credit | None]:
+        known = sum(name == text for name, _ in self.met)
+        for at, recorded in enumerate(inputs, start=known):
+            self.met.setdefault((text, recorded.key), Credit(float(at % 10 < self.parts.get(text, 0))))
+        return self.known_credits(prompt, text, inputs)
+
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(text for text, _ in self.met if text in self.parts))
+
+
 class Searching:
     """A search of the answer prompt whose sources offer these texts, and the numbers that were asked for."""
 
@@ -83,21 +113,27 @@ class Searching:
             outcomes=lambda split: [],
             champion={"answer": champion},
             operations=[SimpleNamespace(prompt="answer", stage="answer")],
+            allow=lambda calls: None,
+            step=lambda *given: None,
+            threads=SimpleNamespace(map=map),
         )
         self.search = PromptSearch(self.tuning, "answer")
 
-    def begin(self, n: int, count: int, *, measured: bool) -> list[list[str]]:
+    def begin(
+        self, n: int, count: int, *, measured: bool, last: bool = False, local: Recorded | None = None
+    ) -> list[list[str]]:
         """Begin a round; the texts of each step."""
-        local: Any = SimpleNamespace(
+        local = local or SimpleNamespace(
             objectives={"answer": SimpleNamespace(weight=lambda given: 1.0)},
             known_credits=lambda *given: self.credits,
         )
+        many = len(self.credits) if isinstance(local, SimpleNamespace) else INPUTS
         inputs: Any = [
-            SimpleNamespace(parts={}, conversation=SimpleNamespace(id=str(n))) for n in range(len(self.credits))
+            SimpleNamespace(parts={}, key=str(n), conversation=SimpleNamespace(id=str(n))) for n in range(many)
         ]
         signals: Any = SimpleNamespace(signals=())
         this_round: Any = SimpleNamespace(n=n, rewrites={})
-        self.search.begin(local, this_round, inputs, [], signals, count=count, measured=measured)
+        self.search.begin(local, this_round, inputs, [], signals, count=count, measured=measured, last=last)
         return [[rewrite.text for rewrite in step.rewrites] for step in self.search.steps(0.0, {})]
 
 
@@ -154,6 +190,53 @@ def test_new_texts_are_worth_the_more_the_less_those_have_shown_that_met_convers
     searching.begin(1, 8, measured=True)
     rejected, promising = (next(iter(searching.search.steps(0.05, {"other": shown}))).gain for shown in (0.0, 0.3))
     assert rejected > 3 * promising > 0
+
+
+def raced(monkeypatch: pytest.MonkeyPatch, parts: Mapping[str, int], *, last: bool) -> tuple[dict[str, int], set[str]]:
+    """The inputs that each text has met when one may meet conversations; and the texts that may."""
+    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", text, "bank", "") for text in parts])
+    local = Recorded(parts)
+    searching.begin(1, 2 * len(parts), measured=True, last=last, local=local)
+    for _ in range(100):
+        ready = searching.search.ready(0.04, {})
+        if ready:
+            return local.counts(), ready
+        steps = [step for step in searching.search.steps(0.04, {}) if step.rewrites]
+        searching.search.take(max(steps, key=lambda step: step.gain / step.inputs))
+    raise AssertionError("no text may ever go on")
+
+
+TEXTS = [f"{TEMPLATE} {n}" for n in range(8)]
+
+
+def test_in_the_last_round_texts_meet_inputs_until_one_is_clearly_ahead_or_the_best_have_met_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    equal = dict.fromkeys(TEXTS, 2)
+    counts, ready = raced(monkeypatch, equal, last=True)
+    assert ready == set(TEXTS)
+    assert sorted(counts.values())[-2:] >= [ENOUGH_INPUTS] * 2
+    assert min(counts.values()) >= ENOUGH_INPUTS // 8
+    assert sum(counts.values()) < len(TEXTS) * ENOUGH_INPUTS
+    clear, ready = raced(monkeypatch, {**dict.fromkeys(TEXTS, 0), TEXTS[5]: 10}, last=True)
+    assert ready == {TEXTS[5]}
+    assert set(clear) == set(TEXTS)
+    assert max(clear.values()) < ENOUGH_INPUTS
+
+
+def test_where_a_round_follows_a_text_may_go_on_as_soon_as_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, ready = raced(monkeypatch, dict.fromkeys(TEXTS, 2), last=False)
+    assert counts == dict.fromkeys(TEXTS[:TOGETHER], BATCH)
+    assert ready == set(TEXTS[:TOGETHER])
+
+
+def test_many_that_may_be_better_count_for_more_than_one() -> None:
+    best = Arm(scored("best", {"a": 0.4}), Belief(0.2, 0.1))
+    others = [Arm(scored(str(n), {"a": 0.0}), Belief(0.0, 0.1)) for n in range(20)]
+    lead = others[0].belief.lead(best.belief)
+    assert lead == pytest.approx(0.00503, abs=0.00001)
+    assert ahead_of_others([best, others[0]], 2 * lead) == {"best"}
+    assert ahead_of_others([best, *others], 2 * lead) == set()
 
 
 def test_new_texts_wait_for_the_next_round_unless_the_text_that_they_were_made_of_is_no_longer_the_champion(
