@@ -21,7 +21,7 @@ def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Iterator[P
     """Show tasks, each with its description and then `columns`.
 
     A terminal has a live line for each task. Elsewhere, such as in a file or a pipe, the unfinished tasks are printed
-    every `EVERY_SECONDS`, without the columns that draw.
+    every `EVERY_SECONDS`, without the columns that draw; where there is none, those that ended last.
     """
     progress = Progress(DescriptionColumn(), *columns, console=console, transient=True, disable=not console.is_terminal)
     if console.is_terminal:
@@ -34,8 +34,10 @@ def progress_on(console: LiteralConsole, *columns: ProgressColumn) -> Iterator[P
 
     def print_lines() -> None:
         while not ended.wait(EVERY_SECONDS):
-            tasks = [task for task in progress.tasks if not task.finished]
-            for line in [_line(progress, task) for task in tasks] or [f"working, {clock() - since:.0f} s"]:
+            working = f"working, {clock() - since:.0f} s"
+            unfinished = [_line(progress, task) for task in progress.tasks if not task.finished]
+            all_tasks = [_line(progress, task) for task in progress.tasks]
+            for line in unfinished or ["; ".join([working, *all_tasks])]:
                 console.print(line, soft_wrap=True)
 
     lines = threading.Thread(target=print_lines, name="memtune-progress", daemon=True)

@@ -51,7 +51,8 @@ def test_a_pipe_gets_lines_of_progress_also_while_nothing_moves(capsys: pytest.C
         err = err_until(capsys, lambda err: err.count("baseline train  3/12") >= 2)
         assert re.search(r"^baseline train  3/12 0:00:0\d$", err, re.MULTILINE)
         view.progress("baseline train", 12, 12)
-        err_until(capsys, lambda err: "working" in err)
+        # Between two phases, which took place last.
+        assert re.search(r"working, \d s; baseline train 12/12", err_until(capsys, lambda err: "working" in err))
         view.progress("baseline train", 3, 12, failed=2)
         assert "baseline train  3/12 2 failed 0:00:0" in err_until(capsys, lambda err: "failed" in err)
         budget = Budget(Limits())
