@@ -105,8 +105,23 @@ class _TuningRun(Tuning):
         form_warning = refused_for_form(evaluator.metric, train.score, train.contains)
         if form_warning is not None and evaluator.model_judge is None:
             _log.warning("with the baseline prompts %s", form_warning)
+        self._tell_unused()
         self.baseline_validation = self._score("validation", self.baseline, self._baseline_scores)
         self._round_log.search_begins()
+
+    def _tell_unused(self) -> None:
+        """Warn of prompts that the baseline was recorded without: nothing can be learned of them."""
+        graphs = [outcome.graph for outcome in self.outcomes("train") if outcome.tainted is None]
+        recorded = {operation.name for graph in graphs for operation in graph.operations.values()}
+        used = {spec.prompt for spec in self.operations if spec.name in recorded}
+        for name in self.prompts if graphs else ():
+            if name not in used:
+                _log.warning(
+                    "the prompt %s was used in none of %d train conversations, so it stays as it is: check that the "
+                    "system sends it, and that it is known by the text that is sent",
+                    name,
+                    len(graphs),
+                )
 
     def search(self, optimizer: Optimizer) -> Stopped:
         """Let an optimizer search; calls are refused that would take what the test needs of a budget.

@@ -149,6 +149,17 @@ def test_replies_that_are_too_long_to_count_are_told_of_with_the_baseline(
     assert "of the replies" not in caplog.text
 
 
+def test_a_prompt_that_no_train_conversation_was_recorded_with_is_told_of(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    splits = world()
+    run(WeakModel("answer", curable=False), splits, rounds=0)
+    unused = [record.getMessage() for record in caplog.records if "was used in none" in record.getMessage()]
+    # The scripted world decides on no fact.
+    (told,) = unused
+    assert told.startswith(f"the prompt decide was used in none of {len(splits.train)} train conversations")
+
+
 @pytest.mark.slow
 def test_a_search_whose_rounds_are_open_goes_on_until_its_budget_or_patience_ends(run: Run) -> None:
     splits, budget = world(test=6), Limits(calls=5000)
