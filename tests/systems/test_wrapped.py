@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import memtune
-from experiments.systems.wrapped.templates import template_of
+from experiments.systems.wrapped.templates import syntax_of_template, template_of
 from optimizer.evaluation.system_steps import SystemSteps
 from optimizer.objectives.asking_again import AskingAgain
 from optimizer.objectives.objective import RecordedInput
@@ -178,6 +178,11 @@ def test_a_place_without_a_text_is_named(place: str, problem: str) -> None:
         ("Notes: {{ notes | join }} {}", "jinja", "Notes: {notes} {{}}"),
         ("{% for n in notes %}- {{ n }}\n{% endfor %}End.", "jinja", "{notes}End."),
         ('Reply with {"a": 1}', "plain", 'Reply with {{"a": 1}}'),
+        ('As {"a": 1}, 100 %%: %(notes)s.', "percent", 'As {{"a": 1}}, 100 %: {notes}.'),
+        ("Notes:\n%s\nAsked: %5.1f", "percent", "Notes:\n{value1}\nAsked: {value2}"),
+        ("Keep 100 % of {notes}, not %s.", "format", "Keep 100 % of {notes}, not %s."),
+        ("It is 100 % sure, whatever %s says.", "plain", "It is 100 % sure, whatever %s says."),
+        ("For $$5: $notes, {}", "dollar", "For $5: {notes}, {{}}"),
     ],
 )
 def test_a_template_is_read_and_written_in_its_syntax(source: str, syntax: str, text: str) -> None:
@@ -192,6 +197,18 @@ def test_what_a_syntax_cannot_hold_is_refused() -> None:
         template_of("Notes: {{ notes }}").with_text("Notes: {notes} {{{{ x }}}}")
     with pytest.raises(ContractError, match="no part of a prompt"):
         template_of("{% include 'x' %}")
+    with pytest.raises(ContractError, match="stands in an order"):
+        template_of("Notes: %s, asked: %s").with_text("Asked: {value2}, notes: {value1}")
+    swapped = template_of("Notes: %(notes)s, asked: %(asked)s").with_text("Asked: {asked}, 5 % of {notes}")
+    assert swapped.source == "Asked: %(asked)s, 5 %% of %(notes)s"
+
+
+def test_what_a_class_template_is_given_is_of_jinja_or_of_string() -> None:
+    texts = ["Notes: ${notes}", "Notes: {{ notes }} for $5", "{% if a %}x{% endif %}", "Notes: {}", "No fields."]
+    assert [syntax_of_template(text) for text in texts] == ["dollar", "jinja", "jinja", "jinja", None]
+    template = template_of("For $$5: ${notes}x", "dollar")
+    assert template.text == "For $5: {notes}x"
+    assert template.with_text("{notes}: $6").source == "${notes}: $$6"
 
 
 def test_a_prompt_is_taken_for_the_whole_of_a_text_if_it_can_be() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from experiments.systems.wrapped.templates import Field, Template, field_name, template_of
+from experiments.systems.wrapped.templates import Field, Template, field_name, syntax_of_template, template_of
 from tracing.errors import ConfigError, ContractError
 from tracing.plugins import look_in
 
@@ -92,7 +92,7 @@ class PromptPlace:
             end = _offset(content, node.end_lineno or node.lineno, node.end_col_offset or 0)
             if isinstance(node, ast.JoinedStr):
                 return start, end, Template("f-string", tuple(_pieces_of(node)))
-            return start, end, template_of(node.value, "jinja" if called else None)
+            return start, end, template_of(node.value, syntax_of_template(node.value) if called else None)
         if self.file.suffix in _YAML:
             scalar = self._scalar(yaml.compose(content, Loader=yaml.SafeLoader))
             return scalar.start_mark.index, scalar.end_mark.index, template_of(scalar.value)
@@ -100,7 +100,7 @@ class PromptPlace:
         return 0, len(content), template_of(content, "jinja" if jinja else None)
 
     def _node(self, tree: ast.Module) -> tuple[Any, bool]:
-        """The longest text at the name, and whether Jinja2 is given it."""
+        """The longest text at the name, and whether a class `Template` is given it."""
         node: ast.AST = tree
         for part in self.key.split("."):
             inner = next((value for name, value in _named(node) if name == part), None)
@@ -116,7 +116,7 @@ class PromptPlace:
                 "module:Class.method for an f-string in it, a file, or file.yaml:key"
             )
         called = any("Template" in ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call))
-        return longest, called and isinstance(longest, ast.Constant) and "{" in str(longest.value)
+        return longest, called
 
     def _scalar(self, node: Any) -> Any:
         for part in self.key.split("."):

@@ -11,11 +11,15 @@ from typing import Literal
 from tracing.errors import ContractError
 from tracing.systems.prompts import escaped
 
-Syntax = Literal["plain", "format", "replace", "f-string", "jinja"]
-"""No fields; `str.format`; fields in braces that are replaced, where braces stand for themselves; Jinja2."""
+Syntax = Literal["plain", "format", "replace", "percent", "dollar", "f-string", "jinja"]
+"""No fields; `str.format`; fields in braces that are replaced, where braces stand for themselves; the operator `%`;
+`string.Template`; Jinja2."""
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _REPLACED = re.compile(r"\{([^\W\d]\w*)\}")
+_PERCENT = re.compile(r"%(?:%|(?:\((\w+)\))?[-#0+]*\d*(?:\.\d+)?[sdrifg])")
+_DOLLAR = re.compile(r"\$(?:\$|([a-z_]\w*)|\{([a-z_]\w*)\})", re.ASCII | re.IGNORECASE)
+_DOUBLED = {"percent": "%", "dollar": "$"}
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _BLOCKS = {"for": "endfor", "if": "endif"}
 _NO_FIELDS = frozenset(("in", "not", "and", "or", "is", "if", "else", "self", "join", "len", "str", "for"))
@@ -79,6 +83,8 @@ class Template:
             if name is not None:
                 pieces.append(self.fields[name])
         changed = Template(self.syntax, tuple(pieces))
+        if self.syntax == "percent" and (order := _positions(self)) and _positions(changed) != order:
+            raise ContractError("what fills its %s stands in an order, which the text does not keep")
         if self.syntax != "f-string" and template_of(changed.source, self.syntax).shape != changed.shape:
             raise ContractError(f"the text cannot be written as {self.syntax}, whose marks stand in it")
         return changed
@@ -86,10 +92,13 @@ class Template:
     @property
     def source(self) -> str:
         """As it stands in the program; of an f-string, without its quotes."""
-        doubles = self.syntax in ("format", "f-string")
-        return "".join(
-            piece.source if isinstance(piece, Field) else escaped(piece) if doubles else piece for piece in self.pieces
-        )
+        return "".join(piece.source if isinstance(piece, Field) else self._literal(piece) for piece in self.pieces)
+
+    def _literal(self, text: str) -> str:
+        mark = _DOUBLED.get(self.syntax)
+        if mark is not None:
+            return text.replace(mark, 2 * mark)
+        return escaped(text) if self.syntax in ("format", "f-string") else text
 
 
 def template_of(source: str, syntax: Syntax | None = None) -> Template:
@@ -114,7 +123,16 @@ def template_of(source: str, syntax: Syntax | None = None) -> Template:
         return Template(syntax, tuple(piece for piece in pieces if piece != ""))
     if syntax == "format":
         return Template(syntax, tuple(_format_pieces(source)))
+    if syntax in ("percent", "dollar"):
+        return Template(syntax, tuple(_marked_pieces(source, _PERCENT if syntax == "percent" else _DOLLAR)))
     return Template("plain", (source,))
+
+
+def syntax_of_template(source: str) -> Syntax | None:
+    """The syntax of a text that a class `Template` is made with, Jinja2's or that of `string`; None without fields."""
+    if "{{" not in source and "{%" not in source and _has_fields(source, _DOLLAR):
+        return "dollar"
+    return "jinja" if "{" in source else None
 
 
 def field_name(expression: str, taken: dict[str, str]) -> str:
@@ -137,7 +155,40 @@ def _syntax_of(source: str) -> Syntax:
         fields = []
     if fields and all(_WORD.match(name) for name in fields):
         return "format"
-    return "replace" if _REPLACED.search(source) else "plain"
+    if _has_fields(source, _PERCENT) and "%" not in _PERCENT.sub("", source):
+        return "percent"
+    if _REPLACED.search(source):
+        return "replace"
+    return "dollar" if _has_fields(source, _DOLLAR) else "plain"
+
+
+def _has_fields(source: str, marks: re.Pattern[str]) -> bool:
+    """Whether there are marks that are no doubled sign."""
+    return any(len(set(mark[0])) > 1 for mark in marks.finditer(source))
+
+
+def _marked_pieces(source: str, marks: re.Pattern[str]) -> Iterator[str | Field]:
+    """A doubled sign stands for itself; fields without a name are numbered."""
+    at, literal, unnamed = 0, "", 0
+    for mark in marks.finditer(source):
+        literal += source[at : mark.start()]
+        at = mark.end()
+        if len(set(mark[0])) == 1:
+            literal += mark[0][0]
+            continue
+        if literal:
+            yield literal
+        name = next(filter(None, mark.groups()), None)
+        unnamed += name is None
+        yield Field(name or f"value{unnamed}", mark[0])
+        literal = ""
+    if literal + source[at:]:
+        yield literal + source[at:]
+
+
+def _positions(template: Template) -> list[str]:
+    """The fields that are known by their order alone."""
+    return [piece.name for piece in template.pieces if isinstance(piece, Field) and "(" not in piece.source]
 
 
 def _format_pieces(source: str) -> Iterator[str | Field]:

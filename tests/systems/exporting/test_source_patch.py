@@ -156,6 +156,39 @@ def test_the_rest_of_a_file_stays(source: str, tmp_path: Path) -> None:
     assert [line for line in kept if line not in after.split("\n")] == []
 
 
+OLDER = """
+from string import Template
+
+NOTE = "As {}: keep 100 %% of\\n%(said)s"
+ANSWER = Template("For $$5: ${notes}s, asked\\n$question")
+
+
+def note(said):
+    return NOTE % {"said": said}
+
+
+def answer(notes, question):
+    return ANSWER.substitute(notes=notes, question=question)
+"""
+
+
+def test_the_operator_of_percent_and_a_template_of_string_fill_what_was_tuned(folder: Path) -> None:
+    file = folder / "older_program.py"
+    file.write_text(OLDER)
+    tuned = {"NOTE": f"{ESCAPED}\n{{said}}", "ANSWER": f"{ESCAPED} $6\n{{question}}\n{{notes}}s"}
+    baselines = {name: place_of(f"older_program:{name}", folder).template().text for name in tuned}
+    assert baselines == {
+        "NOTE": "As {{}}: keep 100 % of\n{said}",
+        "ANSWER": "For $5: {notes}s, asked\n{question}",
+    }
+    for name, text in tuned.items():
+        place = place_of(f"older_program:{name}", folder)
+        file.write_text(place.written(place.content(), baselines[name], text))
+    older = importlib.import_module("older_program")
+    assert older.note("I sail 5 %.") == f"{TUNED}\nI sail 5 %."
+    assert older.answer("boats", "Who?") == f"{TUNED} $6\nWho?\nboatss"
+
+
 def test_an_f_string_with_quotes_in_a_field_is_refused(tmp_path: Path) -> None:
     (tmp_path / "prompts_there.py").write_text("""def X(a):\n    return f'''A prompt with {a["it's"]}'''\n""")
     place = place_of("prompts_there:X", tmp_path)
