@@ -170,10 +170,10 @@ def _made(program: Any, path: str) -> tuple[str, list[str]]:
 
 
 def _prompts(module: str, file: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Name → place and text of what looks like a prompt in a module: texts of several words, f-strings in functions."""
+    """Name → place and text of what looks like a prompt in a module: texts of several words, in functions filled."""
     for dotted, node in _scopes(ast.parse(file.read_text(encoding="utf-8"))):
         function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if function and not any(isinstance(inner, ast.JoinedStr) for inner in ast.walk(node)):
+        if function and not any(map(_is_filled, ast.walk(node))):
             continue
         place = PromptPlace(f"{module}:{dotted}", file.resolve(), dotted)
         try:
@@ -182,6 +182,17 @@ def _prompts(module: str, file: Path) -> Iterator[tuple[str, tuple[str, str]]]:
             continue
         if len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS:
             yield dotted.rpartition(".")[2].strip("_").lower(), (place.name, text)
+
+
+def _is_filled(node: ast.AST) -> bool:
+    """Whether a text that is written here is filled: an f-string, or one before `%` or `.format`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        node = node.left
+    elif isinstance(node, ast.Attribute) and node.attr == "format":
+        node = node.value
+    else:
+        return isinstance(node, ast.JoinedStr)
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _scopes(node: ast.AST, before: str = "") -> Iterator[tuple[str, ast.AST]]:

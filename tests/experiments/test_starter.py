@@ -131,7 +131,7 @@ class TestWrappingAProgram:
         yield
         for name in [name for name in sys.modules if name.endswith("_program")]:
             module = sys.modules.pop(name)
-            if hasattr(module, "system"):
+            if hasattr(module, "system") and module.system.watched is not None:
                 module.system.watched.undo()
 
     @pytest.mark.parametrize(
@@ -156,6 +156,26 @@ class TestWrappingAProgram:
         assert "the conformance suite finds nothing to mend" in printed or "to mend: " in printed
         if program.startswith("notes"):
             assert "to mend: " not in printed
+
+    def test_texts_that_functions_fill_are_prompts_whatever_fills_them(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        source = """class Older:
+    def __init__(self, folder): ...
+    def add(self, text):
+        return self.ask("Keep what this message tells: %s" % text)
+    def answer(self, question):
+        return self.ask("Answer from the notes in a word: {q}".format(q=question))
+    def ask(self, text):
+        return "this text is sent to nobody at all"
+"""
+        (tmp_path / "older_bot_program.py").write_text(source)
+        with pytest.raises(SystemExit):
+            main(["init", "--wrap", "older_bot_program:Older"])
+        printed = capsys.readouterr().out
+        assert "guessed: prompt add, stage extract: older_bot_program:Older.add" in printed
+        assert "guessed: prompt answer, stage answer: older_bot_program:Older.answer" in printed
+        assert "prompt ask" not in printed
 
     def test_what_is_not_known_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         source = (
