@@ -136,7 +136,8 @@ class SearchSettings(_Section):
     """Settings of the memory system that `local-search` may tune, with the values to choose from beside the run's;
     `auto`: those for which the system names values that are worth trying, if it names any; `none`: no setting."""
     calls: Positive | None = None
-    """Most model calls of the search alone: those of baselines and test do not count."""
+    """Most model calls of the search alone: those of baselines and test do not count, nor embedding calls that compare
+    settings."""
     storage: Annotated[str, AfterValidator(storage_url)] | None = None
     """URL of a database for the Optuna studies of the joint choice; by default a file in the run's folder."""
 

@@ -71,7 +71,8 @@ def considered_settings(
     What is retrieved under them is worth more the more of what questions need is in it, and less the longer it is.
     Refused are those whose retrieval is worth less than the champion's, is matched in no more tokens by a better
     option or by fewer changes, or cannot be measured, and those that the system does not take together. Where what is
-    retrieved under the champion's settings cannot be measured, all are.
+    retrieved under the champion's settings cannot be measured, all are. The embedding calls for that do not count among
+    those of the search.
 
     Args:
         variants: the system under other settings.
@@ -92,7 +93,8 @@ def considered_settings(
             evaluator = variants.under({**now, **settings})
         except ConfigError as error:
             return Considered(settings, None, str(error))
-        retrieval = retrieval_of(evaluator, recorded, texts, asked, golds)
+        with recorded.access.budget.beside_parts():
+            retrieval = retrieval_of(evaluator, recorded, texts, asked, golds)
         return Considered(settings, retrieval, None if retrieval else UNSEEN)
 
     own = measured({}).retrieval

@@ -228,6 +228,20 @@ def test_a_memory_that_no_prompt_builds_is_built_under_the_setting(evaluator: Ev
     assert found[0] != found[1]
 
 
+def test_embedding_what_other_settings_store_takes_none_of_the_searchs_calls(evaluator: Evaluator) -> None:
+    texts = {"answer": Rag.prompts["answer"].text}
+    base = evaluator.of(Rag(chunk_tokens=200, top_k=1))
+    known = variants_of(base, {"chunk_tokens": [5, 10]}, lambda **settings: Rag(**{"top_k": 1, **settings}))
+    budget = evaluator.access.budget
+    before = budget.spent.calls
+    with budget.part("search.calls", 1):
+        own, considered = considered_settings(known, (texts, {"chunk_tokens": 200}), SPLITS.train)
+        assert own is not None
+        assert all(option.retrieval for option in considered)
+        assert budget.spent.calls > before + 1
+        assert budget.remaining_calls() == (None, 1)
+
+
 @pytest.mark.slow
 def test_a_setting_that_helps_becomes_the_champions_and_prompts_alone_are_told_to_gain_nothing(
     search: Search, scripted_server: ScriptedServer

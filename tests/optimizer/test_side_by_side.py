@@ -219,3 +219,17 @@ def test_a_share_is_of_what_is_left_of_every_limit_and_lies_within_another_part(
     assert budget.remaining_calls() == (20, None)
     with budget.share(0.5), pytest.raises(ShareSpentError, match="its share of 50 tokens is spent"):
         spent(budget, 9)
+
+
+def test_what_is_spent_beside_the_parts_counts_for_the_whole_alone() -> None:
+    budget = Budget(Limits(calls=10))
+    with budget.part("search.calls", 3):
+        spent(budget, 1)
+        with budget.beside_parts():
+            spent(budget, 5)
+        assert budget.remaining_calls() == (4, 2)
+        with budget.share(0.5):
+            assert budget.remaining_calls() == (4, 1)
+        with budget.beside_parts(), pytest.raises(BudgetExceededError, match="calls"):
+            spent(budget, 5)
+    assert budget.remaining_calls() == (0, None)

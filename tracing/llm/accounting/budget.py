@@ -87,6 +87,8 @@ class Budget:
         self._reserved = Spending()
         self._whole = _Part(None, Spending(), limits.calls, limits.tokens, limits.money)
         self._parts: list[_Part] = []
+        self._beside, self._is_beside = Spending(), False
+        """What no part counts, and whether what is being spent belongs to it."""
         self._holdback: Callable[[], Holdback] = Holdback
         self._timed = True
 
@@ -137,7 +139,7 @@ class Budget:
             return self._whole.remaining("calls", self._spent), self._remaining_of_parts("calls")
 
     def _remaining_of_parts(self, name: str) -> float | None:
-        remaining = [part.remaining(name, self._spent) for part in self._parts]
+        remaining = [part.remaining(name, self._counted) for part in self._parts]
         return min((amount for amount in remaining if amount is not None), default=None)
 
     def check_time(self) -> None:
@@ -179,17 +181,32 @@ class Budget:
                     raise _exceeded(name, limit, getattr(self._spent, name), getattr(self._reserved, name))
                 if limit is not None and getattr(total + held_back, name) > limit:
                     raise kept_back(name)
-            for part in self._parts:
-                part.check(total)
+            for part in () if self._is_beside else self._parts:
+                part.check(total - self._beside)
             self._reserved = self._reserved + most
 
     @contextmanager
     def part(self, key: str, calls: int | None) -> Iterator[None]:
         """Allow at most `calls` inside, besides the limits of the whole; `key` names the setting that says so."""
         with self._lock:
-            part = _Part(key, self._spent, calls=calls)
+            part = _Part(key, self._counted, calls=calls)
         with self._within(part):
             yield
+
+    @contextmanager
+    def beside_parts(self) -> Iterator[None]:
+        """Inside, only the limits of the whole count calls, tokens and money; no part and no share does."""
+        with self._lock:
+            before, self._is_beside = self._spent, True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._beside, self._is_beside = self._beside + self._spent - before, False
+
+    @property
+    def _counted(self) -> Spending:
+        return self._spent - self._beside
 
     @contextmanager
     def share(self, fraction: float) -> Iterator[None]:
@@ -204,7 +221,7 @@ class Budget:
                 allowed[name] = fraction * min(limits) if limits else None
             time_left = self.remaining_seconds()
             until = None if time_left is None else self.seconds + fraction * time_left
-            part = _Part(None, self._spent, **allowed, until=until)
+            part = _Part(None, self._counted, **allowed, until=until)
         with self._within(part):
             yield
 
