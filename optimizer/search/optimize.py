@@ -117,8 +117,8 @@ class _TuningRun(Tuning):
         for name in self.prompts if graphs else ():
             if name not in used:
                 _log.warning(
-                    "the prompt %s was used in none of %d train conversations, so it stays as it is: check that the "
-                    "system sends it, and that it is known by the text that is sent",
+                    "the prompt %s was used in none of %d train conversations, so nothing is learned about it: check "
+                    "that the system sends it, and that it is known by the text that is sent",
                     name,
                     len(graphs),
                 )

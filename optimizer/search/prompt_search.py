@@ -188,8 +188,9 @@ class PromptSearch:
         arms = self._arms_beside(shown)
         ready = {arm.scored.rewrite.text for arm in arms}
         if self._last:
-            ahead = ahead_of_others(arms, least)
-            ready = set() if self._new else ahead if ahead or self._short(arms) else ready
+            ahead = set() if self._new else ahead_of_others(arms, least)
+            if self._new or ahead or self._short(arms):
+                ready = ahead
         return {*self._unmeasured, *ready}
 
     def steps(self, least: float, shown: Mapping[str, float]) -> Iterator[LocalStep]:
