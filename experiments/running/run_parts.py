@@ -316,7 +316,8 @@ def check_settings(config: RunConfig, system: MemorySystem) -> None:
             description does not tell the values apart, it has other prompts under a value, or there is nothing to
             choose from.
     """
-    if not isinstance(config.search.settings, str) and LOCAL_SEARCH not in optimizers_of(config.optimizer):
+    wanted = config.search.settings
+    if wanted and not isinstance(wanted, str) and LOCAL_SEARCH not in optimizers_of(config.optimizer):
         raise ConfigError(
             f"search.settings: {config.optimizer} tunes prompts alone; leave them out, or add "
             f"--optimizer {LOCAL_SEARCH}"

@@ -169,6 +169,7 @@ def test_auto_tunes_where_the_system_names_values_and_the_dry_run_tells_which(co
     assert settings_told("search: {settings: none}") == "none, as search.settings says"
     assert settings_told("system: plain:Plain") == "none, since plain:Plain names no values that are worth trying"
     assert settings_told("optimizer: random") == "none, since random tunes prompts alone"
+    assert settings_told("optimizer: random\nsearch: {settings: {}}") == "none, as search.settings says"
 
 
 def test_a_range_of_a_setting_that_the_system_does_not_tell_is_refused(command: Command, tmp_path: Path) -> None:
