@@ -14,6 +14,7 @@ from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
+from tracing.package_data import packaged_tables
 
 if TYPE_CHECKING:
     from experiments.runs.folder import RunFolder
@@ -51,9 +52,10 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
     "target",
     required=True,
     metavar="SYSTEM[@VERSION]",
-    help="Memory systems: mem0@0.1, mem0@1.0, mem0@2, langmem, graphiti, cognee, everos@1.5, memori@3.3, rag. Forms "
-    "for any system: text, json, dotenv, python, dspy, mlflow. A program of memtune.system: source. Or your own "
-    "exporter as module:Object.",
+    help="Memory systems: mem0@0.1, mem0@1.0, mem0@2, everos@1.5, memori@3.3, rag. Libraries and services: "
+    f"{', '.join(packaged_tables('experiments.systems.exporting', 'library_targets.toml'))}. Forms for any system: "
+    "text, json, dotenv, python, dspy, mlflow. A program of memtune.system: source. Or your own exporter as "
+    "module:Object.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="New folder to write; all targets but source need it.")
 @click.option(

@@ -190,10 +190,9 @@ EXPORTERS = PluginRegistry(
         "mem0@0.1": "experiments.systems.mem0.exporter:Mem0FirstSettings",
         "mem0@1.0": "experiments.systems.mem0.exporter:Mem0OneSettings",
         "mem0@2": "experiments.systems.mem0.exporter:Mem0TwoSettings",
-        "graphiti@0.31": "experiments.systems.graphiti.exporter:GraphitiLibrary",
         **{
-            row["target"]: f"experiments.systems.exporting.arguments:{product}"
-            for product, row in packaged_tables("experiments.systems.exporting", "argument_targets.toml").items()
+            f"{product}@{row['version']}": f"experiments.systems.exporting.library_targets:{product}"
+            for product, row in packaged_tables("experiments.systems.exporting", "library_targets.toml").items()
         },
         "everos@1.5": "experiments.systems.everos.exporter:EverOsSlots",
         "memori@3.3": "experiments.systems.memori.exporter:MemoriAugmentation",

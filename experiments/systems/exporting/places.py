@@ -25,6 +25,8 @@ class Place:
             that asks for the form of the reply itself, by tools or a schema.
         markers: strings that a text must contain there.
         words: words that it must contain in small letters or capitals.
+        strips: whether the target takes off white space around the text.
+        longest: most characters that it takes; 0 for no limit.
         losses: what the user loses without a part of the text, by that part: a placeholder as `{name}`, or a string.
 
     Example:
@@ -39,6 +41,8 @@ class Place:
     reply: frozenset[str] = frozenset()
     markers: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    strips: bool = False
+    longest: int = 0
     losses: Mapping[str, str] = field(default_factory=dict)
 
     def problems(self, spec: PromptSpec, text: str) -> list[str]:
@@ -54,6 +58,10 @@ class Place:
             problems.append(f"the prompt asks for {wants} as reply, but {reads} is read there")
         problems += [f"the text lacks {marker!r}" for marker in self.markers if marker not in text]
         problems += [f"the text lacks the word {word!r}" for word in self.words if word not in text.lower()]
+        if self.strips and text != text.strip():
+            problems.append("white space around the text would be taken off: leave it out")
+        if self.longest and len(text) > self.longest:
+            problems.append(f"the text has {len(text)} characters, at most {self.longest} are taken there")
         return problems
 
     def lost(self, text: str) -> list[str]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.systems.exporting.capture_server import CaptureServer, Messages, Reply
 from experiments.systems.libraries import Library
 from experiments.systems.worker.environment import Environment
 from tracing.errors import ConfigError, ContractError, MemtuneError
 from tracing.llm.forwarding.forwarded_calls import error_read
-from tracing.llm.serving.loopback import LoopbackServer, Request
 from tracing.recording.redaction import excerpt
 
 SECONDS = 600
@@ -58,12 +58,12 @@ class Sent:
 
     Attributes:
         release: the package and its version.
-        requests: the messages of each chat request, as it put them.
+        requests: the messages of each.
         failure: why the program ended, if it failed; otherwise empty.
     """
 
     release: str
-    requests: Sequence[Sequence[Mapping[str, Any]]]
+    requests: Sequence[Messages]
     failure: str
 
     def proofs(self, prompts: Mapping[str, Sequence[str]]) -> list[str]:
@@ -79,8 +79,9 @@ class Sent:
         for number, messages in enumerate(self.requests, start=1):
             for message in messages:
                 if _holds(_content(message), parts):
-                    where = f"the {message['role']} message of request {number} of {self.release}"
-                    return f"{place}: all {sum(map(len, parts))} characters are in {where}"
+                    where = message.get("part") or f"the {message['role']} message"
+                    size = sum(map(len, parts))
+                    return f"{place}: all {size} characters are in {where} of request {number} of {self.release}"
         why = f" ({self.failure})" if self.failure else ""
         raise ContractError(f"{place}: {self.release} does not send it as it is{why}; the export is unusable")
 
@@ -101,52 +102,28 @@ class Sent:
         ]
 
 
-def chat_completion(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of the reply to a chat request."""
-    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    base = {"id": "1", "object": "chat.completion", "created": 0, "model": "capture"}
-    return {**base, "choices": [choice], "usage": usage}
+def sent_by(
+    library: ProvenLibrary,
+    proof: Path,
+    payload: Mapping[str, Any],
+    reply: Reply,
+    answer: Mapping[str, Any] | None = None,
+) -> Sent:
+    """Run a proof, a program that uses a library, and record the requests that it makes on loopback.
 
-
-Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Maps the body of a chat request to the message of the reply."""
-
-
-def sent_by(library: ProvenLibrary, proof: Path, payload: Mapping[str, Any], reply: Reply) -> Sent:
-    """Run a proof, a program that uses a library, and record the chat requests that it makes on loopback.
-
-    Its environment has no key, no proxy and an empty home.
+    Its environment has no key, no proxy and an empty home. Chat requests are answered by `reply`, those of a client of
+    a hosted service with `answer`.
 
     Raises:
         ConfigError: no environment has the library, or it sent nothing.
     """
     python = library.python()
-    requests: list[Sequence[Mapping[str, Any]]] = []
-
-    def chat(request: Request) -> dict[str, Any]:
-        requests.append(request.body["messages"])
-        return chat_completion(reply(request.body))
-
-    def embed(request: Request) -> dict[str, Any]:
-        texts = request.body["input"] if isinstance(request.body["input"], list) else [request.body["input"]]
-        size = int(request.body.get("dimensions") or DIMENSIONS)
-        data = [{"object": "embedding", "index": i, "embedding": [1.0] + [0.0] * (size - 1)} for i in range(len(texts))]
-        return {"object": "list", "model": "capture", "data": data, "usage": {"prompt_tokens": 0, "total_tokens": 0}}
-
-    server = LoopbackServer("capture", {"POST /v1/chat/completions": chat, "POST /v1/embeddings": embed})
-    server.start()
-    try:
-        release, failure = _run(library, python, proof, {**payload, "base_url": server.base_url, "key": server.key})
-    finally:
-        server.close()
-    if not requests:
+    with CaptureServer(reply, answer or {}) as server:
+        endpoint = {"base_url": f"{server.url}/v1", "url": server.url, "key": "capture"}
+        release, failure = _run(library, python, proof, {**payload, **endpoint})
+    if not server.requests:
         raise ConfigError(f"--verify: {release} sent no request ({failure or 'it said nothing'}); {library.remedy}")
-    return Sent(release, tuple(requests), failure)
-
-
-DIMENSIONS = 8
-"""Of a vector, if the request names no other number."""
+    return Sent(release, tuple(server.requests), failure)
 
 
 def printed_by(library: ProvenLibrary, program: Path, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any
 
-from experiments.systems.exporting.proving import chat_completion, print_result
+from experiments.systems.exporting.capture_server import chat_completion
+from experiments.systems.exporting.proving import print_result
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PROMPTS_FILE
 from tracing.errors import ContractError

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from row_prompts import AWKWARD, LIBRARY_TARGETS, prompts_of
 
 from experiments.command import main
 from experiments.systems.exporting.export import written
@@ -15,7 +16,6 @@ from experiments.systems.libraries import Library
 from tracing.errors import ConfigError, ContractError
 from tracing.systems.prompts import render
 
-AWKWARD = '\nMind «é» 😀 {{braces}} $5 100 % \\n "quoted"\n\n    kestrel.  '
 TWO_PROMPTS = {
     "custom_fact_extraction_prompt": 'List facts as json {{"facts": []}}' + AWKWARD,
     "custom_update_memory_prompt": "ADD UPDATE DELETE NONE" + AWKWARD,
@@ -27,19 +27,10 @@ PROMPTS = {
         "custom_instructions": "Be brief." + AWKWARD,
         "ADDITIVE_EXTRACTION_PROMPT": 'As json {{"memory": [{{"text": ""}}]}}' + AWKWARD,
     },
-    "langmem@0.0.30": {"instructions": "Keep tea." + AWKWARD},
-    "graphiti@0.31": {
-        "extract_nodes.extract_message": "Names in {episode_content}, of {entity_types}" + AWKWARD,
-        "extract_nodes.extract_text": "{custom_extraction_instructions}: names in {episode_content}" + AWKWARD,
-        "extract_nodes.extract_json": "Names in the JSON {episode_content}, of {source_description}" + AWKWARD,
-        "extract_edges.edge": "Facts on {nodes} at {reference_time} in {episode_content}" + AWKWARD,
-        "extract_nodes_and_edges.extract_message": "Both in {episode_content}, of {entity_types}" + AWKWARD,
-    },
-    "cognee@1.6": {
-        "cognify.custom_prompt": "Make a graph." + AWKWARD,
-        "search.system_prompt": "Answer in a word." + AWKWARD,
-    },
+    **{name: prompts_of(open_exporter(name)) for name in LIBRARY_TARGETS},
 }
+ASKS_MORE = ("graphiti@0.31", "cognee@1.6", "langchain@1.5")
+"""Those that ask for more than is tuned: what is known already, a summary of their own, the answer."""
 
 
 @pytest.mark.parametrize(
@@ -58,12 +49,11 @@ def test_the_library_sends_what_was_exported(name: str, tmp_path: Path, environm
     proof = exporter.prove(tmp_path)
     prompts, others = proof[: len(PROMPTS[name])], proof[len(PROMPTS[name]) :]
     assert [line.partition(":")[0] for line in prompts] == list(PROMPTS[name])
-    assert all("characters are in the" in line for line in prompts)
+    assert all("characters are in " in line for line in prompts)
     held = [line for line in others if line.startswith("mem0_replies.py: ") and "in its schemas" in line]
     assert len(held) == int(name in ("mem0@0.1", "mem0@1.0"))
     own = [line for line in others if "have none of these prompts, but its own: " in line]
-    # These ask for more than is tuned: what is known already, a summary.
-    assert len(own) == int(name in ("graphiti@0.31", "cognee@1.6"))
+    assert len(own) == int(name in ASKS_MORE)
     assert len(others) == len(held) + len(own)
     assert not any("extraction specialist" in line or "fact extractor" in line for line in own)
 

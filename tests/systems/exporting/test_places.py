@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from own_system import AWKWARD, OWN, Own
 
-from experiments.systems.exporting.arguments import TARGETS, Arguments
 from experiments.systems.exporting.conformance import ExporterConformance
 from experiments.systems.exporting.export import export
-from experiments.systems.graphiti.exporter import GraphitiLibrary
+from experiments.systems.exporting.library_targets import TARGETS, LibraryTarget
 from experiments.systems.mem0.exporter import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
 from experiments.systems.mem0.system import Mem0
 from experiments.systems.rag import Rag
@@ -154,11 +153,11 @@ def test_what_graphiti_would_not_send_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_where_graphiti_asks_by_its_own_prompts_is_warned_of(tmp_path: Path) -> None:
-    names = {place.name for place in GraphitiLibrary.places}
-    said, always = GraphitiLibrary().warnings({"extract_nodes.extract_message": ""})
+    names = {place.name for place in TARGETS["graphiti"].places}
+    said, always = TARGETS["graphiti"]().warnings({"extract_nodes.extract_message": ""})
     assert all((f"{name} (" in said) == (name != "extract_nodes.extract_message") for name in names)
     assert "add_episode_bulk, unless it is called with use_combined_extraction=False" in said
-    assert GraphitiLibrary().warnings(dict.fromkeys(names, "")) == [always]
+    assert TARGETS["graphiti"]().warnings(dict.fromkeys(names, "")) == [always]
     assert exported("graphiti", tmp_path / "out", placeholders=NODES)["warnings"][-2:] == [said, always]
 
 
@@ -212,14 +211,9 @@ class TestMem0TwoSettings(_Places):
 
 
 @pytest.mark.parametrize("product", sorted(TARGETS))
-def test_a_row_of_a_library_that_takes_arguments_is_an_exporter(product: str) -> None:
+def test_a_row_of_a_library_is_an_exporter(product: str) -> None:
     class OfRow(_Places):
-        def exporter(self) -> Arguments:
+        def exporter(self) -> LibraryTarget:
             return TARGETS[product]()
 
     assert OfRow().problems() == []
-
-
-class TestGraphitiLibrary(_Places):
-    def exporter(self) -> GraphitiLibrary:
-        return GraphitiLibrary()

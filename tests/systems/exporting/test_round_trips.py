@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from own_system import OWN
+from row_prompts import LIBRARY_TARGETS
 
 from experiments.systems.exporting.export import export
-from experiments.systems.exporting.exporter import EXPORTERS
+from experiments.systems.exporting.exporter import EXPORTERS, open_exporter
 from experiments.systems.exporting.forms import as_string_template, from_string_template
 from experiments.systems.exporting.importing import import_prompts
 from tracing.errors import ContractError
@@ -32,7 +33,7 @@ class Case:
 
 
 EPISODE = {"placeholders": ["episode_content", "nodes"], "prompts": ["note", "graph", "reply"]}
-CASES = {
+CASES: dict[str, Case] = {
     **dict.fromkeys(("text", "json", "dotenv", "python", "dspy", "mlflow"), Case("fact-memory")),
     "rag": Case("rag"),
     "mem0@0.1": Case("mem0@0.1"),
@@ -48,6 +49,16 @@ CASES = {
     "everos@1.5": Case("everos"),
     "memori@3.3": Case("memori"),
 }
+
+
+def case_of(name: str) -> Case:
+    """One prompt of the user's system at the first place that it fits."""
+    exporter: Any = open_exporter(name)
+    place = next(place for place in exporter.places if not place.reply)
+    return Case(OWN, {"placeholders": sorted(place.needs)}, {"note": place.name})
+
+
+CASES |= {name: case_of(name) for name in LIBRARY_TARGETS if name not in CASES}
 
 
 def candidate_of(case: Case, ending: str) -> Candidate:

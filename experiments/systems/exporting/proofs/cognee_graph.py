@@ -1,29 +1,13 @@
 """Lets cognee with the exported arguments read one text into a graph, and answer one question from it."""
 
-import asyncio
-import json
 import os
-import sys
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 
-async def use(payload: dict[str, Any]) -> None:
+async def use(prompts: dict[str, Any], payload: dict[str, Any]) -> None:
     """Read and ask with the models of the input."""
-    import cognee
-
-    await cognee.add("Ada likes tea from Assam.", dataset_name="proof")
-    await cognee.cognify(datasets=["proof"], **payload["arguments"].get("cognify", {}))
-    if "search" in payload["arguments"]:
-        await cognee.search(query_text="What does Ada like?", datasets=["proof"], **payload["arguments"]["search"])
-
-
-def main() -> None:
-    """Use it."""
-    payload = json.load(sys.stdin)
-    print("release cognee", version("cognee"))
     scratch, endpoint, key = payload["scratch"], payload["base_url"], payload["key"]
     # The table of the tokenizer is in litellm, so that nothing is downloaded.
     litellm = find_spec("litellm")
@@ -50,7 +34,9 @@ def main() -> None:
         "EMBEDDING_API_KEY": key,
         "EMBEDDING_DIMENSIONS": "8",
     }
-    asyncio.run(use(payload))
+    import cognee
 
-
-main()
+    await cognee.add("Ada likes tea from Assam.", dataset_name="proof")
+    await cognee.cognify(datasets=["proof"], **prompts["cognify"])
+    if "search" in prompts:
+        await cognee.search(query_text="What does Ada like?", datasets=["proof"], **prompts["search"])

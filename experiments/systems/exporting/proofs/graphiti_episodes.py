@@ -1,17 +1,14 @@
 """Lets a Graphiti with the exported prompt library add episodes of each kind, alone and in bulk, to a graph."""
 
-import asyncio
-import json
 import os
-import sys
 from datetime import UTC, datetime
-from importlib.metadata import version
 from runpy import run_path
 from typing import Any
 
 
-async def add_episodes(payload: dict[str, Any]) -> None:
+async def add(module: str, payload: dict[str, Any]) -> None:
     """Add the episodes with the models of the input."""
+    os.environ |= {"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": "8"}
     from graphiti_core import Graphiti
     from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
     from graphiti_core.driver.kuzu_driver import KuzuDriver
@@ -22,7 +19,7 @@ async def add_episodes(payload: dict[str, Any]) -> None:
     from graphiti_core.nodes import EpisodeType
     from graphiti_core.utils.bulk_utils import RawEpisode
 
-    prompt_library = run_path(payload["module"])["prompt_library"]
+    prompt_library = run_path(module)["prompt_library"]
     config = LLMConfig(api_key=payload["key"], base_url=payload["base_url"], model="capture", small_model="capture")
     graphiti = Graphiti(
         graph_driver=KuzuDriver(db=f"{payload['scratch']}/graph"),
@@ -68,14 +65,3 @@ async def add_episodes(payload: dict[str, Any]) -> None:
         )
     finally:
         await graphiti.close()
-
-
-def main() -> None:
-    """Add them."""
-    payload = json.load(sys.stdin)
-    print("release graphiti-core", version("graphiti-core"))
-    os.environ |= {"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": "8"}
-    asyncio.run(add_episodes(payload))
-
-
-main()

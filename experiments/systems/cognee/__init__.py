@@ -1,1 +1,0 @@
-"""cognee: how prompts get into it, and the proof that it sends them."""

@@ -1,0 +1,179 @@
+"""Libraries that read prompts from a known place: a key of a JSON file, or of a module that is written from a template.
+
+A library of this kind is a row of `library_targets.toml` and a function of `proofs/` that uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from experiments.systems.exporting.formats.constants import literal, python_constants
+from experiments.systems.exporting.formats.literal_templates import from_names, with_names
+from experiments.systems.exporting.places import Place
+from experiments.systems.exporting.proving import ProvenLibrary, proven_in, sent_by
+from experiments.systems.exporting.schema_replies import reply_by_schema
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object
+from experiments.systems.libraries import NeedsLibrary
+from experiments.systems.worker.environment import Environment
+from tracing.errors import RunError
+from tracing.package_data import packaged_tables, packaged_text
+from tracing.systems.prompts import Candidate, placeholders_of, render
+
+_PACKAGE = "experiments.systems.exporting"
+_ROWS = packaged_tables(_PACKAGE, "library_targets.toml")
+_PROOFS = Path(__file__).with_name("proofs") / "running.py"
+
+
+class LibraryTarget(OneFile, NeedsLibrary):
+    """A place is a key of the file (`instructions`), nested at each dot (`search.system_prompt`).
+
+    Attributes:
+        row: of the library.
+        library: that reads the file.
+        places: for prompts.
+    """
+
+    row: ClassVar[Mapping[str, Any]]
+    library: ClassVar[ProvenLibrary]
+    places: tuple[Place, ...]
+
+    def content(self, candidate: Candidate) -> str:
+        """The texts in the library's own syntax."""
+        texts = {
+            place: template if self._formats(placeholders_of(template)) else with_names(template)
+            for place, template in candidate.items()
+        }
+        if "template" in self.row:
+            prompts = "".join(f"{place!r}: {literal(text)},\n" for place, text in texts.items())
+            return packaged_text(_PACKAGE, self.row["template"]).format(prompts=prompts)
+        keys: dict[str, Any] = {}
+        for place, text in texts.items():
+            *outer, key = self._path(place)
+            group = keys
+            for name in outer:
+                group = group.setdefault(name, {})
+            group |= {**self.row["places"][place].get("beside", {}), key: text}
+        return as_json(_with_lists(keys))
+
+    def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
+        """One text as the library sends it."""
+        return render(self.template(self.texts(str(folder))[name], values), values)
+
+    def recognises(self, source: str) -> bool:
+        """Whether it is a file of this kind with one of the keys, or the folder of an export."""
+        path = self.path_in(source)
+        try:
+            return path.suffix == Path(self.file).suffix and bool(self.texts(source))
+        except RunError:
+            return False
+
+    def texts(self, source: str) -> dict[str, str]:
+        """The texts of a file, by place; nothing of a module is executed."""
+        file = str(self.path_in(source))
+        if "template" in self.row:
+            constants = python_constants(file)
+            return {place.name: constants[place.name] for place in self.places if place.name in constants}
+        keys = json_object(file)
+        texts = {place.name: _at(keys, self._path(place.name)) for place in self.places}
+        return {place: text for place, text in texts.items() if isinstance(text, str)}
+
+    def template(self, text: str, placeholders: Collection[str]) -> str:
+        """The text as a template of memtune's."""
+        return text if self._formats(placeholders) else from_names(text, placeholders)
+
+    def _formats(self, placeholders: Collection[str]) -> bool:
+        """Whether a text with these placeholders is filled in by `str.format`."""
+        return bool(placeholders) and self.row.get("syntax") == "format"
+
+    def _path(self, place: str) -> list[str]:
+        return str(self.row["places"][place].get("key", place)).split(".")
+
+    def warnings(self, texts: Mapping[str, str]) -> list[str]:
+        """Where the library asks by a prompt of its own, and what else its row says."""
+        own = [
+            f"{place} ({row['request']})"
+            for place, row in self.row["places"].items()
+            if place not in texts and "request" in row
+        ]
+        prompts = f"{self.library.package} asks by its own prompts at {', '.join(own)}: no prompt is placed there."
+        return [*([prompts] if own else []), *self.row.get("warnings", ())]
+
+    def prove(self, folder: Path) -> list[str]:
+        """Let the library use the file, and find each text in the requests that it sends.
+
+        A request has values in the places of the placeholders, so the texts between them are looked for.
+        """
+        path = folder.resolve() / self.file
+        prompts = str(path) if "template" in self.row else json_object(str(path))
+        payload = {"proof": self.row["proof"], "package": self.library.package, "prompts": prompts}
+        reply = partial(reply_by_schema, text=self.row.get("reply", "tea"))
+        sent = sent_by(self.library, _PROOFS, payload, reply, self.row.get("answer"))
+        allowed = {place.name: place.needs | place.may for place in self.places}
+        return sent.proofs(
+            {place: _literals(self.template(text, allowed[place])) for place, text in self.texts(str(path)).items()}
+        )
+
+
+def _with_lists(value: Any) -> Any:
+    """Dictionaries whose keys are numbers become lists."""
+    if not isinstance(value, dict):
+        return value
+    items = {key: _with_lists(item) for key, item in value.items()}
+    return list(items.values()) if all(key.isdigit() for key in items) else items
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    """What is at a path of keys, and of numbers of items; None if it is not there."""
+    for name in path:
+        items = dict(enumerate(value)) if isinstance(value, list) else value
+        key = int(name) if isinstance(value, list) and name.isdigit() else name
+        value = items.get(key) if isinstance(items, dict) else None
+    return value
+
+
+def _literals(template: str) -> list[str]:
+    """The texts before, between and after the placeholders."""
+    mark = "\0"
+    return render(template, dict.fromkeys(placeholders_of(template), mark)).split(mark)
+
+
+def _place(name: str, row: Mapping[str, Any], losses: Mapping[str, str]) -> Place:
+    return Place(
+        name,
+        row.get("stage"),
+        needs=frozenset(row.get("needs", ())),
+        may=frozenset(row.get("may", ())),
+        reply=frozenset(row.get("reply", ())),
+        markers=tuple(row.get("markers", ())),
+        strips=row.get("strips", False),
+        longest=row.get("longest", 0),
+        losses={f"{{{part}}}": losses[part] for part in row.get("sends", ()) if part in losses},
+    )
+
+
+def _target(product: str, row: Mapping[str, Any]) -> type[LibraryTarget]:
+    environment = Environment(f"{product}@{row['version']}", f"{__name__}:{product}", tuple(row["requirements"]))
+    package, _, release = row["requirements"][0].partition("==")
+    generation = release if release == row["version"] else f"{row['version']}."
+    members = {
+        "environment": environment,
+        "library": proven_in(environment, package.partition("[")[0], generation),
+        "row": row,
+        "file": row["file"],
+        "places": tuple(_place(name, place, row.get("losses", {})) for name, place in row["places"].items()),
+    }
+    return type(product, (LibraryTarget,), members)
+
+
+TARGETS: Mapping[str, type[LibraryTarget]] = {product: _target(product, row) for product, row in _ROWS.items()}
+"""Product → the class of its exporters, which an attribute of this module is called, too."""
+
+
+def __getattr__(name: str) -> type[LibraryTarget]:
+    try:
+        return TARGETS[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -1,1 +1,0 @@
-"""LangMem: how prompts get into it, and the proof that it sends them."""
