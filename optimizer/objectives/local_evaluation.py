@@ -136,6 +136,16 @@ class LocalEvaluation:
         """The credit of a text for each input, in order, as far as it was measured; no call is made."""
         return [self._credits.get((prompt, text, execution.key)) for execution in inputs]
 
+    def done_right(self, prompt: str, inputs: Sequence[RecordedInput]) -> list[bool | None]:
+        """For each input whether what was recorded leaves nothing to improve; None where a judge could not be asked."""
+
+        def right(execution: RecordedInput) -> bool | None:
+            credit = partial(self.objectives[prompt].credit, execution, execution.outputs)
+            recorded = self._unless_failed(prompt, credit)
+            return None if recorded is None else recorded.value >= 1
+
+        return list(self._access.threads.map(right, inputs))
+
     def _candidate(self, prompt: str, text: str) -> Candidate:
         return {name: spec.text for name, spec in self._prompts.items()} | {prompt: text}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.objectives.objective import Credit, RecordedInput
@@ -75,6 +75,23 @@ def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInpu
         drawn.shuffle(queue)
     drawn.shuffle(queues)
     return list(by_turns(queues))
+
+
+def in_proportion(inputs: Sequence[RecordedInput], groups: Sequence[Hashable]) -> list[RecordedInput]:
+    """The inputs so that the first few have each group's share of all; those of a group keep their order.
+
+    A few that were all right, where most are wrong, would show of no text that it gains (proportional stratified
+    sampling).
+
+    Args:
+        inputs: in any order.
+        groups: of each of them.
+    """
+    places: dict[int, float] = {}
+    for group in set(groups):
+        members = [at for at, its_group in enumerate(groups) if its_group == group]
+        places |= {at: (rank + 0.5) / len(members) for rank, at in enumerate(members)}
+    return [inputs[at] for at in sorted(places, key=lambda at: (places[at], at))]
 
 
 def compared(

@@ -20,7 +20,15 @@ from optimizer.proposers.examples import examples_of
 from optimizer.proposers.rewrites import HAND, Rewrite, RewriteRequest
 from optimizer.proposers.turns import by_turns
 from optimizer.racing.beliefs import Belief, believed_of_new
-from optimizer.racing.local_scores import LocalScore, Pool, alternating, compared, parents_of, usual_error
+from optimizer.racing.local_scores import (
+    LocalScore,
+    Pool,
+    alternating,
+    compared,
+    in_proportion,
+    parents_of,
+    usual_error,
+)
 from optimizer.racing.whole_demonstrations import (
     DEMONSTRATED,
     demonstration_sets,
@@ -143,7 +151,8 @@ class PromptSearch:
         name = self._spec.name
         self._local, self._round, self._measured, self._last = local, this_round, measured, last
         self._objective = local.objectives[name]
-        self._inputs = alternating(inputs, self._tuning.settings.seed)
+        shuffled = alternating(inputs, self._tuning.settings.seed)
+        self._inputs = in_proportion(shuffled, local.done_right(name, shuffled)) if measured else shuffled
         self._asked: set[tuple[str, str]] = set()
         self._unmeasured: dict[str, Rewrite] = {}
         champion = self._tuning.champion[name]

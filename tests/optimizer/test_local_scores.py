@@ -10,7 +10,7 @@ from scripted_world import world
 from experiments.systems.fact_memory import FactMemory
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.rewrites import Demonstration, Rewrite
-from optimizer.racing.local_scores import alternating, compared, usual_error
+from optimizer.racing.local_scores import alternating, compared, in_proportion, usual_error
 from optimizer.racing.whole_demonstrations import demonstration_sets, with_demonstrations
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item
@@ -57,6 +57,17 @@ def test_inputs_alternate_between_conversations_so_that_a_few_are_of_many() -> N
     for start in range(0, len(order), 4):
         assert len({each.conversation.id for each in order[start : start + 4]}) == 4
     assert order == alternating(INPUTS, seed=1) != alternating(INPUTS, seed=2)
+
+
+def test_the_first_few_inputs_have_the_share_of_those_that_were_right_in_all() -> None:
+    right = {4, 9, 10, 15}
+    order = in_proportion(INPUTS, [at in right for at in range(len(INPUTS))])
+    places = [INPUTS.index(given) for given in order]
+    assert sorted(places) == list(range(16))
+    assert [sum(at in right for at in places[:count]) for count in (1, 3, 4, 8, 12, 16)] == [0, 1, 1, 2, 3, 4]
+    assert [at for at in places if at in right] == sorted(right)
+    assert in_proportion(INPUTS, [None] * 16) == INPUTS
+    assert in_proportion([], []) == []
 
 
 def test_a_text_is_not_scored_on_a_conversation_that_it_shows() -> None:

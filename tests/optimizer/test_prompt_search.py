@@ -72,9 +72,13 @@ INPUTS = 40
 class Recorded:
     """What texts are credited with on recorded inputs: on a part of ten of them all, however few they met."""
 
-    def __init__(self, parts: Mapping[str, int]) -> None:
+    def __init__(self, parts: Mapping[str, int], right: int = 0) -> None:
         self.objectives = {"answer": SimpleNamespace(weight=lambda given: 1.0)}
         self.parts, self.met = parts, dict[tuple[str, str], Credit]()
+        self.right = right
+
+    def done_right(self, prompt: str, inputs: Any) -> list[bool]:
+        return [int(recorded.key) < self.right for recorded in inputs]
 
     def known_credits(self, prompt: str, text: str, inputs: Any) -> list[Credit | None]:
         return [self.met.get((text, recorded.key)) for recorded in inputs]
@@ -126,6 +130,7 @@ class Searching:
         local = local or SimpleNamespace(
             objectives={"answer": SimpleNamespace(weight=lambda given: 1.0)},
             known_credits=lambda *given: self.credits,
+            done_right=lambda prompt, inputs: [None for _ in inputs],
         )
         many = len(self.credits) if isinstance(local, SimpleNamespace) else INPUTS
         inputs: Any = [
@@ -160,6 +165,19 @@ def test_where_recorded_inputs_mislead_no_more_texts_are_asked_for_than_meet_con
     assert searching.begin(1, REWRITES, measured=False) == []
     assert len(searching.search.arms()) == UNMEASURED_REWRITES
     assert searching.wanted == [UNMEASURED_REWRITES]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_inputs_that_a_text_meets_first_are_not_by_chance_those_that_were_right(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    local = Recorded({"offer": 5}, right=INPUTS // 5)
+    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", "offer", "bank", "")])
+    searching.tuning.settings.seed = seed
+    searching.begin(1, 1, measured=True, local=local)
+    searching.search.take(next(searching.search.steps(0.0, {})))
+    assert sum(int(key) < local.right for text, key in local.met if text == "offer") == 1
+    assert len([text for text, _ in local.met if text == "offer"]) == BATCH
 
 
 def test_what_is_expected_of_a_text_is_learned_from_those_of_its_source() -> None:
