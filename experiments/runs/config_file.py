@@ -26,6 +26,7 @@ from tracing.llm.serving.weights import CATALOGUE, stored_path
 from tracing.plugins import is_object, look_in
 from tracing.recording.redaction import Redaction, excerpt, redact
 from tracing.suggestions import did_you_mean, unknown_key
+from tracing.systems.registry import SYSTEMS
 
 
 def _unnoted(_earlier: str, _key: str) -> None:
@@ -69,9 +70,20 @@ def load_config(
         values = _merged(values, _fitting(_read("smoke")[2], _merged(values, above)))
     values = _merged(values, above)
     config = _with_modules(anchored(_validated(values, label, options), folder, besides=options), folder)
+    config = _self_contained(config, folder)
     if config.data is not None and config.data.exists() and "dataset" not in values:
         config = config.model_copy(update={"dataset": _recognised(config.data)})
     return _complete(config, label)
+
+
+def _self_contained(config: RunConfig, folder: Path) -> RunConfig:
+    """The same with the content of a file that a system's setting names, but for secrets: a run outlives it."""
+    keeps = None if is_object(config.system) else getattr(SYSTEMS.open(config.system), "kept_settings", None)
+    return (
+        config
+        if keeps is None
+        else config.model_copy(update={"system_settings": keeps(config.system_settings, folder)})
+    )
 
 
 def _recognised(data: Path) -> str:

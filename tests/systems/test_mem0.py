@@ -364,7 +364,7 @@ def test_a_prompt_key_that_the_generation_would_ignore_is_refused(
             key="k",
             chat_model="m",
             embedding_model="m",
-            generation=generation,
+            instance=library.Instance(generation),
         )
 
 

@@ -18,9 +18,6 @@ from tracing.systems.entries import Entry, check_lengths
 
 R = TypeVar("R")
 
-USER = "memtune"
-"""The only user id of a conversation: its speakers share a memory."""
-
 _BEGINNING = "1970-01-01T00:00:00+00:00"
 
 
@@ -35,11 +32,9 @@ class ConnectedMemory:
         entries: its stored memories by Mem0's id, in the order stored.
     """
 
-    def __init__(
-        self, access: ModelAccess, prompts: Mapping[str, str], *, max_tokens: int, generation: library.Generation
-    ) -> None:
+    def __init__(self, access: ModelAccess, prompts: Mapping[str, str], instance: library.Instance) -> None:
         """See `library.open_memory`."""
-        self.generation = generation
+        self.generation, self.ids = instance.generation, instance.ids
         self._gateway = access.gateway()
         self.memory = library.open_memory(
             prompts,
@@ -47,9 +42,7 @@ class ConnectedMemory:
             key=self._gateway.key,
             chat_model=access.task.settings.model,
             embedding_model=access.embedding.settings.model,
-            temperature=access.task.settings.temperature,
-            max_tokens=max_tokens,
-            generation=generation,
+            instance=instance,
         )
         self.entries: dict[str, Entry] = {}
         self._failures: list[MemtuneError] = []
@@ -57,7 +50,7 @@ class ConnectedMemory:
         self._embed = self.memory.embedding_model.embed
         self._insert = self.memory.vector_store.insert
         self.memory.embedding_model.embed = self._embedded
-        if generation is library.V2:
+        if self.generation is library.V2:
             self.memory.embedding_model.embed_batch = self._embedded_together
 
     def close(self) -> None:
@@ -69,7 +62,7 @@ class ConnectedMemory:
         for number, entry in enumerate(entries, start=1):
             self.fit(len(entry.vector))
             pinned = id_of(number)
-            payload = {"data": entry.text, "user_id": USER, "created_at": _BEGINNING, "updated_at": _BEGINNING}
+            payload = {"data": entry.text, **self.ids, "created_at": _BEGINNING, "updated_at": _BEGINNING}
             self._insert(vectors=[list(entry.vector)], payloads=[payload], ids=[pinned])
             self.entries[pinned] = entry
 
@@ -77,7 +70,7 @@ class ConnectedMemory:
         """The `count` entries that Mem0's own search finds, best first."""
         self._cross_threads("_search_vector_store")
         two = self.generation is library.V2
-        settings = {"filters": {"user_id": USER}, "top_k": count} if two else {"user_id": USER, "limit": count}
+        settings = {"filters": dict(self.ids), "top_k": count} if two else {**self.ids, "limit": count}
         response = self.through(lambda: self.memory.search(query, **settings))
         return [self.entries[hit["id"]] for hit in response["results"]]
 

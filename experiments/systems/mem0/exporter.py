@@ -9,18 +9,17 @@ from typing import Any
 
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.places import Place
-from experiments.systems.exporting.proving import ProvenLibrary, printed_by, proven_in, sent_by
-from experiments.systems.exporting.written_files import as_json, read_text, write_text
+from experiments.systems.exporting.proving import ProvenLibrary, proven_in, sent_by
+from experiments.systems.exporting.written_files import as_json, write_text
 from experiments.systems.mem0 import reply_schemas as replies
 from experiments.systems.mem0.library import FACTS, INSTRUCTIONS, UPDATE, WHOLE
-from experiments.systems.mem0.prompts import ATTRIBUTED
+from experiments.systems.mem0.own_config import content_of
+from experiments.systems.mem0.prompts import ATTRIBUTED, PROOF, shipped_texts
 from experiments.systems.mem0.system import AnyMem0, Mem0First, Mem0One, Mem0Two
 from experiments.systems.worker.isolated import own_environment
-from tracing.errors import ContractError, RunError
-from tracing.files.yaml_text import load_yaml
+from tracing.errors import ConfigError, ContractError, RunError
 from tracing.systems.prompts import Candidate, escaped, render
 
-_PROOF = Path(__file__).with_name("proof.py")
 CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
 
 _MODULE = Path(__file__).with_name("mem0_prompts.template")
@@ -82,7 +81,7 @@ class Mem0Settings:
         """Whether it is a configuration of Mem0 with a key for a prompt, of whatever generation."""
         try:
             return bool(_placed_texts(source)) if Path(source).is_file() else False
-        except RunError:
+        except (RunError, ConfigError):
             return False
 
     def texts(self, source: str) -> dict[str, str]:
@@ -102,12 +101,8 @@ class Mem0Settings:
         return escaped(text)
 
     def defaults(self) -> dict[str, str]:
-        """The prompts that the installed library uses by itself, without the line that tells today's date.
-
-        A custom prompt cannot keep that line up to date.
-        """
-        prompts = printed_by(self.library, _PROOF, {"shipped": self.system.generation.shipped})
-        return {place: str(text) for place, text in prompts.items()}
+        """The prompts that the installed library uses by itself, as a custom prompt can have them."""
+        return dict(shipped_texts(self.system.generation, own_environment(self.system)))
 
     def prove(self, folder: Path) -> list[str]:
         """Load the export in the real library, let it add a message, and find each prompt in the requests it sends."""
@@ -123,7 +118,7 @@ class Mem0Settings:
             forms.append(body.get("response_format", {}).get("type", "text"))
             return {"content": json.dumps(next(replies_left, _REPLIES[-1]))}
 
-        sent = sent_by(self.library, _PROOF, payload, reply)
+        sent = sent_by(self.library, PROOF, payload, reply)
         proofs = sent.proofs({place: [text] for place, text in texts.items()})
         if UPDATE in texts:
             if set(forms) != {"json_schema"}:
@@ -146,15 +141,7 @@ def _texts(source: str) -> dict[str, str]:
     path = Path(source)
     if path.suffix == ".py":
         return python_constants(source)
-    import yaml
-
-    try:
-        # JSON first: YAML's reader would not take every JSON string.
-        settings = json.loads(read_text(path)) if path.suffix == ".json" else load_yaml(read_text(path))
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise RunError(f"{source}: no configuration ({reason}); give Mem0's JSON, YAML or Python") from None
-    return dict(_strings(settings))
+    return dict(_strings(content_of(path)))
 
 
 def _strings(value: object) -> list[tuple[str, str]]:

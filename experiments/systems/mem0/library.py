@@ -6,10 +6,11 @@ import atexit
 import functools
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -129,6 +130,27 @@ def _imported() -> Any:
                 os.environ[name] = value
 
 
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """How a Mem0 is made, besides the prompts that are tuned and the endpoint of its models.
+
+    Attributes:
+        generation: of the library.
+        model_options: parameters of its chat model.
+        store: provider of its vector store, one that needs no server.
+        store_options: parameters of that.
+        ids: whose memories they are: `user_id`, `agent_id`, `run_id`, those that there are.
+        prompts: those that stay, by configuration key.
+    """
+
+    generation: Generation = V1
+    model_options: Mapping[str, Any] = field(default_factory=lambda: {"temperature": 0.0, "max_tokens": 1024})
+    store: str = "qdrant"
+    store_options: Mapping[str, Any] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=lambda: {"user_id": "memtune"})
+    prompts: Mapping[str, str] = field(default_factory=dict)
+
+
 def open_memory(
     prompts: Mapping[str, str],
     *,
@@ -136,31 +158,42 @@ def open_memory(
     key: str,
     chat_model: str,
     embedding_model: str,
-    temperature: float = 0.0,
-    max_tokens: int = 1024,
-    generation: Generation = V1,
+    instance: Instance = Instance(),  # noqa: B008 - it is immutable
 ) -> Any:
-    """A `mem0.Memory` that stores everything in this process and uses the models of one endpoint."""
+    """A `mem0.Memory` whose stores are its own alone, and that uses the models of one endpoint.
+
+    Raises:
+        ConfigError: a key of a prompt is of another generation, or the library or that of the store is missing.
+    """
+    generation = instance.generation
     require_keys(prompts, generation)
     mem0 = load(generation)
     import httpx
 
     endpoint = {"api_key": key, "openai_base_url": base_url}
-    memory = mem0.Memory.from_config(
-        {
-            "llm": {
-                "provider": "openai",
-                "config": {**endpoint, "model": chat_model, "temperature": temperature, "max_tokens": max_tokens},
-            },
-            "embedder": {"provider": "openai", "config": {**endpoint, "model": embedding_model}},
-            "vector_store": {
-                "provider": "qdrant",
-                "config": {"path": ":memory:", "collection_name": "memtune", "embedding_model_dims": 1},
-            },
-            "history_db_path": ":memory:",
-            **prompts,
-        }
-    )
+    folder = tempfile.TemporaryDirectory(prefix="memtune-mem0-", ignore_cleanup_errors=True)
+    in_process = {"path": ":memory:", "embedding_model_dims": 1}
+    place = in_process if instance.store == "qdrant" else {"path": f"{folder.name}/store"}
+    try:
+        memory = mem0.Memory.from_config(
+            {
+                "llm": {"provider": "openai", "config": {**endpoint, "model": chat_model, **instance.model_options}},
+                "embedder": {"provider": "openai", "config": {**endpoint, "model": embedding_model}},
+                "vector_store": {
+                    "provider": instance.store,
+                    "config": {"collection_name": "memtune", **place, **instance.store_options},
+                },
+                "history_db_path": ":memory:",
+                **instance.prompts,
+                **prompts,
+            }
+        )
+    except ImportError as error:
+        raise ConfigError(
+            f"system_settings.config: vector_store: {instance.store} needs a library ({error}); install it for "
+            f"{sys.executable}"
+        ) from None
+    memory.own_folder = folder
     if generation == V0:
         # It always asks for a number of dimensions, which not every model can be asked for.
         import openai
@@ -178,16 +211,18 @@ def open_memory(
 
 def fit(memory: Any, size: int) -> None:
     """Prepare the store of an empty memory for vectors of this size."""
-    if memory.vector_store.embedding_model_dims != size:
-        memory.vector_store.delete_col()
-        memory.vector_store.create_col(size, False)
-        memory.vector_store.embedding_model_dims = size
+    store = memory.vector_store
+    if getattr(store, "embedding_model_dims", size) != size:  # Chroma takes any
+        store.delete_col()
+        store.embedding_model_dims = size
+        store.create_col(*((size, False) if hasattr(store, "on_disk") else (store.collection_name,)))
 
 
 def close(memory: Any) -> None:
     """Release a memory's resources."""
     # Releases before 1.0 have no method for it.
     (memory.close if hasattr(memory, "close") else memory.db.close)()
-    memory.vector_store.client.close()
-    memory.llm.client.close()
-    memory.embedding_model.client.close()
+    for part in (memory.vector_store, memory.llm, memory.embedding_model):
+        if hasattr(getattr(part, "client", None), "close"):
+            part.client.close()
+    memory.own_folder.cleanup()

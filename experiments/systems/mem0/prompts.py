@@ -6,6 +6,7 @@ its own description of the reply. Neither is a template for Mem0: it gets the re
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,11 @@ from experiments.systems.building_blocks.answering import ANSWER_PROMPT
 from experiments.systems.building_blocks.facts import EVENTS, FACTS_SCHEMA, LONGEST_FACT, MAX_FACTS, decision_reply
 from experiments.systems.building_blocks.prompt_files import prompts_in
 from experiments.systems.building_blocks.structured_replies import object_schema
-from experiments.systems.mem0.library import V1, load
+from experiments.systems.exporting.proving import ProvenLibrary, printed_by, proven_in
+from experiments.systems.mem0.library import Generation, load
+from experiments.systems.worker.environment import Environment
+from tracing.errors import ContractError
+from tracing.systems.baseline import fitted
 from tracing.systems.layouts import Item, Parts
 from tracing.systems.prompts import PromptSpec, escaped
 
@@ -84,19 +89,54 @@ _LONGEST_OF_LIBRARY = 12_000
 
 _TODAY = re.compile(r"\n- Today's date is .*")
 
+PROOF = Path(__file__).with_name("proof.py")
+"""Proves an export in the library, and prints the prompts that it uses by itself."""
 
-def library_prompts() -> Mapping[str, PromptSpec]:
-    """The same prompts with the texts that the installed library uses by default; the short ones are alternatives.
+
+def shipped_texts(generation: Generation, environment: Environment | None) -> Mapping[str, str]:
+    """The prompts that the installed library uses by itself, by configuration key or `WHOLE`.
 
     They lack the line that tells today's date, which a custom prompt of Mem0 cannot keep up to date.
+
+    Args:
+        generation: of the library.
+        environment: that has it, if this process does not.
+
+    Raises:
+        ConfigError: it is not installed.
     """
-    load()
-    texts = import_module("mem0.configs.prompts")
-    defaults = {name: getattr(texts, V1.shipped[key]) for name, key in V1.keys.items()}
-    return {name: _as_template(spec, defaults[name]) if name in defaults else spec for name, spec in PROMPTS.items()}
+    if environment is None or generation.is_here():
+        load(generation)
+        texts = import_module("mem0.configs.prompts")
+        return {key: _TODAY.sub("", getattr(texts, name)) for key, name in generation.shipped.items()}
+    return _printed(
+        proven_in(environment, generation.package, generation.generation), tuple(generation.shipped.items())
+    )
+
+
+@functools.cache
+def _printed(library: ProvenLibrary, constants: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return {key: str(text) for key, text in printed_by(library, PROOF, {"shipped": dict(constants)}).items()}
+
+
+def with_texts(
+    prompts: Mapping[str, PromptSpec], keys: Mapping[str, str], texts: Mapping[str, str]
+) -> Mapping[str, PromptSpec]:
+    """The prompts with the texts of a library or its user, by `keys` (prompt → key); their own are alternatives.
+
+    Raises:
+        ContractError: a text breaks the contract of its prompt.
+    """
+    taken = {
+        name: _as_template(spec, texts[key]) for name, spec in prompts.items() if (key := keys.get(name, "")) in texts
+    }
+    for name, spec in taken.items():
+        if problems := spec.contract.violations(spec.text):
+            raise ContractError(f"{keys[name]}: {'; '.join(problems)}; change it there")
+    return {**prompts, **taken}
 
 
 def _as_template(spec: PromptSpec, text: str) -> PromptSpec:
-    template = escaped(_TODAY.sub("", text))
-    contract = replace(spec.contract, max_chars=_LONGEST_OF_LIBRARY)
+    template = escaped(text)
+    contract = replace(fitted(spec.contract, template), max_chars=max(_LONGEST_OF_LIBRARY, 2 * len(template)))
     return replace(spec, text=template, contract=contract, alternatives=(spec.text,))

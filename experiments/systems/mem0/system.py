@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import (
@@ -20,10 +22,13 @@ from experiments.systems.building_blocks.choices import (
 from experiments.systems.building_blocks.facts import MAX_FACTS
 from experiments.systems.building_blocks.recall import entries_of, memory_of, memory_of_texts, recorded_retrieval
 from experiments.systems.mem0.connection import ConnectedMemory
-from experiments.systems.mem0.library import V0, V1, V2
-from experiments.systems.mem0.prompts import CHOICES, PROMPTS, library_prompts, prompts_of
+from experiments.systems.mem0.library import INSTRUCTIONS, V0, V1, V2, WHOLE, Instance
+from experiments.systems.mem0.own_config import OWN_OPTIONS, OwnConfig, checked_ids, read_own_config
+from experiments.systems.mem0.prompts import CHOICES, PROMPTS, prompts_of, shipped_texts, with_texts
 from experiments.systems.mem0.writer import AddingWriter, Mem0Writer
 from experiments.systems.worker import in_worker
+from experiments.systems.worker.isolated import environment_of
+from tracing.errors import ConfigError
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session
 from tracing.systems.conversations import Conversation, DialogueSession, Question
@@ -43,17 +48,43 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
     generation = V1
     prompts: Mapping[str, PromptSpec] = PROMPTS
     operations: Sequence[OperationSpec]
+    writer = Mem0Writer
     ranges: Mapping[str, Sequence[int]] = {"top_k": (2, 4, 6, 8)}
 
     def __init__(
-        self, *, top_k: int = 4, window: int = 4, max_tokens: int = 1024, reply_schema: str = "embedded"
+        self,
+        *,
+        top_k: int = 4,
+        window: int = 4,
+        max_tokens: int | None = None,
+        reply_schema: str = "embedded",
+        config: Any = None,
+        ids: Any = None,
     ) -> None:
         check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
-        check_least(1, window=window)
         check_least(0, top_k=top_k)
-        self.top_k, self.window, self.max_tokens, self.reply_schema = top_k, window, max_tokens, reply_schema
+        self.own = None if config is None else read_own_config(config, self.generation)
+        options = {"max_tokens": 1024} if self.own is None else {**OWN_OPTIONS, **self.own.model_options}
+        self.max_tokens = options["max_tokens"] if max_tokens is None else max_tokens
+        check_least(1, window=window, max_tokens=self.max_tokens)
+        self.top_k, self.window, self.reply_schema = top_k, window, reply_schema
+        self.config, self.ids = self.own and self.own.kept(), checked_ids(ids)
+        self.instance = Instance(self.generation, {**options, "max_tokens": self.max_tokens}, ids=self.ids)
+        if self.own is not None:
+            self._take_over(self.own)
         # Memories built by another release of the library are other memories.
         self.version = f"1 with {self.generation.package} {self.generation.release}"
+
+    @classmethod
+    def kept_settings(cls, settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """The settings as a run keeps them, with what it takes of `config` in its place; `folder` is of the run's file.
+
+        Raises:
+            ConfigError: the configuration cannot be read.
+        """
+        config = settings.get("config")
+        own = {} if config is None else {"config": read_own_config(config, cls.generation, folder).kept()}
+        return {**settings, **own}
 
     def require_library(self) -> None:
         """Return if the library can be loaded; see `Library.require`."""
@@ -61,11 +92,13 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
+        own = [] if self.own is None else self.own.caveats()
         if not self.enforces_schema(embedded=embedded):
-            return []
+            return own
         return [
+            *own,
             "Replies to Mem0's extraction and update requests were constrained to a JSON schema (one item a new fact, "
-            "its text fixed), where Mem0 alone asks for any JSON object: with Mem0 alone the prompts may do worse."
+            "its text fixed), where Mem0 alone asks for any JSON object: with Mem0 alone the prompts may do worse.",
         ]
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
@@ -91,7 +124,7 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
         """Answer one question from what Mem0's search finds."""
         entries = entries_of(memory)
         query = noted(question.question, name=question.id, kind="query")
-        connected = ConnectedMemory(access, {}, max_tokens=self.max_tokens, generation=self.generation)
+        connected = ConnectedMemory(access, {}, self._instance_for(access))
         with closing(connected):
 
             def find() -> list[Entry]:
@@ -116,8 +149,25 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
         return memory_of_texts(texts, "m", access.embedding)
 
     def _writer(self, candidate: Candidate, access: ModelAccess) -> Mem0Writer:
-        enforced = self.enforced_with(access)
-        return Mem0Writer(access, candidate, max_tokens=self.max_tokens, enforced=enforced, generation=self.generation)
+        return self.writer(access, candidate, self._instance_for(access), enforced=self.enforced_with(access))
+
+    def _instance_for(self, access: ModelAccess) -> Instance:
+        """With a user's configuration its temperature counts, or that of the library."""
+        if self.own is not None:
+            return self.instance
+        options = {**self.instance.model_options, "temperature": access.task.settings.temperature}
+        return replace(self.instance, model_options=options)
+
+    def _take_over(self, own: OwnConfig) -> None:
+        """Start from the prompts that a Mem0 of this configuration sends: its user's, or else the library's."""
+        keys = {"extract": WHOLE, **self.generation.keys}
+        tuned = {keys[name] for name in self.prompts if name in keys}
+        texts = own.texts
+        if not tuned <= set(texts):
+            texts = {**shipped_texts(self.generation, environment_of(self)), **texts}
+        self.prompts = with_texts(self.prompts, keys, texts)
+        stays = {key: text for key, text in own.texts.items() if key not in tuned}
+        self.instance = replace(self.instance, store=own.local_store, store_options=own.store_options, prompts=stays)
 
 
 class DecidingMem0(AnyMem0):
@@ -131,7 +181,7 @@ class DecidingMem0(AnyMem0):
         OperationSpec("retrieve", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
-    settings = Settings("top_k", "window", "max_tokens", "reply_schema")
+    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "config", "ids")
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
@@ -155,9 +205,12 @@ class Mem0(DecidingMem0):
     Args:
         top_k: memories given to the answer.
         window: turns given to one `Memory.add`.
-        max_tokens: maximum length of a reply of extraction and update.
+        max_tokens: maximum length of a reply of extraction and update; 1,024, or with `config` what that says.
         reply_schema: when the prompts' reply schemas replace the `json_object` that Mem0 asks for: "embedded" with an
             embedded model, which stores almost nothing otherwise, "always" or "never".
+        config: a user's own configuration, as for `Memory.from_config`: the path of its JSON or YAML, or its keys.
+            Tuning starts from its prompts, and from the library's where it has none.
+        ids: whose memories they are, by `user_id`, `agent_id` and `run_id`; by default `{user_id: memtune}`.
         seed_prompts: what tuning starts from: "short" prompts, or those that the "library" uses by default.
 
     Raises:
@@ -171,23 +224,26 @@ class Mem0(DecidingMem0):
         *,
         top_k: int = 4,
         window: int = 4,
-        max_tokens: int = 1024,
+        max_tokens: int | None = None,
         reply_schema: str = "embedded",
+        config: Any = None,
+        ids: Any = None,
         seed_prompts: str = "short",
     ) -> None:
-        super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
+        super().__init__(
+            top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema, config=config, ids=ids
+        )
         check_choice("seed_prompts", seed_prompts, PROMPT_CHOICES)
-        if seed_prompts == "library":
-            self.prompts = library_prompts()
+        if seed_prompts == "library" and config is None:
+            self.prompts = with_texts(PROMPTS, V1.keys, shipped_texts(V1, None))
         self.version = f"1 with {self.generation.package} {self.generation.here() or 'missing'}"
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
         caveats = super().caveats(embedded=embedded)
-        return caveats and [
-            *caveats,
-            "An export's mem0_replies.py constrains the replies of your Mem0 in the same way.",
-        ]
+        if self.enforces_schema(embedded=embedded):
+            caveats.append("An export's mem0_replies.py constrains the replies of your Mem0 in the same way.")
+        return caveats
 
 
 @in_worker(requirements=[V0.requirement])
@@ -215,37 +271,48 @@ class Mem0Two(AnyMem0):
     Args:
         top_k: memories given to the answer.
         window: turns given to one `Memory.add`.
-        max_tokens: maximum length of a reply of the extraction.
-        reply_schema: when a reply schema replaces the `json_object` that Mem0 asks for; see `Mem0`.
+        max_tokens, reply_schema, config, ids: see `Mem0`.
         tuned: what is tuned of the extraction: its whole "system" prompt, which is a constant of the library, or the
-            "instructions" that it appends, which are a key of its configuration.
+            "instructions" that it appends, which are a key of its configuration. By default "instructions" if a
+            user's own configuration has them, else "system".
 
     Raises:
-        ConfigError: `reply_schema` or `tuned` is none of these.
+        ConfigError: `reply_schema` or `tuned` is none of these, or `config` has no instructions that are to be tuned.
     """
 
     name = "mem0@2"
     generation = V2
+    writer = AddingWriter
     operations = (
         OperationSpec("extract_facts", "extract", "extract"),
         OperationSpec("store", "update", None),
         OperationSpec("retrieve", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
-    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "tuned")
+    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "config", "ids", "tuned")
 
     def __init__(
         self,
         *,
         top_k: int = 4,
         window: int = 4,
-        max_tokens: int = 1024,
+        max_tokens: int | None = None,
         reply_schema: str = "embedded",
-        tuned: str = "system",
+        config: Any = None,
+        ids: Any = None,
+        tuned: str | None = None,
     ) -> None:
-        super().__init__(top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema)
+        has_instructions = config is not None and INSTRUCTIONS in read_own_config(config, V2).texts
+        tuned = tuned or ("instructions" if has_instructions else "system")
         check_choice("tuned", tuned, tuple(CHOICES))
+        if tuned == "instructions" and config is not None and not has_instructions:
+            raise ConfigError(
+                f"system_settings.tuned: config has no {INSTRUCTIONS} to be tuned; add them there, or leave it out"
+            )
         self.tuned, self.prompts = tuned, prompts_of(tuned)
+        super().__init__(
+            top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema, config=config, ids=ids
+        )
         self.operations = (OperationSpec("extract_facts", "extract", CHOICES[tuned].name), *type(self).operations[1:])
 
     def caveats(self, *, embedded: bool) -> list[str]:
@@ -254,6 +321,3 @@ class Mem0Two(AnyMem0):
             *super().caveats(embedded=embedded),
             "Mem0 searched by meaning alone: its keyword search and its entities need models that it downloads.",
         ]
-
-    def _writer(self, candidate: Candidate, access: ModelAccess) -> Mem0Writer:
-        return AddingWriter(access, candidate, max_tokens=self.max_tokens, enforced=self.enforced_with(access))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from experiments.systems.building_blocks.recall import recorded
 from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN, read_reply
-from experiments.systems.mem0.connection import USER, ConnectedMemory, id_of
+from experiments.systems.mem0.connection import ConnectedMemory, id_of
 from experiments.systems.mem0.decisions import (
     Decided,
     Decision,
@@ -26,7 +26,7 @@ from experiments.systems.mem0.decisions import (
     memories_of,
     reply_of,
 )
-from experiments.systems.mem0.library import V2, WHOLE, Generation
+from experiments.systems.mem0.library import WHOLE, Generation, Instance
 from experiments.systems.mem0.prompts import ATTRIBUTED, BY, MEMORIES_SCHEMA, PROMPTS
 from experiments.systems.mem0.reply_schemas import update_schema
 from tracing.errors import MalformedReplyError, ModelError
@@ -69,11 +69,9 @@ class Mem0Writer(ConnectedMemory):
     schema: ClassVar[Mapping[str, Any] | None] = PROMPTS["extract"].contract.reply_schema
     """Form of the reply to an extraction."""
 
-    def __init__(
-        self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool, generation: Generation
-    ) -> None:
+    def __init__(self, access: ModelAccess, candidate: Candidate, instance: Instance, *, enforced: bool) -> None:
         """`enforced` says whether reply schemas replace `json_object`; for the others see `ConnectedMemory`."""
-        super().__init__(access, native_prompts(candidate, generation), max_tokens=max_tokens, generation=generation)
+        super().__init__(access, native_prompts(candidate, instance.generation), instance)
         self._enforced = enforced
         self._step = AddCall("")
         self._extracted = self._added = 0
@@ -116,7 +114,7 @@ class Mem0Writer(ConnectedMemory):
         self._step = step
         self._cross_threads("_add_to_vector_store")
         messages = [{"role": "user", "content": text} for text in texts]
-        self.through(lambda: self.memory.add(messages, user_id=USER))
+        self.through(lambda: self.memory.add(messages, **self.ids))
         if step.alone:
             return
         # An earlier item of the same reply may remove the entry of an update or deletion; an addition cannot fail.
@@ -228,6 +226,9 @@ class Mem0Writer(ConnectedMemory):
 
     def _on_update(self, vector_id: str, vector: Any = None, payload: Any = None) -> None:
         """Hook of `vector_store.update`."""
+        if vector is None:  # whose memory it is, of a fact that is known
+            self._update(vector_id=vector_id, vector=None, payload={**payload, "updated_at": self._step.time})
+            return
         old = self.entries[vector_id]
         with self._stored("UPDATE", payload["data"], old.id) as op:
             self._update(vector_id=vector_id, vector=vector, payload={**payload, "updated_at": self._step.time})
@@ -275,8 +276,8 @@ class AddingWriter(Mem0Writer):
 
     schema = MEMORIES_SCHEMA
 
-    def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
-        super().__init__(access, candidate, max_tokens=max_tokens, enforced=enforced, generation=V2)
+    def __init__(self, access: ModelAccess, candidate: Candidate, instance: Instance, *, enforced: bool) -> None:
+        super().__init__(access, candidate, instance, enforced=enforced)
         self._system_prompt = render(candidate["extract"], {}) if "extract" in candidate else None
         (self._prompt,) = self._prompts.values()
         self._numbers = 0
@@ -291,7 +292,7 @@ class AddingWriter(Mem0Writer):
         self._step, before = step, len(self.entries)
         messages = [{"role": "user", "content": text} for text in texts]
         with self._pinned(step.time):
-            response = self.through(lambda: self.memory.add(messages, user_id=USER))
+            response = self.through(lambda: self.memory.add(messages, **self.ids))
         if len(self.entries) - before != len(response["results"]):
             raise ModelError("mem0 did not store what it says it has stored; its log says why")
 

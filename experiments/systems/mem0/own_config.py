@@ -1,0 +1,184 @@
+"""A user's own configuration of Mem0, as they give it to `Memory.from_config`: what a run takes of it, and what not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from experiments.systems.mem0.library import FACTS, INSTRUCTIONS, UPDATE, Generation, require_keys
+from tracing.errors import ConfigError
+from tracing.files.opening import read_file
+from tracing.files.yaml_text import load_yaml
+from tracing.systems.conversations import problems_of
+
+LOCAL_STORES = ("qdrant", "chroma", "faiss")
+"""The vector stores that need no server: a memory has one of its own, in this process or in a temporary folder."""
+
+OWN_OPTIONS = {"max_tokens": 2000, "temperature": 0.1, "top_p": 0.1}
+"""What Mem0 asks its chat model for where a configuration does not say it."""
+
+_IDS = ("user_id", "agent_id", "run_id")
+
+
+class _Taken(BaseModel):
+    """Keys that a run takes; all others, keys of endpoints among them, are dropped where they are read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+class _ModelOptions(_Taken):
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, gt=0)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+
+
+class _Model(_Taken):
+    provider: str = "openai"
+    config: _ModelOptions | None = None
+
+    def __str__(self) -> str:
+        model = self.config and self.config.model
+        return f"{self.provider} {model}" if model else self.provider
+
+
+class _StoreOptions(_Taken):
+    distance_strategy: str | None = None
+    normalize_L2: bool | None = None  # noqa: N815 - its name
+
+
+class _Store(_Taken):
+    provider: str = "qdrant"
+    config: _StoreOptions | None = None
+
+
+class _Other(_Taken):
+    provider: str = "its default"
+
+
+class OwnConfig(_Taken):
+    """What a run takes of a configuration, and the names of what it leaves out; nothing of it is a secret."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    llm: _Model | None = None
+    embedder: _Model | None = None
+    vector_store: _Store = _Store()
+    graph_store: _Other | None = None
+    reranker: _Other | None = None
+    history_db_path: str | None = None
+    version: str | None = None
+    custom_fact_extraction_prompt: str | None = None
+    custom_update_memory_prompt: str | None = None
+    custom_instructions: str | None = None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Its prompts, by their keys."""
+        return {key: text for key in (FACTS, UPDATE, INSTRUCTIONS) if (text := getattr(self, key))}
+
+    @property
+    def model_options(self) -> dict[str, Any]:
+        """Parameters of the chat model's requests; the library has its own for those that are not here."""
+        options = self.llm and self.llm.config
+        return options.model_dump(exclude={"model"}, exclude_none=True) if options else {}
+
+    @property
+    def local_store(self) -> str:
+        """Provider of the vector store that a memory gets: its own, if that needs no server."""
+        return self.vector_store.provider if self.vector_store.provider in LOCAL_STORES else LOCAL_STORES[0]
+
+    @property
+    def store_options(self) -> dict[str, Any]:
+        """Parameters of its vector store, without where that is."""
+        options = self.vector_store.config
+        return options.model_dump(exclude_none=True) if options else {}
+
+    def kept(self) -> dict[str, Any]:
+        """As JSON values, from which it can be read again."""
+        return self.model_dump(exclude_none=True)
+
+    def caveats(self) -> list[str]:
+        """What of it did not count in a run, one sentence each."""
+        options = self.model_options
+        counted = f"of llm only {', '.join(options)} counted" if options else "nothing of llm counted"
+        models = {"models.task": ("llm", self.llm), "models.embedding": ("embedder", self.embedder)}
+        asked = " and ".join(
+            f"{role} in place of {key} ({model or 'its default'})" for role, (key, model) in models.items()
+        )
+        store, local = self.vector_store.provider, self.local_store
+        others = [f"{name} ({part.provider})" for name in ("graph_store", "reranker") if (part := getattr(self, name))]
+        others += [name for name in ("history_db_path", "version") if getattr(self, name)]
+        return [
+            f"Mem0 had its user's configuration, but its calls went through memtune, to {asked}; {counted}.",
+            f"Each memory was in a store of its own ({local}), which began empty"
+            + ("." if local == store else f", in place of {store}: its search may find others."),
+            *([f"Of the configuration {', '.join(others)} did not count."] if others else []),
+        ]
+
+
+def read_own_config(source: object, generation: Generation, folder: Path = Path()) -> OwnConfig:
+    """The configuration that is given as a file, or by its content.
+
+    Args:
+        source: the path of a JSON or YAML file, or what is in one.
+        folder: of a relative path.
+
+    Raises:
+        ConfigError: there is no such file, or a key is unknown, of another generation, or has no fitting value.
+    """
+    label = "system_settings.config"
+    if isinstance(source, str):
+        label, source = f"{label}: {source}", content_of(folder / source)
+    if not isinstance(source, Mapping):
+        raise ConfigError(
+            f"{label}: give the path of a JSON or YAML file of Mem0, or its keys, not {type(source).__name__}"
+        )
+    try:
+        config = OwnConfig.model_validate(source)
+        require_keys(config.texts, generation)
+    except ValidationError as error:
+        problems = "; ".join(problems_of(error, OwnConfig))
+        raise ConfigError(f"{label}: {problems}; give what Memory.from_config takes") from None
+    except ConfigError as error:
+        raise ConfigError(f"{label}: {error}") from None
+    return config
+
+
+def checked_ids(ids: object) -> dict[str, str]:
+    """Whose memories they are, as Mem0's `add` and its search are told.
+
+    Raises:
+        ConfigError: there is another key, or a value that is no text.
+    """
+    if ids is None:
+        return {_IDS[0]: "memtune"}
+    if not (isinstance(ids, Mapping) and ids and all(ids.get(key) and isinstance(ids[key], str) for key in ids)):
+        raise ConfigError(f"system_settings.ids: texts by {', '.join(_IDS)} are expected, not {ids!r}")
+    if unknown := [key for key in ids if key not in _IDS]:
+        raise ConfigError(f"system_settings.ids: unknown to Mem0: {', '.join(unknown)}; it knows {', '.join(_IDS)}")
+    return dict(ids)
+
+
+def content_of(path: Path) -> object:
+    """What is in a JSON or YAML file.
+
+    Raises:
+        ConfigError: it cannot be read, or is neither.
+    """
+    import yaml
+
+    try:
+        text = read_file(path).decode()
+        # JSON first: YAML's reader would not take every JSON string.
+        return json.loads(text) if path.suffix == ".json" else load_yaml(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give Mem0's JSON or YAML") from None
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        # YAML's message quotes the line, which may hold a key.
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise ConfigError(f"{path}: no configuration ({reason}); give Mem0's JSON, YAML or Python") from None
