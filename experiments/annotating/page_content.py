@@ -12,7 +12,7 @@ from attribution.recordings import Recording
 from experiments.annotating.case_graph import CaseGraphs
 from experiments.annotating.labels import CaseId, Label
 from experiments.display.terminal import visible
-from experiments.reports.run_report import diff
+from experiments.reports.text_difference import difference
 from tracing.errors import TraceError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -81,7 +81,7 @@ def _version(before: Variable | None, variable: Variable) -> dict[str, Any]:
     lines: list[Any] = []
     if before is not None and not deleted:
         old = safe(shown_text(before.value), _LONGEST_COMPARED)
-        lines = [[line.kind, line.parts, line.fold] for line in diff(old, text)]
+        lines = [[line.kind, line.parts, line.fold] for line in difference(old, text)]
     return {"id": variable.id, "version": variable.version, "deleted": deleted, "text": text, "difference": lines}
 
 

@@ -45,7 +45,7 @@ def runs(home: Path | None) -> None:
     "--html",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write a page instead, with the questions that are right in one run and wrong in another.",
+    help="Write a page instead, with the prompts compared, and the questions that are right in one run only.",
 )
 @home_option
 def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> None:
@@ -77,16 +77,12 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
 def show_comparison(comparison: RunComparison, names: Sequence[str]) -> None:
     """Print runs side by side under their names."""
     from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import comparison_table
+    from experiments.display.tables import comparison_lines, comparison_table
 
     console = LiteralConsole()
+    for line in comparison_lines(names, comparison):
+        console.print(line)
     console.print(comparison_table(names, comparison))
-    for name, same in comparison.prompts.items():
-        console.print(f"prompt {name}: {'the same text' if same else 'different texts'}")
-    if comparison.differences:
-        console.print(
-            f"The runs differ in {', '.join(comparison.differences)}: their scores are not comparable.", style="yellow"
-        )
 
 
 @click.command(epilog=examples("ui"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from functools import cache, partial
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from experiments.display.terminal import visible
-from experiments.runs.intervals import interval_text, money_text, p_text
+from experiments.runs.intervals import interval_text, money_text
+from optimizer.evaluation.statistics import p_text
 from tracing.package_data import packaged_text
 from tracing.recording.redaction import redact
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
     from markupsafe import Markup
 
 
@@ -27,10 +29,20 @@ def address_from(place: Path, file: Path) -> str:
 @cache
 def template(name: str) -> Template:
     """A template by its file name; values are escaped, and a missing value is an error."""
-    from jinja2 import Environment, StrictUndefined
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_displayed
+        loader=FunctionLoader(lambda name: packaged_text("experiments", f"templates/{name}")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_displayed,
     )
     environment.filters |= {
         "p_value": p_text,
@@ -41,8 +53,9 @@ def template(name: str) -> Template:
         "money": money_text,
         "breakable": _breakable,
         "interval": interval_text,
+        "plain": _plain,
     }
-    return environment.from_string(packaged_text("experiments", f"templates/{name}"))
+    return environment
 
 
 def _displayed(value: Any) -> Any:
@@ -58,6 +71,11 @@ def _breakable(name: str) -> Markup:
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"([._])", r"\1<wbr>", str(escape(visible(name)))))  # noqa: S704 (escaped just now)
+
+
+def _plain(value: Any) -> str:
+    """A setting as JSON writes it, a text as it is."""
+    return "–" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _number(value: float | None, *, form: str, minus: str = "-") -> str:

@@ -17,9 +17,10 @@ from experiments.display.literal_console import LiteralConsole, styled
 from experiments.display.progress import CallsColumn, FailedColumn, progress_on
 from experiments.display.terminal import shortened
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import interval_text, money_text, p_phrase, p_text
+from experiments.runs.intervals import interval_text, money_text, p_phrase
 from experiments.runs.summary import Summary, SummaryJudge
 from optimizer.evaluation.scores import SPLITS, Score, SplitName
+from optimizer.evaluation.statistics import p_text
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.round import AcceptedEdit, ChangedCase, RewriteRecord, RoundRecord
 from tracing.errors import RunError
@@ -285,6 +286,29 @@ def comparison_table(ids: Sequence[str], comparison: RunComparison) -> Table:
     for row in comparison.rows:
         table.add_row(*row)
     return table
+
+
+def comparison_lines(ids: Sequence[str], comparison: RunComparison) -> Iterator[Text]:
+    """How each further run differs from the first, on test first; which prompts differ; what cannot be compared."""
+    for split in comparison.splits:
+        for place, verdict in enumerate(split.differences, 1):
+            changed = [flip for flip in split.flips if flip.replies[0].passed != flip.replies[place].passed]
+            lost = sum(flip.replies[0].passed for flip in changed)
+            yield styled((f"{ids[place]} against {ids[0]}, {split.split}: ", "bold"))
+            yield styled("  ").append_text(difference_line(verdict, split.conversations))
+            yield styled(
+                f"  of {split.questions} questions ",
+                (f"{len(changed) - lost} turned right ✓", "green" if len(changed) > lost else "dim"),
+                ", ",
+                (f"{lost} turned wrong ✗", "red" if lost else "dim"),
+            )
+    for problem in comparison.unread:
+        yield styled((f"The questions are not compared: {problem}", "yellow"))
+    if comparison.differences:
+        differences = ", ".join(comparison.differences)
+        yield styled((f"The runs differ in {differences}: their scores are not comparable.", "yellow"))
+    for name, same in comparison.prompts.items():
+        yield styled(f"prompt {name}: ", ("no difference", "dim") if same else ("differs", "yellow"))
 
 
 def change_lines(summary: Summary) -> Iterator[Text]:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.legend import Legend
 
-    from optimizer.tuning.tried import TriedCandidate
-
 SPLIT_TITLES: dict[SplitName, str] = {split: split.capitalize() for split in SPLITS}
 
 
@@ -144,41 +142,6 @@ def cost(summary: Summary) -> str | None:
         _legend_above(axes, columns=2)
 
     return svg(draw, "cost", height=3.3)
-
-
-def front(runs: Sequence[tuple[str, Sequence[TriedCandidate]]]) -> str | None:
-    """What runs of these names tried, by the share of the baseline's tokens that it takes and its difference in score.
-
-    The line of a run joins what nothing beats; what met too few conversations for that is hollow. None where nothing
-    but the baseline was tried.
-    """
-    if not any(len(tried) > 1 for _, tried in runs):
-        return None
-
-    def draw(axes: Axes) -> None:
-        for place, (name, tried) in enumerate(runs):
-            hue, marker = HUES[place % len(HUES)], MARKERS[place % len(MARKERS)]
-            best = [candidate for candidate in tried if candidate.front]
-            label = named(name) if name else "not beaten"
-            for candidate in tried:
-                face = hue if candidate.front else "white"
-                axes.plot(1 - candidate.saved, candidate.delta, marker, color=hue, markerfacecolor=face, markersize=6)
-            axes.plot(
-                [1 - candidate.saved for candidate in best],
-                [candidate.delta for candidate in best],
-                color=hue,
-                marker=marker,
-                linewidth=1.4,
-                markersize=6,
-                label=label if not label.startswith("_") else f" {label}",
-            )
-        axes.axhline(0, color=BASELINE, linewidth=1.2, linestyle="--", label="as good as the baseline")
-        axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        axes.set_xlabel("tokens a question, of the baseline's")
-        axes.set_ylabel("difference in score")
-        _legend_above(axes, columns=2)
-
-    return svg(draw, "front", height=3.3)
 
 
 def _legend_above(axes: Axes, *, columns: int, **spacing: float) -> Legend:

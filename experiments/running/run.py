@@ -377,5 +377,7 @@ def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[
         operations=run.parts.access.meter.snapshot(),
         settings=run.params,
         rewrites=[(record.n, rewrite) for record in result.rounds for rewrite in record.rewrites],
+        champions={record.n + 1: record.champion for record in result.rounds if record.champion is not None},
         cases=cases,
+        resume=run.folder.resume_command,
     )

@@ -11,14 +11,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import TypeVar
 
-from experiments.runs.cases_file import CaseReply, RunCase
+from experiments.runs.cases_file import CaseReply, RunCase, read_cases
 from experiments.runs.folder import CHAMPION, RunFolder
-from experiments.runs.intervals import interval_text, money_text, p_text
+from experiments.runs.intervals import interval_text, money_text
 from experiments.runs.summary import Summary
-from optimizer.evaluation.scores import SplitName
+from optimizer.evaluation.scores import SplitName, settings_text
+from optimizer.evaluation.statistics import p_text
 from optimizer.gating.verdict import Verdict, verdict_over
 from optimizer.tuning.tried import TriedCandidate
 from tracing.errors import RunError
+from tracing.systems.prompts import Candidate
 
 _Part = TypeVar("_Part")
 
@@ -28,17 +30,28 @@ COMPARABLE = ("dataset", "splits", "metric", "model")
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Several runs: `rows` of what and its value in each run, and by prompt whether all champions have the same text.
+    """Several runs: `rows` of what and its value in each run, and their `champions`' prompts.
 
     If there are `differences`, the keys of `COMPARABLE` in which they differ, the scores are not comparable.
-    `left_out` says what of the runs could not be read. `tried` is what each run tried, with its score and tokens.
+    `left_out` says what of the runs could not be read; what is then missing of one is empty. `tried` is what each run
+    tried, with its score and tokens. `splits` are the questions that all were asked, or `unread` why these are not
+    known.
     """
 
     rows: tuple[tuple[str, ...], ...]
     differences: tuple[str, ...]
-    prompts: dict[str, bool]
+    champions: tuple[Candidate, ...]
     left_out: tuple[str, ...]
     tried: tuple[tuple[TriedCandidate, ...], ...]
+    splits: tuple[SplitFlips, ...]
+    unread: tuple[str, ...]
+
+    @property
+    def prompts(self) -> dict[str, bool]:
+        """By prompt, whether all champions that are known have the same text; empty for fewer than two."""
+        readable = [champion for champion in self.champions if champion]
+        names = dict.fromkeys(name for champion in readable for name in champion) if len(readable) > 1 else ()
+        return {name: len({champion.get(name) for champion in readable}) == 1 for name in names}
 
 
 def list_runs(home: Path) -> list[tuple[RunFolder, Summary | RunError]]:
@@ -62,11 +75,11 @@ def compare(*folders: RunFolder) -> RunComparison:
     read = [_read(folder.summary) for folder in folders]
     summaries = [summary for summary in read if not isinstance(summary, RunError)]
     texts = [_read(partial(folder.prompts, CHAMPION)) for folder in folders]
-    champions = [prompts for prompts in texts if not isinstance(prompts, RunError)]
     left_out = [part for part in (*read, *texts) if isinstance(part, RunError)]
     if not summaries:
         raise left_out[0]
-    names = dict.fromkeys(name for champion in champions for name in champion) if len(champions) > 1 else ()
+    cases = [_read(partial(read_cases, folder)) for folder in folders]
+    unread = tuple(str(part) for part in cases if isinstance(part, RunError))
     keys = [key for key, _ in _facts(summaries[0])]
     facts = zip(
         *(zip(keys, repeat("–")) if isinstance(summary, RunError) else _facts(summary) for summary in read), strict=True
@@ -76,9 +89,11 @@ def compare(*folders: RunFolder) -> RunComparison:
         differences=tuple(
             key for key in COMPARABLE if any(getattr(other, key) != getattr(summaries[0], key) for other in summaries)
         ),
-        prompts={name: len({champion.get(name) for champion in champions}) == 1 for name in names},
+        champions=tuple({} if isinstance(prompts, RunError) else prompts for prompts in texts),
         left_out=tuple(map(str, left_out)),
         tried=tuple(() if isinstance(summary, RunError) else summary.tried for summary in read),
+        splits=() if unread else tuple(flips_of([part for part in cases if not isinstance(part, RunError)])),
+        unread=unread,
     )
 
 
@@ -91,7 +106,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
             score = getattr(summary, side).get(split)
             text = f"{score.score:.3f} ({interval_text(score.ci)})" if score else "–"
             yield f"{side}, {split}", text
-    yield "settings tuned", ", ".join(f"{name} {change.after}" for name, change in summary.settings.items()) or "–"
+    yield "settings tuned", settings_text({name: change.after for name, change in summary.settings.items()}) or "–"
     yield "verdict", summary.verdict or "–"
     yield "delta", "–" if summary.delta is None else f"{summary.delta:+.3f}"
     yield "p value", p_text(summary.p_value)
@@ -100,7 +115,11 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         yield f"tokens, {side}", "–" if tokens is None else f"{tokens:,.0f}"
     allowed = "" if summary.margin is None else f", allowed {-summary.margin:+.3f}"
     yield "delta at least", "–" if summary.bound is None else f"{summary.bound:+.3f}{allowed}"
-    best = [f"{-candidate.saved:+.0%} tokens {candidate.delta:+.3f}" for candidate in summary.tried if candidate.front]
+    best = [
+        f"{-candidate.saved or 0.0:+.0%} tokens {candidate.delta:+.3f}"
+        for candidate in summary.tried
+        if candidate.front
+    ]
     yield "not beaten", "; ".join(best) or "–"
     yield (
         "rewrites accepted",
@@ -129,11 +148,12 @@ class SplitFlips:
     """The questions of a split that all runs asked; a question is in the split that the first run has it in.
 
     `right` is how many of them each run answered right, `flips` those that are right in one run and wrong in another,
-    `differences` those of each further run to the first in mean score over conversations.
+    `differences` those of each further run to the first in mean score over `conversations`.
     """
 
     split: SplitName
     questions: int
+    conversations: int
     right: tuple[int, ...]
     flips: tuple[SharedQuestion, ...]
     differences: tuple[Verdict, ...]
@@ -155,6 +175,7 @@ def _compared(split: SplitName, questions: Sequence[SharedQuestion], runs: int) 
     return SplitFlips(
         split,
         len(questions),
+        len({question.case.conversation for question in questions}),
         tuple(sum(question.replies[run].passed for question in questions) for run in range(runs)),
         tuple(question for question in questions if question.flipped),
         tuple(verdict_over(_deltas(questions, run), len(questions)) for run in range(1, runs)),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from optimizer.evaluation.scores import Interval
+from optimizer.evaluation.statistics import p_text
 
 NO_INTERVAL = "1 conversation"
 """Shown in place of an interval, with the reason."""
-
-LEAST_P = 0.001
 
 
 def interval_text(interval: Interval | None, form: str = ".3f", *, between: str = "–") -> str:
@@ -15,15 +14,8 @@ def interval_text(interval: Interval | None, form: str = ".3f", *, between: str 
     return NO_INTERVAL if interval is None else f"{interval[0]:{form}}{between}{interval[1]:{form}}"
 
 
-def p_text(p_value: float | None) -> str:
-    """A p value as `0.012`; `< 0.001` where three digits would be none; a dash for none."""
-    if p_value is None:
-        return "–"
-    return "< 0.001" if p_value < LEAST_P else f"{p_value:.3f}"
-
-
 def p_phrase(p_value: float) -> str:
-    """The same in a sentence: `p 0.012`, `p < 0.001`."""
+    """A p value in a sentence: `p 0.012`, `p < 0.001`."""
     return f"p {p_text(p_value)}"
 
 

@@ -14,7 +14,7 @@ from attribution.judging.agreement import Agreement
 from attribution.judging.words import refused_for_form
 from experiments.runs.earlier_names import current_summary
 from experiments.runs.intervals import p_phrase
-from optimizer.evaluation.scores import SplitName, Splits
+from optimizer.evaluation.scores import SplitName, Splits, setting_text
 from optimizer.tuning.results import LoopResult, RunFigures
 from optimizer.tuning.stopped import Stopped
 from tracing.formats import read_stamped
@@ -151,7 +151,10 @@ class Summary(RunFigures, RunFacts):
         rounds = [record for record in self.rounds if record.settings_sentence]
         if not self.settings:
             return f"No setting of the memory system was changed: {rounds[0].settings_sentence}." if rounds else None
-        changes = ", ".join(f"{name} {change.before} → {change.after}" for name, change in self.settings.items())
+        changes = ", ".join(
+            f"{name} {setting_text(change.before)} → {setting_text(change.after)}"
+            for name, change in self.settings.items()
+        )
         chosen = [f" Round {record.n}: {record.settings_sentence}." for record in rounds if record.accepted]
         changed = f"Settings of the memory system were tuned too: {changes}.{''.join(chosen)}"
         if self.delta is None:

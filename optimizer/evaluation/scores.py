@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +21,12 @@ Settings = Mapping[str, Setting]
 
 def settings_text(settings: Settings) -> str:
     """Settings in words."""
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
+    return ", ".join(f"{name} {setting_text(value)}" for name, value in settings.items())
+
+
+def setting_text(value: Setting) -> str:
+    """A setting as a configuration has it: `true`, not `True`."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True)

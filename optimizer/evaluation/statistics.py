@@ -25,6 +25,7 @@ EXACT_SUMS = 2**16
 DRAWS = 20_000
 """Random sign assignments where the exact distribution is too wide."""
 
+_LEAST_P = 0.001
 _QUANTUM = 1e-9
 _QUICK_SUMS = 2**12
 
@@ -56,6 +57,13 @@ def sign_flip_p(deltas: Sequence[float], alternative: Alternative = "two-sided",
     if sums is None:
         return _monte_carlo(units, observed, alternative, seed)
     return _share(sums, observed, alternative)
+
+
+def p_text(p_value: float | None) -> str:
+    """A p value as `0.012`; `< 0.001` where three digits would be none; a dash for none."""
+    if p_value is None:
+        return "–"
+    return "< 0.001" if p_value < _LEAST_P else f"{p_value:.3f}"
 
 
 def power(deltas: Sequence[float], alpha: float = 0.05, *, simulations: int = 1000, seed: int = 0) -> float:

@@ -15,7 +15,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from attribution.confidence_intervals import wilson_interval
-from optimizer.evaluation.statistics import sign_flip_p
+from optimizer.evaluation.statistics import p_text, sign_flip_p
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -197,7 +197,7 @@ def decide(comparison: Comparison, level: float = GATE_LEVEL) -> GateDecision:
     elif not anchors_hold(comparison.lost, comparison.anchors, comparison.gained):
         outcome = GateOutcome.LOSES_ANCHORS
     figures = (
-        f"{delta:+.3f} over {len(comparison.deltas)} conversations, one-sided p {p_value:.3f}, "
+        f"{delta:+.3f} over {len(comparison.deltas)} conversations, one-sided p {p_text(p_value)}, "
         f"{comparison.gained} questions gained, {comparison.lost} of {comparison.anchors} anchors lost"
     )
     return GateDecision(outcome, figures, delta, p_value, comparison.lost)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from optimizer.evaluation.evaluator import tokens_a_question
-from optimizer.evaluation.scores import Setting
+from optimizer.evaluation.scores import Setting, settings_text
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -102,8 +102,8 @@ class Tried:
 
     def _change(self, candidate: Candidate, settings: Settings) -> str:
         texts = [f"another {name}" for name, text in self._baseline.items() if candidate[name] != text]
-        values = [f"{name} {settings[name]}" for name, own in self._settings.items() if settings[name] != own]
-        return ", ".join((*texts, *values)) or "the baseline"
+        values = settings_text({name: settings[name] for name, own in self._settings.items() if settings[name] != own})
+        return ", ".join(filter(None, (*texts, values))) or "the baseline"
 
 
 def _key(candidate: Candidate, settings: Settings) -> _Key:

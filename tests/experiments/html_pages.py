@@ -2,6 +2,16 @@
 
 from html.parser import HTMLParser
 
+from tracing.package_data import packaged_text
+
+TABLES = ("filters.js", "scatter.js")
+"""Scripts of pages with tables that are filtered and drawn."""
+
+
+def shipped(*names: str) -> list[str]:
+    """What scripts of a page hold if nothing but ours is in them."""
+    return [packaged_text("experiments", f"templates/{name}").strip() for name in names]
+
 
 class Page(HTMLParser):
     def __init__(self, page: str) -> None:
@@ -11,6 +21,7 @@ class Page(HTMLParser):
         self.ids: list[str] = []
         self.links: list[str] = []
         self.said: list[str] = []
+        self.scripts: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -33,7 +44,11 @@ class Page(HTMLParser):
             assert self.open.pop() == tag, f"</{tag}> closes something else"
 
     def handle_data(self, data: str) -> None:
-        self.said.append(data)
+        (self.scripts if self.open and self.open[-1] == "script" else self.said).append(data)
+
+    @property
+    def programs(self) -> list[str]:
+        return [script.strip() for script in self.scripts if script.strip()]
 
     @property
     def text(self) -> str:

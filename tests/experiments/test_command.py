@@ -182,7 +182,7 @@ def test_runs_and_compare_print_what_the_folders_hold(capsys: pytest.CaptureFixt
     assert out.index(second.id) < out.index(first.id)
     assert "regressed" in out
     _, out, _ = run(capsys, "compare", first.id, "latest")
-    assert "prompt answer: the same text" in out
+    assert "prompt answer: no difference" in out
     assert "not comparable" not in out
 
 

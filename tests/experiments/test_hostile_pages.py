@@ -11,7 +11,7 @@ from xml.dom.minidom import Element, parseString
 
 import pytest
 from hostile_world import PAYLOADS, TEXT, graph, shown
-from html_pages import Page
+from html_pages import TABLES, Page, shipped
 from hypothesis import example, given
 from hypothesis import strategies as st
 from judged_cases import seen_case
@@ -129,7 +129,7 @@ def test_a_runs_report_shows_hostile_names_and_texts_as_they_are() -> None:
             cases=[asked(name) for name in NAMES],
         )
     )
-    _is_only_text(page)
+    _is_only_text(page, *TABLES)
 
 
 def asked(name: str, *, passed: bool = False, page: str | None = None) -> RunCase:
@@ -157,20 +157,22 @@ def test_a_comparison_of_runs_shows_hostile_names_and_texts_as_they_are_and_link
     html = render_comparison(folders, compare(*folders), tmp_path)
     page = Page(html)
     assert page.open == []
-    assert not {"script", "img", "iframe", "link", "object"} & set(page.tags)
+    assert page.programs == shipped(*TABLES)
+    assert not {"img", "iframe", "link", "object"} & set(page.tags)
     names = [one for one in NAMES if "\ud800" not in one]
     assert [one for one in names if seen(f"why {one}") not in page.text or seen(f"gold {one}") not in page.text] == []
     assert [one for one in names if seen(f"because {one}") not in page.text] == []
-    traces = [unquote(link.partition("#")[0]) for link in page.links if "#" in link]
+    traces = [unquote(link.partition("#")[0]) for link in page.links if "#question=" in link]
     assert len(traces) == 2 * len({asked(one).key for one in NAMES})
     assert all((tmp_path / link).is_file() for link in traces)
     html.encode()
 
 
-def _is_only_text(html: str) -> None:
+def _is_only_text(html: str, *scripts: str) -> None:
     page = Page(html)
     assert page.open == []
-    assert not {"script", "img", "iframe", "link", "object"} & set(page.tags)
+    assert page.programs == shipped(*scripts)
+    assert not {"img", "iframe", "link", "object"} & set(page.tags)
     assert all(link.startswith("#") for link in page.links)
     assert [name for name in NAMES if seen(name) not in page.text] == []
     html.encode()

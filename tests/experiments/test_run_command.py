@@ -51,7 +51,7 @@ def test_a_local_search_shows_what_each_rewrite_gains_on_recorded_inputs_and_res
     (alignment,) = found.rounds[1].alignment.values()
     assert alignment.pairs > 0
     report = (folder.path / "report.html").read_text()
-    assert "<th>local</th>" in report
+    assert "<th>recorded inputs</th>" in report
     assert "Do gains on recorded inputs predict the answers?" in report
     before = scripted_server.asked
     code, _, err = command("run", "rag.yaml", "--resume", "run")
@@ -295,7 +295,7 @@ def test_a_model_that_judges_forgives_form_and_its_agreement_with_the_words_is_r
     assert found.judge is not None
     assert (found.judge.model, found.judge.mode, found.judge.abstained) == ("m", "margin", 0)
     assert found.judge.agreement["held_out"].accuracy == 0
-    assert "<h2>Judge</h2>" in (Path("run") / "report.html").read_text()
+    assert "The score is the verdict of" in (Path("run") / "report.html").read_text()
     assert "judge" in out
     assert json.loads((Path("run") / "summary.json").read_text())["judge"]["compared_with"] == "short_contains"
     # A budget that is spent on the judge's calibration ends a run as it does anywhere else.

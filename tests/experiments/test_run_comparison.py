@@ -73,7 +73,7 @@ def test_the_page_has_both_replies_gold_blame_and_links_to_the_traces(
     assert (code, said, err) == (0, f"written to {out}\n", "")
     page = Page(out.read_text())
     assert not page.open
-    assert "Test: 1 of 2 questions flipped" in page.text
+    assert "Questions that flipped: 2" in page.text
     for shown in (
         "What of q2?",
         "gold q2",
@@ -84,9 +84,21 @@ def test_the_page_has_both_replies_gold_blame_and_links_to_the_traces(
     ):
         assert shown in page.text
     assert "What of q1?" not in page.text
-    traces = [link for link in page.links if "#" in link]
-    assert traces[0].endswith("#question=q2")
+    traces = [link for link in page.links if "#question=" in link]
+    assert [link.partition("=")[2] for link in traces] == ["q3", "q3", "q2", "q2"], "what turned wrong comes first"
     assert [(out.parent / unquote(link.partition("#")[0])).read_text() for link in traces] == ["a page"] * 4
+
+
+def test_the_paired_difference_comes_first_on_the_terminal_with_its_interval(
+    folders: list[RunFolder], command: Command
+) -> None:
+    code, out, _ = command("compare", *(str(one.path) for one in folders[:2]))
+    first, figures, turned, *_ = out.splitlines()
+    ids = [folder.id for folder in folders]
+    assert (code, first.strip()) == (0, f"{ids[1]} against {ids[0]}, test:")
+    assert figures.startswith("  inconclusive: +0.500 (")
+    assert turned == "  of 2 questions 1 turned right ✓, 0 turned wrong ✗"
+    assert "prompt answer: no difference" in out
 
 
 def test_a_run_without_its_cases_is_compared_in_all_else_and_one_run_alone_is_refused(
@@ -101,5 +113,6 @@ def test_a_run_without_its_cases_is_compared_in_all_else_and_one_run_alone_is_re
     text = Page(out.read_text()).text
     assert "The questions are not compared" in text
     assert "champion, test 0.520 (0.420–0.620) 0.520 (0.420–0.620) 0.520" in text
+    assert "The questions are not compared" in command("compare", *names)[1]
     code, _, err = command("compare", names[0])
     assert (code, "give two or more runs" in err) == (2, True)

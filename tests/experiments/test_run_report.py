@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from html_pages import Page
+from html_pages import TABLES, Page, shipped
 from run_shapes import BASELINE, TUNED, facts, loop_result, record, run_folder, summary
 
 from experiments.display.tables import verdict_lines
-from experiments.reports.run_report import DiffLine, ReportInput, diff, render_report
+from experiments.reports.run_report import ReportInput, render_report
+from experiments.reports.text_difference import DiffLine, difference
+from experiments.runs.cases_file import CaseReply, RunCase, Side
 from experiments.runs.comparison import compare
 from experiments.runs.summary import summarize
 from optimizer.evaluation.noise import NoiseFloor
@@ -17,6 +19,7 @@ from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.proposers.template import add_instruction
 from optimizer.tuning.results import LoopResult
 from optimizer.tuning.round import ChangedCase, RewriteRecord, accepted_edit
+from optimizer.tuning.stopped import Stopped
 
 
 def page_of(result: LoopResult, champion: dict[str, str] | None = None) -> str:
@@ -79,8 +82,8 @@ def test_the_report_shows_scores_blame_prompts_and_cost() -> None:
         "0.031",
         "ResponseError 7",
         "700",
-        "added: <i>brevity</i> +0.250 accepted: +0.2",
-        "rewritten – –",
+        "added: <i>brevity</i>",
+        "+0.250 accepted +0.2",
         "of 2,600",
         "322",
     ):
@@ -104,8 +107,9 @@ def test_the_report_is_self_contained_whatever_came_out(verdict: str | None) -> 
     html = page_of(loop_result(verdict=verdict))
     page = Page(html)
     assert all(link.startswith("#") for link in page.links)
-    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
-    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
+    assert not {"link", "img", "iframe", "object"} & set(page.tags)
+    assert page.programs == shipped(*TABLES)
+    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", html).replace('"http://www.w3.org/2000/svg"', "")
     assert not re.search(r"https?://|//[a-z]+\.|url\((?!#)|@import", without_names)
     assert len(page.ids) == len(set(page.ids))
 
@@ -120,8 +124,8 @@ def test_an_accepted_edit_is_shown_with_its_difference_and_what_it_fixed_and_bro
     text = Page(page_of(result)).text
     assert "Round 1: 1 fixed, 1 broken of 20 questions" in text
     assert "Reply. Reply briefly." in text
-    assert "fixed c1 q1 Where does Ann live? unknown <b>Oslo</b>" in text
-    assert "broken c2 q2 Who is Bea? a baker nobody" in text
+    told = ("broken Who is Bea? c2 · q2 – a baker nobody", "fixed Where does Ann live? c1 · q1 – unknown <b>Oslo</b>")
+    assert [text.index(case) for case in told] == sorted(text.index(case) for case in told), "what broke comes first"
     found = summary(result).rounds[0].edit
     assert found is not None
     assert (found.fixed[0].before, found.broken[0].after) == ("unknown", "nobody")
@@ -151,15 +155,15 @@ def test_noise_is_told_in_report_and_terminal_and_a_gain_below_it_is_called_so(
 def test_a_run_cut_short_before_anything_was_scored_has_a_report() -> None:
     empty = replace(loop_result(verdict=None, stopped="interrupted"), baseline={})
     page = Page(page_of(empty))
-    assert "no verdict" in page.text
-    assert "interrupted" in page.text
+    assert "The run was interrupted" in page.text
+    assert "Known so far: no score; 0 rounds done" in page.text
 
 
 def test_text_of_prompts_and_operations_is_shown_not_executed() -> None:
     evil = {"answer": "<script>alert(1)</script> {question} {context}"}
     odd = replace(record(1, accepted=True), blame={"<b>op</b> $x^2$": record(1, accepted=True).blame["answer"]})
     html = page_of(replace(loop_result(), rounds=(odd,)), champion=evil)
-    assert "<script" not in html
+    assert Page(html).programs == shipped(*TABLES)
     assert "<b>op" not in html
     assert "<script>alert(1)</script>" in Page(html).text
 
@@ -198,6 +202,55 @@ def test_each_line_of_the_champion_is_told_with_what_it_brought_alone() -> None:
     assert "added: Be exact.: not tried alone" in Page(render_report(unknown)).text
 
 
+def test_a_failed_run_says_so_with_what_is_known_and_how_to_go_on() -> None:
+    broken = replace(loop_result(verdict=None), stopped=Stopped("error", "the endpoint is down; start it"))
+    content = ReportInput(summary(broken), BASELINE, BASELINE, resume="memtune run --resume /runs/r1")
+    text = Page(render_report(content)).text
+    assert "The run failed the endpoint is down; start it" in text
+    assert "memtune run --resume /runs/r1" in text
+    assert "the baseline prompts score 0.4" in text
+    assert "The run failed" not in page_of(loop_result())
+
+
+def asked(question: str, *passed: bool) -> RunCase:
+    sides: tuple[Side, Side] = ("baseline", "champion")
+    replies = {
+        side: CaseReply(reply=f"reply {number}", score=float(right), passed=right)
+        for number, (side, right) in enumerate(zip(sides, passed, strict=False))
+    }
+    return RunCase(
+        split="test", conversation="c", question_id=question, question=question, answers=("Oslo",), replies=replies
+    )
+
+
+def test_cases_stand_in_one_table_what_broke_first() -> None:
+    cases = [asked("kept", True, True), asked("fixed", False, True), asked("lost", False), asked("broke", True, False)]
+    content = ReportInput(summary(loop_result()), BASELINE, TUNED, cases=cases)
+    table = render_report(content).partition('id="case-table"')[2]
+    rows = [table.index(f">{question}<br>") for question in ("broke", "lost", "fixed", "kept")]
+    assert rows == sorted(rows)
+    assert "1 / 1 see the broken ones" in Page(render_report(content)).text
+
+
+def test_an_attempt_opens_to_its_difference_from_the_champion_of_its_round() -> None:
+    rewrites = [(1, RewriteRecord("answer", "bank", "", "First.")), (2, RewriteRecord("answer", "bank", "", "Second."))]
+    content = ReportInput(
+        summary(loop_result()),
+        {"answer": "Baseline."},
+        {"answer": "First."},
+        rewrites=rewrites,
+        champions={2: {"answer": "First."}},
+    )
+    _, first, second = render_report(content).partition('id="attempt-table"')[2].split("<details>")
+    assert ("Baseline" in first, "Baseline" in second) == (True, False)
+
+
+def test_no_value_is_written_as_python_writes_it() -> None:
+    settings = {"sampled": True, "own": None, "modules": ["a", "b"]}
+    text = Page(render_report(ReportInput(summary(loop_result()), BASELINE, TUNED, settings=settings))).text
+    assert 'sampled true own – modules ["a", "b"]' in text
+
+
 def test_unchanged_prompts_are_said_to_be_unchanged() -> None:
     page = Page(page_of(loop_result(), champion=BASELINE))
     assert "no rewrite passed the gate" in page.text
@@ -205,7 +258,7 @@ def test_unchanged_prompts_are_said_to_be_unchanged() -> None:
 
 
 def test_a_comparison_of_prompts_holds_both_texts_in_order() -> None:
-    lines = list(diff(BASELINE["answer"], TUNED["answer"]))
+    lines = difference(BASELINE["answer"], TUNED["answer"])
     before = ["".join(text for text, _ in line.parts) for line in lines if line.kind in ("same", "removed")]
     after = ["".join(text for text, _ in line.parts) for line in lines if line.kind in ("same", "added")]
     assert before == BASELINE["answer"].splitlines()
@@ -214,6 +267,6 @@ def test_a_comparison_of_prompts_holds_both_texts_in_order() -> None:
 
 def test_long_unchanged_stretches_are_folded_with_their_length() -> None:
     common = [f"line {n}" for n in range(40)]
-    lines = list(diff("\n".join(["a", *common, "b"]), "\n".join(["x", *common, "y"])))
+    lines = difference("\n".join(["a", *common, "b"]), "\n".join(["x", *common, "y"]))
     assert DiffLine("fold", fold=32) in lines
     assert sum(line.kind == "same" for line in lines) == 8
