@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import unified_diff
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import click
@@ -252,7 +253,8 @@ def judge_line(judge: SummaryJudge) -> str:
 
 
 def runs_table(runs: Sequence[tuple[RunFolder, Summary | RunError]]) -> Table:
-    """Runs, the latest first, each with what was run under its id; the scores are those of the test conversations.
+    """Runs, the latest first, each with what was run under its id; the scores are those of the test conversations, and
+    under the verdict stands the operation that is blamed most.
 
     It fits a terminal of 80 columns.
     """
@@ -263,7 +265,7 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | RunError]]) -> Table:
     table.add_column("verdict", overflow="fold", min_width=12)
     for folder, summary in runs:
         if isinstance(summary, RunError):
-            table.add_row(folder.id, *["–"] * 4, "unreadable" if folder.has_summary else "unfinished")
+            table.add_row(folder.id, *["–"] * 4, styled(("unreadable" if folder.has_summary else "unfinished", "red")))
             continue
         baseline, champion = (scores.get("test") for scores in (summary.baseline, summary.champion))
         table.add_row(
@@ -272,9 +274,19 @@ def runs_table(runs: Sequence[tuple[RunFolder, Summary | RunError]]) -> Table:
             f"{champion.score:.3f}" if champion else "–",
             "–" if summary.delta is None else f"{summary.delta:+.3f}",
             p_text(summary.p_value),
-            summary.verdict or summary.ended.heading,
+            styled(
+                (summary.verdict or summary.ended.heading, VERDICT_STYLES.get(summary.verdict or "", "yellow")),
+                (f"\n{_most_blamed(summary)}", "dim"),
+            ),
         )
     return table
+
+
+def _most_blamed(summary: Summary) -> str:
+    """The operation with most of the wrong answers that the run began with."""
+    blame = next((record.blame for record in summary.rounds if record.blame), {})
+    operation, share = max(((name, part.share) for name, part in blame.items()), key=itemgetter(1), default=("", 0))
+    return f"blame: {operation} {share:.0%}" if share else ""
 
 
 def comparison_table(ids: Sequence[str], comparison: RunComparison) -> Table:

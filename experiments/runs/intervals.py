@@ -1,4 +1,4 @@
-"""How intervals, p values and money are written for people, and that a single conversation gives no interval."""
+"""How intervals, p values, money and times are written for people, and that one conversation gives no interval."""
 
 from __future__ import annotations
 
@@ -24,3 +24,11 @@ def money_text(value: float | None) -> str:
     if not value:
         return "–"
     return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
+
+
+def duration_text(seconds: float) -> str:
+    """A time in the unit that has it in few digits: `56 µs`, `7.5 ms`, `84 s`, `12.5 min`."""
+    if seconds >= 120:
+        return f"{seconds / 60:.1f} min"
+    size, unit = next(((size, unit) for size, unit in ((1, "s"), (1e3, "ms")) if seconds * size >= 1), (1e6, "µs"))
+    return f"{seconds * size:.2g} {unit}" if seconds * size < 100 else f"{seconds * size:.0f} {unit}"

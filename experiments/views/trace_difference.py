@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
 from rich.text import Text
 
 from experiments.display.literal_console import styled
-from experiments.views.trace_tree import shorten
+from experiments.views.trace_tree import judgement, shorten
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.graph_comparison import Comparison, OperationDifference
@@ -26,19 +26,28 @@ _WORDS = {
     "only in the second": "is only in the second",
 }
 _STYLES = {"+": "green", "-": "red"}
+Questions = Sequence[Mapping[str, Any]]
 
 
-def difference_lines(comparison: Comparison, first: ExecutionGraph, second: ExecutionGraph) -> Iterator[Text]:
-    """The cause and what changed in it, then counts of the other differences."""
+def difference_lines(
+    comparison: Comparison,
+    first: ExecutionGraph,
+    second: ExecutionGraph,
+    questions: tuple[Questions, Questions] = ((), ()),
+) -> Iterator[Text]:
+    """The cause and what changed in it, counts of the other differences, and the replies that differ.
+
+    `questions` are those of both graphs, with their judgements (`questions_of`).
+    """
     cause = comparison.cause
     if cause is None:
         yield styled(f"no difference in {comparison.aligned:,} operations")
         return
     session = (first if cause.first else second).sessions.get(cause.operation.session or "")
     where = f" in {shorten(session.name, 60)}" if session else ""
-    yield styled((f"{shorten(cause.operation.name, 60)}{where} {_WORDS[cause.parting]}", "bold"))
-    yield styled(f"  A {cause.first.id if cause.first else '–'} B {cause.second.id if cause.second else '–'}")
-    roles = cause.inputs or cause.outputs
+    ids = ", ".join(operation.id for operation in (cause.first, cause.second) if operation is not None)
+    yield styled((f"{shorten(cause.operation.name, 60)}{where} {_WORDS[cause.parting]}", "bold"), (f" ({ids})", "dim"))
+    roles = (*cause.inputs, *cause.outputs)
     sides = _values(cause.first, first, roles[:MOST_ROLES]), _values(cause.second, second, roles[:MOST_ROLES])
     for role in roles[:MOST_ROLES]:
         yield styled(f"  {shorten(role, 60)}:")
@@ -54,6 +63,20 @@ def difference_lines(comparison: Comparison, first: ExecutionGraph, second: Exec
             yield styled(
                 f"{title}: ", ", ".join(f"{shorten(name, 40)} ×{count}" for name, count in names.most_common())
             )
+    yield from _reply_lines(*questions)
+
+
+def _reply_lines(first: Questions, second: Questions) -> Iterator[Text]:
+    """Each question with two replies that differ, and how these were judged."""
+    earlier = {question["id"]: question for question in first}
+    pairs = [(earlier[question["id"]], question) for question in second if question["id"] in earlier]
+    changed = [pair for pair in pairs if pair[0]["reply"] != pair[1]["reply"]]
+    for before, after in changed[:MOST_ROLES]:
+        yield styled((shorten(before["asked"], 200), "bold"))
+        for sign, question in (("-", before), ("+", after)):
+            yield styled("  ", *judgement(question), (f" {sign} {shorten(question['reply'], 300)}", _STYLES[sign]))
+    if len(changed) > MOST_ROLES:
+        yield styled((f"… and {len(changed) - MOST_ROLES} more replies", "dim"))
 
 
 def difference_record(comparison: Comparison) -> dict[str, Any]:

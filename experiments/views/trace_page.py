@@ -13,6 +13,7 @@ from attribution.failures import answers_in
 from attribution.history import graph_at
 from attribution.text.content import text_of
 from experiments.display.pages import template
+from experiments.runs.intervals import duration_text
 from experiments.views.trace_map import render_map
 from experiments.views.trace_tree import Nesting, shorten
 from tracing.graph.elements import Operation
@@ -107,7 +108,7 @@ def _operation(operation: Operation, nesting: Nesting) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": operation.kind,
         "status": operation.status,
-        "seconds": float(f"{operation.ended - operation.started:.3g}") if operation.ended is not None else None,
+        "took": duration_text(operation.ended - operation.started) if operation.ended is not None else None,
         "model": operation.model,
         "calls": operation.calls,
         "cached calls": operation.cached_calls,

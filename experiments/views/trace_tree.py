@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.text import Text
 
 from experiments.display.literal_console import styled
 from experiments.display.terminal import one_line
+from experiments.runs.intervals import duration_text
 from tracing.graph.elements import Link, Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.neighbours import outer_operations
@@ -48,12 +50,19 @@ class Nesting:
                 self.children.setdefault(parent, []).append(operation)
 
 
-def tree_lines(graph: ExecutionGraph, *, session: str | None = None, depth: int | None = None) -> Iterator[Text]:
+def tree_lines(
+    graph: ExecutionGraph,
+    *,
+    session: str | None = None,
+    depth: int | None = None,
+    questions: Sequence[Mapping[str, Any]] = (),
+) -> Iterator[Text]:
     """The lines of a tree.
 
     Args:
         session: name or id of the one session to show; None shows all.
         depth: levels of operations to open; at 0 a session's operations are counted by name. None opens all.
+        questions: judgements to tell with the sessions that were asked them (`questions_of`).
     """
     nesting = Nesting(graph)
     for sid, tops in nesting.tops.items():
@@ -63,6 +72,9 @@ def tree_lines(graph: ExecutionGraph, *, session: str | None = None, depth: int 
             continue
         title = graph.sessions[sid].name if sid is not None else "outside of any session"
         yield styled((shorten(title), "bold"), (f"  {shorten(sid, None)}" if sid is not None else "", "dim"))
+        for question in questions:
+            if question["session"] == sid and question["passed"] is not None:
+                yield styled("  ", *judgement(question), (f"  right: {shorten(' | '.join(question['gold']))}", "dim"))
         if depth == 0:
             counts = Counter(operation.name for operation, _ in _branches(tops, nesting, None))
             for name, count in counts.most_common():
@@ -70,6 +82,16 @@ def tree_lines(graph: ExecutionGraph, *, session: str | None = None, depth: int 
             continue
         for operation, level in _branches(tops, nesting, depth):
             yield from operation_lines(graph, operation, level)
+
+
+def judgement(question: Mapping[str, Any]) -> list[str | tuple[str, str]]:
+    """Whether the reply to a question (of `questions_of`) is right, and whose fault a wrong one is, in colour."""
+    if question["passed"] is None:
+        return [("? not judged", "dim")]
+    if question["passed"]:
+        return [("✓ right", "green")]
+    blames = ", ".join(f"{blame['error']} · {shorten(blame['operation'], 60)}" for blame in question["decisive"])
+    return [("✗ wrong", "red"), ": ", (blames, "bold red") if blames else ("not attributed", "dim")]
 
 
 def _branches(tops: list[Operation], nesting: Nesting, depth: int | None) -> Iterator[tuple[Operation, int]]:
@@ -88,7 +110,7 @@ def operation_lines(graph: ExecutionGraph, operation: Operation, level: int, *, 
     deeper = f"[{level}] " if level > DEEPEST else ""
     facts = [operation.kind, operation.id]
     if operation.ended is not None:
-        facts.append(f"{operation.ended - operation.started:.3g} s")
+        facts.append(duration_text(operation.ended - operation.started))
     if operation.model:
         facts.append(f"{operation.model} {operation.prompt_tokens}+{operation.completion_tokens} tokens")
     if operation.status == "open":

@@ -16,7 +16,7 @@ from experiments.display.tables import result_table, run_view, verdict_lines
 from experiments.reports.run_report import ReportInput, render_report
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
-from experiments.runs.intervals import p_phrase
+from experiments.runs.intervals import duration_text, p_phrase
 from experiments.runs.summary import SplitSize, Summary, summarize
 from optimizer.evaluation.evaluator import score_of
 from optimizer.evaluation.scores import Score
@@ -138,3 +138,19 @@ def test_a_score_with_an_interval_shows_it(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_p_value_is_never_told_as_nothing() -> None:
     assert [p_phrase(p) for p in (1.0, 0.0123, 0.001, 0.00004)] == ["p 1.000", "p 0.012", "p 0.001", "p < 0.001"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.0, "0 µs"),
+        (5.6e-05, "56 µs"),
+        (0.00745, "7.5 ms"),
+        (0.351, "351 ms"),
+        (1.0, "1 s"),
+        (84.2, "84 s"),
+        (751.0, "12.5 min"),
+    ],
+)
+def test_a_time_is_told_in_the_unit_that_a_person_reads(seconds: float, told: str) -> None:
+    assert duration_text(seconds) == told

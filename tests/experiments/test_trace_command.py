@@ -143,13 +143,31 @@ def test_diff_names_the_first_difference_and_exits_like_diff(
     assert (code, out) == (0, "no difference in 5 operations\n")
     code, out, _ = run(capsys, "diff", good, bad)
     assert code == 1
-    assert out.splitlines()[0] == "extract_facts in D1 makes something else of the same inputs"
+    assert out.splitlines()[0] == "extract_facts in D1 makes something else of the same inputs (o2, o2)"
     assert "- Mara lives in Oslo" in out
     assert "+ Mara lives in Rome" in out
     assert "follows from it: store ×1, retrieve ×1, answer ×1" in out
     code, out, _ = run(capsys, "diff", good, bad, "--json")
     assert code == 1
     assert json.loads(out)["cause"]["name"] == "extract_facts"
+
+
+def test_what_is_right_and_whose_fault_is_what_is_not_is_told_with_the_questions(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = traced_run(tmp_path)
+    path = next(folder.path.glob("traces/*/one*.jsonl"))
+    _, out, _ = run(capsys, "show", path)
+    lines = out.splitlines()
+    food, gecko = (next(n for n, line in enumerate(lines) if line.startswith(f"one-{q}")) for q in ("food", "gecko"))
+    assert lines[food + 1] == "  ✗ wrong: ExtractionError · extract_facts  right: radicchio"
+    assert lines[gecko + 1] == "  ✓ right  right: papaya"
+    other = path.parent.parent / "other" / path.name
+    other.parent.mkdir()
+    other.write_text(path.read_text().replace("Bergen", "Oslo"))
+    code, out, _ = run(capsys, "diff", path, other)
+    assert code == 1
+    assert "Where did Mara move to?\n  ✗ wrong: ResponseError · answer - Bergen\n  ✓ right + Oslo\n" in out
 
 
 @pytest.mark.parametrize("command", ["stats", "show", "search", "slice", "diff"])

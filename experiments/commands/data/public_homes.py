@@ -25,16 +25,15 @@ def list_(home: Path | None) -> None:
 
     memtune comes with `sample` and `agent-traces`, and with none of the others.
     """
-    from rich.table import Table
-
     from experiments.data.datasets import DATASETS, card_of
-    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.literal_console import LiteralConsole, styled
+    from experiments.display.tables import plain_table
     from experiments.display.terminal import one_line
     from experiments.running.parts import home_path
     from tracing.errors import MemtuneError
 
     where = home_path(home) / "data"
-    table = Table()
+    table = plain_table(gap=2)
     for name in ("name", "licence", "size", "here"):
         table.add_column(name, overflow="fold")
     about: list[str] = []
@@ -49,7 +48,8 @@ def list_(home: Path | None) -> None:
             table.add_row(name, "not stated", "", "")
             about.append(f"{name}: from another distribution")
             continue
-        table.add_row(name, card.licence, card.size, _here(name, card, where / name))
+        here = _here(name, card, where / name)
+        table.add_row(name, card.licence, card.size, styled((here, "green" if here == "yes" else "dim")))
         about.append(f"{name}: {card.what}{f', {card.home}' if card.home else ''}")
     LiteralConsole().print(table)
     for line in about:  # whole lines, which can be copied

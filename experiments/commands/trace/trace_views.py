@@ -52,25 +52,25 @@ def stats(file: Path, as_json: bool) -> None:
     if as_json:
         say(json.dumps(asdict(figures), ensure_ascii=False))
         return
-    from rich.table import Table
-
+    from experiments.display.tables import plain_table
+    from experiments.runs.intervals import duration_text, money_text
     from experiments.views.trace_tree import shorten
 
     console = _console()
     calls, cached, sent, received, cost = total(figures.by_operation)
     console.print(
         f"{figures.sessions:,} sessions, {figures.operations:,} operations, {figures.variables:,} variables; "
-        f"{calls:,} model calls ({cached:,} from a cache), {sent:,}+{received:,} tokens, cost {cost:.4g}",
+        f"{calls:,} model calls ({cached:,} from a cache), {sent:,}+{received:,} tokens, money {money_text(cost)}",
     )
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    table = plain_table(gap=2)
     table.add_column("operation", overflow="fold")
-    for name in ("count", "errors", "open", "calls", "tokens", "cost", "total s", "median", "longest"):
+    for name in ("count", "errors", "open", "calls", "tokens", "money", "in all", "median", "longest"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in figures.by_operation:
         table.add_row(
             *(shorten(row.name, 60), f"{row.count:,}", f"{row.errors:,}", f"{row.unfinished:,}", f"{row.calls:,}"),
-            *(f"{row.prompt_tokens + row.completion_tokens:,}", f"{row.cost:.4g}", f"{row.seconds:,.1f}"),
-            *(f"{row.median_seconds:.3g}", f"{row.longest_seconds:.3g}"),
+            *(f"{row.prompt_tokens + row.completion_tokens:,}", money_text(row.cost)),
+            *map(duration_text, (row.seconds, row.median_seconds, row.longest_seconds)),
         )
     console.print(table)
     kinds = ", ".join(f"{shorten(kind, 30)} {count:,}" for kind, count in figures.variable_kinds.items())
@@ -134,7 +134,8 @@ def show(
         _print(console, operation_lines(graph, graph.operations[oid], 0, whole=True))
         console.print("\nwith what is nested in it, what its inputs come from and where its outputs go:", style="dim")
     closed = depth is None and session is None and oid is None and len(graph.operations) > MANY
-    _print(console, tree_lines(graph, session=session, depth=0 if closed else depth))
+    questions = _questions(graph, file) if oid is None else ()
+    _print(console, tree_lines(graph, session=session, depth=0 if closed else depth, questions=questions))
     if closed:
         say("collapsed; expand it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
 
@@ -237,7 +238,8 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
     if as_json:
         say(json.dumps(difference_record(comparison), ensure_ascii=False))
     else:
-        _print(_console(), difference_lines(comparison, first_graph, second_graph))
+        questions = _questions(first_graph, first), _questions(second_graph, second)
+        _print(_console(), difference_lines(comparison, first_graph, second_graph, questions))
     return 0 if comparison.equal else DIFFERENT
 
 
@@ -262,6 +264,14 @@ def _loaded(file: Path) -> ExecutionGraph:
         if warning:
             say(f"warning: {warning}", err=True)
     return loaded.graph
+
+
+def _questions(graph: ExecutionGraph, file: Path) -> list[dict[str, Any]]:
+    """The questions of a trace, with their judgements where something judged it."""
+    from experiments.attributing.case_sources import judged_in
+    from experiments.views.trace_page import questions_of
+
+    return questions_of(graph, judged_in(graph, file))
 
 
 def _console() -> LiteralConsole:

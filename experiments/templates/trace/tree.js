@@ -18,9 +18,9 @@ function sessionEntry(session) {
     open: () => question ? showQuestion(question) : openView(null, el("h2", {}, session.name), el("div", { class: "muted" }, about), ...waterfallOf(inSession(session.id), "What it took")) };
 }
 function operationEntry(id) {
-  const op = O[id], seconds = op.facts.seconds;
+  const op = O[id], took = op.facts.took;
   return { kind: "operation" + (failed(id) ? " failed" : ""), id, name: op.name, title: id,
-    more: `${op.in.length} → ${op.out.length}${op.inside.length ? ` · ${op.inside.length} inside` : ""}${seconds ? ` · ${seconds} s` : ""}`,
+    more: `${op.in.length} → ${op.out.length}${op.inside.length ? ` · ${op.inside.length} inside` : ""}${took ? ` · ${took}` : ""}`,
     children: () => [...op.inside.map(operationEntry), ...op.in.map((link) => variableEntry(link, "in", "←")), ...op.out.map((link) => variableEntry(link, "out", "→"))] };
 }
 function variableEntry([role, id], kind, mark) {

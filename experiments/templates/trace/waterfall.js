@@ -11,7 +11,7 @@ function lasting(seconds) {
   if (seconds >= 7200) return `${(seconds / 3600).toFixed(1)} h`;
   if (seconds >= 120) return `${(seconds / 60).toFixed(1)} min`;
   if (seconds >= 0.0995) return `${seconds.toFixed(seconds >= 10 ? 0 : 1)} s`;
-  return seconds >= 0.00095 ? `${(seconds * 1000).toFixed(0)} ms` : seconds >= 0.00005 ? `${(seconds * 1000).toFixed(1)} ms` : "< 0.1 ms";
+  return seconds >= 0.00095 ? `${(seconds * 1000).toFixed(0)} ms` : `${(seconds * 1e6).toFixed(0)} µs`;
 }
 const money = (value) => value ? value.toPrecision(3) : "–";
 
