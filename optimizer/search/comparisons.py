@@ -86,12 +86,14 @@ class Comparisons:
 
     Attributes:
         met: the combinations that have met whole conversations in this round.
+        idle: whether nothing was compared in this round.
     """
 
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
         self._known: dict[_Key, Combination] = {}
         self.met: dict[_Key, Combination] = {}
+        self.idle = False
 
     def of_texts(
         self,
@@ -136,13 +138,15 @@ class Comparisons:
                     take = partial(search.take, step)
                     yield _Step(gain + worth[name] * step.gain, left + step.inputs, take, {name})
 
-        # Where nothing new is left to try, a budget is there to be used.
-        dry = self._tuning.limited and not any(search.fresh for search in searches.values())
-        return self._accepted(steps, 0.0 if dry else WORTHLESS)
+        # Where nothing new is left to try, or nothing was worth a call, a budget is there to be used.
+        dry = self.idle or not any(search.fresh for search in searches.values())
+        self.idle = True
+        return self._accepted(steps, 0.0 if dry and self._tuning.limited else WORTHLESS)
 
     def _accepted(self, steps: Callable[[], Iterator[_Step]], least: float) -> Combination | None:
         while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least:
             step.take()
+            self.idle = False
             accepted = next((combination for combination in self.met.values() if combination.accepted), None)
             if accepted is not None:
                 return accepted

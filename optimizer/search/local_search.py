@@ -22,7 +22,7 @@ from optimizer.search.comparisons import Comparisons, Order
 from optimizer.search.joint_choice import JointChoice
 from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
 from optimizer.search.rounds import SCREENED, Rounds, crown_winner
-from optimizer.search.selection import Edit, expected_gains, shares_of
+from optimizer.search.selection import LEAST_SHARE, Edit, expected_gains, shares_of
 from optimizer.search.settings_choice import choose_settings
 from optimizer.tuning.round import blame_shares
 from optimizer.tuning.stopped import Stopped
@@ -115,7 +115,9 @@ class _LocalRounds:
         tuning, n, pool = self.tuning, this_round.n, self._pool()
         local = tuning.local
         gains = expected_gains(local.objectives, signals.signals, self.history)
-        shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n))
+        # Where nothing is worth a call among the prompts that are blamed, the others have their turn.
+        least = 0.0 if self.comparisons.idle else LEAST_SHARE
+        shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n), least=least)
         total = sum(gains.values())
         loss: dict[str, float] = {}
         for prompt, share in shares.items():

@@ -48,10 +48,12 @@ class Choice:
     reason: str
 
 
-def shares_of(selector: Selector, gains: Mapping[str, float], n: int, seed: int) -> dict[str, float]:
+def shares_of(
+    selector: Selector, gains: Mapping[str, float], n: int, seed: int, *, least: float = LEAST_SHARE
+) -> dict[str, float]:
     """The prompts that round `n` rewrites, and the share of its rewrites that each gets, the greatest first.
 
-    - `blame`: by expected gain; prompts with less than `LEAST_SHARE` of it are left out.
+    - `blame`: by expected gain; prompts with less than `least` of it, a share, are left out.
     - `round-robin`: one prompt, in turn.
     - `random`: one prompt, drawn by `seed`.
     - `uniform`: all prompts, with equal shares.
@@ -72,7 +74,7 @@ def shares_of(selector: Selector, gains: Mapping[str, float], n: int, seed: int)
     if selector == "uniform" or not total:
         return dict.fromkeys(names, 1 / len(names))
     ranked = sorted(names, key=lambda name: (-gains[name], name))
-    return {name: gains[name] / total for name in ranked if gains[name] >= LEAST_SHARE * total}
+    return {name: gains[name] / total for name in ranked if gains[name] >= least * total}
 
 
 def choose(

@@ -88,6 +88,13 @@ def test_each_contender_searches(contender: str) -> None:
     assert 0 < result.spent <= 400
 
 
+def test_a_search_of_many_prompts_goes_on_until_its_calls_end() -> None:
+    result = search(Task("evermemos", "sufficiency", "stale-rule", "bandit", 5000, 120))
+    # It made 12 calls, and then 49 rounds of nothing: no single prompt of eight was worth a call.
+    assert result.stopped.startswith("budget")
+    assert result.spent == 120
+
+
 def test_blame_that_is_planted_is_where_it_is_planted() -> None:
     perfect = search(Task("fact-memory", "answer", "general-terms", "perfect", 0, 60))
     misled = search(Task("fact-memory", "answer", "general-terms", "misled-100", 0, 60))

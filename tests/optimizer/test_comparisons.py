@@ -92,22 +92,26 @@ class Pipeline:
         return [scored_outcome(each.conversation, value or 0.0, failed) for each in against]
 
 
-def comparisons() -> Comparisons:
+def comparisons(limited: bool = True) -> Comparisons:
     tuning: Any = SimpleNamespace(
         validation=CONVERSATIONS[:11],
         prompts=CALLS,
-        limited=True,
+        limited=limited,
         calls_with=lambda names: max(CALLS[name] for name in names),
     )
     return Comparisons(tuning)
 
 
 def compared(
-    queue: Comparisons, pipeline: Pipeline, searches: Mapping[str, Texts], champion: Sequence[Outcome] = CHAMPION
+    queue: Comparisons,
+    pipeline: Pipeline,
+    searches: Mapping[str, Texts],
+    champion: Sequence[Outcome] = CHAMPION,
+    loss: float = 0.2,
 ) -> Combination | None:
-    loss = dict.fromkeys(searches, 0.2)
+    losses = dict.fromkeys(searches, loss)
     joint: Any = pipeline
-    return queue.of_texts(joint, searches, loss, lambda combination: champion)  # type: ignore[arg-type]
+    return queue.of_texts(joint, searches, losses, lambda combination: champion)  # type: ignore[arg-type]
 
 
 def texts_of(combination: Combination | None) -> set[str]:
@@ -200,3 +204,19 @@ def test_where_nothing_new_is_left_a_budget_is_used_on_what_promises_little() ->
     texts.fresh = False
     compared(comparisons(), pipeline, {"extract": texts})
     assert all(met > promising[text] for text, met in texts.met.items())
+
+
+def test_after_a_round_in_which_nothing_was_worth_a_call_a_budget_is_used() -> None:
+    queue, texts, pipeline = comparisons(), Texts({f"x{n}": 0.2 for n in range(4)}), Pipeline({})
+    assert not queue.idle
+    compared(queue, pipeline, {"extract": texts}, loss=0.01)
+    assert queue.idle
+    assert set(texts.met.values()) == {0}
+    compared(queue, pipeline, {"extract": texts}, loss=0.01)
+    assert not queue.idle
+    assert min(texts.met.values()) >= BATCH
+    unlimited, texts = comparisons(limited=False), Texts({f"x{n}": 0.2 for n in range(4)})
+    for _ in range(3):
+        compared(unlimited, pipeline, {"extract": texts}, loss=0.01)
+    assert unlimited.idle
+    assert set(texts.met.values()) == {0}

@@ -84,6 +84,7 @@ def test_each_selector_shares_a_round_among_the_prompts_in_its_way() -> None:
     by_blame = shares_of("blame", GAINS, 1, 0)
     assert list(by_blame) == ["extract", "answer"]
     assert by_blame["extract"] > by_blame["answer"]
+    assert list(shares_of("blame", GAINS, 1, 0, least=0.0)) == ["extract", "answer", *(GAINS.keys() - by_blame.keys())]
     assert [list(shares_of("round-robin", GAINS, n, 0)) for n in (1, 2, 3, 4)] == [
         [each] for each in (*GAINS, "extract")
     ]
