@@ -14,6 +14,7 @@ from experiments.systems.exporting.exporter import (
     HasPlaces,
     HoldsOnly,
     Proves,
+    ShowsUse,
     Warns,
     open_exporter,
     version_of,
@@ -102,6 +103,7 @@ def export(
             "system": system_name,
             "system_version": describe(system).version,
             "prompts": prompts,
+            **({"use": exporter.use.strip().splitlines()} if isinstance(exporter, ShowsUse) else {}),
             "warnings": [
                 *origin_warnings(manifest, model),
                 *_without_a_place(target, at, candidate, manifest),

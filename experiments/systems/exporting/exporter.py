@@ -123,6 +123,23 @@ class Warns(Protocol):
 
 
 @runtime_checkable
+class ShowsUse(Protocol):
+    """An exporter for a library whose user must be shown how a program hands the files over.
+
+    Example:
+        >>> class MyExporter:
+        ...     use = "Client(**prompts)"
+        >>> isinstance(MyExporter(), ShowsUse)
+        True
+    """
+
+    @property
+    def use(self) -> str:
+        """The program; the manifest has its lines."""
+        ...
+
+
+@runtime_checkable
 class Reads(Protocol):
     """An exporter whose form can be imported: `memtune import-prompts --from`.
 

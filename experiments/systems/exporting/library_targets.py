@@ -1,6 +1,6 @@
 """Libraries that read prompts from a known place: a key of a JSON file, or of a module that is written from a template.
 
-A library of this kind is a row of `library_targets.toml` and a function of `proofs/` that uses it.
+A library of this kind is a row of `library_targets.toml`; it needs no code here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tracing.systems.prompts import Candidate, placeholders_of, render
 
 _PACKAGE = "experiments.systems.exporting"
 _ROWS = packaged_tables(_PACKAGE, "library_targets.toml")
-_PROOFS = Path(__file__).with_name("proofs") / "running.py"
+_PROOF = Path(__file__).with_name("library_proof.py")
 
 
 class LibraryTarget(OneFile, NeedsLibrary):
@@ -91,6 +91,11 @@ class LibraryTarget(OneFile, NeedsLibrary):
     def _path(self, place: str) -> list[str]:
         return str(self.row["places"][place].get("key", place)).split(".")
 
+    @property
+    def use(self) -> str:
+        """A program that hands the file over; `prove` runs it."""
+        return str(self.row["use"])
+
     def warnings(self, texts: Mapping[str, str]) -> list[str]:
         """Where the library asks by a prompt of its own, and what else its row says."""
         own = [
@@ -106,14 +111,19 @@ class LibraryTarget(OneFile, NeedsLibrary):
 
         A request has values in the places of the placeholders, so the texts between them are looked for.
         """
-        path = folder.resolve() / self.file
-        prompts = str(path) if "template" in self.row else json_object(str(path))
-        payload = {"proof": self.row["proof"], "package": self.library.package, "prompts": prompts}
+        file = str(folder / self.file)
+        payload = {
+            "use": self.use,
+            "environment": self.row.get("environment", {}),
+            "package": self.library.package,
+            "prompts": {} if "template" in self.row else json_object(file),
+            "exported": str(folder.resolve()),
+        }
         reply = partial(reply_by_schema, text=self.row.get("reply", "tea"))
-        sent = sent_by(self.library, _PROOFS, payload, reply, self.row.get("answer"))
+        sent = sent_by(self.library, _PROOF, payload, reply, self.row.get("answer", {}))
         allowed = {place.name: place.needs | place.may for place in self.places}
         return sent.proofs(
-            {place: _literals(self.template(text, allowed[place])) for place, text in self.texts(str(path)).items()}
+            {place: _literals(self.template(text, allowed[place])) for place, text in self.texts(file).items()}
         )
 
 
@@ -154,7 +164,8 @@ def _place(name: str, row: Mapping[str, Any], losses: Mapping[str, str]) -> Plac
     )
 
 
-def _target(product: str, row: Mapping[str, Any]) -> type[LibraryTarget]:
+def library_target(product: str, row: Mapping[str, Any]) -> type[LibraryTarget]:
+    """The class of exporters for a row."""
     environment = Environment(f"{product}@{row['version']}", f"{__name__}:{product}", tuple(row["requirements"]))
     package, _, release = row["requirements"][0].partition("==")
     generation = release if release == row["version"] else f"{row['version']}."
@@ -168,7 +179,7 @@ def _target(product: str, row: Mapping[str, Any]) -> type[LibraryTarget]:
     return type(product, (LibraryTarget,), members)
 
 
-TARGETS: Mapping[str, type[LibraryTarget]] = {product: _target(product, row) for product, row in _ROWS.items()}
+TARGETS: Mapping[str, type[LibraryTarget]] = {product: library_target(product, row) for product, row in _ROWS.items()}
 """Product → the class of its exporters, which an attribute of this module is called, too."""
 
 

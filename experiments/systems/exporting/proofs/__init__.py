@@ -1,1 +1,0 @@
-"""Programs that use a library with exported prompts, where memtune may not be installed; `running.py` starts them."""
