@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from experiments.command import cli
 from experiments.runs.config_reference import ROLE, config_keys
+from experiments.systems.exporting.exporter import HasDefaults, Proves, Reads, open_exporter
+from experiments.systems.exporting.importing import own_form
+from experiments.systems.libraries import Library
+from experiments.systems.worker.isolated import environment_of
+from tracing.systems.description import describe
+from tracing.systems.registry import SYSTEMS, open_system
 
 HERE = Path(__file__).parent
 WRITTEN = "<!-- written by docs/reference.py -->"
@@ -76,7 +85,71 @@ def _help(command: click.Command, name: str, parent: click.Context | None) -> li
     return parts
 
 
-PAGES = {"configuration.md": configuration, "commands.md": commands}
+_TABLE = re.compile(r"(<!-- systems: written by docs/reference\.py -->\n).*?(<!-- end of systems -->\n)", re.DOTALL)
+
+_COLUMNS = (
+    *("system", "installed version", "run", "traced", "attributed on planted faults", "prompts", "settings"),
+    *("export", "import", "isolation"),
+)
+
+_OTHERWISE: Mapping[str, Mapping[str, Any]] = {
+    "rag": {"rerank": 6},
+    "evermemos": {"rerank": 6},
+    "mem0@2": {"tuned": "instructions"},
+}
+"""Settings with which a system has further prompts and operations."""
+
+
+def systems() -> str:
+    """The page of memory systems, with the table of what each is, declares and was measured to be."""
+    page = (HERE / "systems.md").read_text(encoding="utf-8")
+    planted = json.loads((HERE / "measured" / "planted-faults.json").read_text(encoding="utf-8"))["systems"]
+    rows = [_COLUMNS, ("---",) * len(_COLUMNS), *(_system(name, planted.get(name)) for name in sorted(SYSTEMS.names()))]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return _TABLE.sub(lambda marks: f"{marks[1]}\n{table}\n{marks[2]}", page)
+
+
+def _system(name: str, planted: Mapping[str, Any] | None) -> list[str]:
+    system, otherwise = open_system(name), open_system(name, _OTHERWISE.get(name, {}))
+    changed = f" (`{'`, `'.join(_OTHERWISE[name])}`)" if name in _OTHERWISE else ""
+    library: Library | None = getattr(system, "generation", None) or getattr(system, "library", None)
+    environment = environment_of(system)
+    own = own_form(name) or ("rag" if set(system.prompts) == {"answer"} else None)
+    form = None if own is None else open_exporter(own)
+    written = f"`{own}`{', with `--verify`' * isinstance(form, Proves)}"
+    sources = ["its library's texts" if isinstance(form, HasDefaults) else "memtune's texts"]
+    sources += [f"`{own}`"] if isinstance(form, Reads) else []
+    if environment is not None:
+        run = f"`{environment.command}`, Python {' to '.join(environment.python)}"
+        process = "workers"
+    else:
+        run = "as it is" if library is None else f"`{library.remedy}`"
+        process = "memtune's process"
+    return [
+        f"`{name}`",
+        "–" if library is None else f"{library.package} {library.release}",
+        run,
+        _with_others([spec.name for spec in system.operations], [spec.name for spec in otherwise.operations], changed),
+        "not measured" if planted is None else _measured(planted),
+        _with_others(system.prompts, otherwise.prompts, changed),
+        ", ".join(describe(system).settings),
+        "–" if own is None else written,
+        ", ".join(sources),
+        f"a memory for each conversation, in {process}",
+    ]
+
+
+def _with_others(names: Iterable[str], others: Iterable[str], changed: str) -> str:
+    further = [f"{name}{changed}" for name in others if name not in set(names)]
+    return ", ".join([*names, *further])
+
+
+def _measured(figures: Mapping[str, Any]) -> str:
+    low, high = figures["eta_ci"]
+    return f"{figures['eta']:.2f} ({low:.2f}–{high:.2f}) of {figures['n']}"
+
+
+PAGES = {"configuration.md": configuration, "commands.md": commands, "systems.md": systems}
 
 if __name__ == "__main__":
     for name, make in PAGES.items():
