@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 
 import memtune
@@ -177,6 +178,7 @@ def test_a_place_without_a_text_is_named(place: str, problem: str) -> None:
         ('Reply {"a": 1} to {notes}', "replace", 'Reply {{"a": 1}} to {notes}'),
         ("Notes: {{ notes | join }} {}", "jinja", "Notes: {notes} {{}}"),
         ("{% for n in notes %}- {{ n }}\n{% endfor %}End.", "jinja", "{notes}End."),
+        ("{{ a }}\n{% if b %}\nb\n{% endif %}\n\n{{ c }}{# c #}", "jinja", "{a}\n{b}\n{c}"),
         ('Reply with {"a": 1}', "plain", 'Reply with {{"a": 1}}'),
         ('As {"a": 1}, 100 %%: %(notes)s.', "percent", 'As {{"a": 1}}, 100 %: {notes}.'),
         ("Notes:\n%s\nAsked: %5.1f", "percent", "Notes:\n{value1}\nAsked: {value2}"),
@@ -190,6 +192,28 @@ def test_a_template_is_read_and_written_in_its_syntax(source: str, syntax: str, 
     assert (template.syntax, template.text) == (syntax, text)
     assert template.source == source
     assert template.with_text(text).source == source
+
+
+@pytest.mark.parametrize("trims", [False, True])
+@pytest.mark.parametrize("topics", [[], ["boats"]])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "On {{ day }}\n{% if topics %}\n{{ day }}\n{% endif %}\n\n  {% for m in said %}\n{{ m }}\n {% endfor %}\nList.",
+        "On {{ day }}:\n{% if topics %}\nThese:\n{% endif %}\n{% for m in said %}\n{{ m }}\n{% endfor %}\n\nList.",
+        "On {{ day }}:\n{%- for m in said -%}\n  {{ m }}\n{%- endfor -%}\n  {{- day }} is {{ day -}}\n  List.",
+    ],
+)
+def test_a_block_is_known_in_what_is_sent_whatever_white_space_jinja_leaves_out(
+    source: str, topics: list[str], *, trims: bool
+) -> None:
+    environment = jinja2.Environment(trim_blocks=trims, lstrip_blocks=trims)  # noqa: S701
+    template, values = template_of(source), {"day": "Monday", "topics": topics, "said": ["I sail.", "I row."]}
+    tuned = template.text.replace("List.", "List all.")
+    filled = prompt_in(template.text, environment.from_string(source).render(values).strip())
+    assert filled is not None
+    written = template.with_text(tuned).source
+    assert filled.with_text(tuned) == environment.from_string(written).render(values).strip()
 
 
 def test_what_a_syntax_cannot_hold_is_refused() -> None:

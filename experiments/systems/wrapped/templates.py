@@ -202,36 +202,58 @@ def _format_pieces(source: str) -> Iterator[str | Field]:
 
 
 def _jinja_pieces(source: str) -> Iterator[str | Field]:
-    """A block, with all that is in it, is a field: what it makes is filled in."""
+    """What stands side by side is one field: nothing that is sent would tell its parts apart."""
+    fields: list[tuple[int, int, str]] = []
+    for start, end, expression in _jinja_fields(source):
+        before = fields.pop() if fields and fields[-1][1] >= start else (start, end, "")
+        fields.append((before[0], end, f"{before[2]}.{expression}" if before[2] else expression))
     at, taken = 0, dict[str, str]()
-    marks = _JINJA.finditer(source)
-    for mark in marks:
-        if mark.start() > at:
-            yield source[at : mark.start()]
-        at = mark.end()
-        inside = mark[0][2:-2].strip("-+ \n")
-        if mark[0].startswith("{#"):
-            continue
-        if mark[0].startswith("{%"):
-            word, _, expression = inside.partition(" ")
-            if word not in _BLOCKS:
-                raise ContractError(f"{mark[0]} is no part of a prompt that memtune can read; let it fill a variable")
-            at = _end_of_block(word, source, mark.end())
-            expression = expression.rpartition(" in ")[2] if word == "for" else expression
-            yield Field(field_name(expression, taken), source[mark.start() : at])
-            while (following := next(marks, None)) is not None and following.end() < at:
-                pass
-            continue
-        yield Field(field_name(inside.partition("|")[0].strip(), taken), mark[0])
+    for start, end, expression in fields:
+        if start > at:
+            yield source[at:start]
+        if expression:
+            yield Field(field_name(expression, taken), source[start:end])
+        at = end
     if at < len(source):
         yield source[at:]
 
 
-def _end_of_block(word: str, source: str, start: int) -> int:
+def _jinja_fields(source: str) -> Iterator[tuple[int, int, str]]:
+    """Where a field begins and ends, and what fills it: nothing if it is a comment.
+
+    A block, with all that is in it, is a field: what it makes is filled in. So is white space that Jinja leaves out:
+    by a mark's hyphens, and around blocks if its environment trims them (`trim_blocks`, `lstrip_blocks`).
+    """
+    at = 0
+    for mark in _JINJA.finditer(source):
+        if mark.start() < at:
+            continue
+        closing, block = mark, mark[0].startswith("{%")
+        expression = "" if mark[0].startswith("{#") else mark[0][2:-2].strip("-+ \n")
+        if block:
+            word, _, expression = expression.partition(" ")
+            if word not in _BLOCKS:
+                raise ContractError(f"{mark[0]} is no part of a prompt that memtune can read; let it fill a variable")
+            closing = _end_of_block(word, source, mark.end())
+            expression = expression.rpartition(" in ")[2] if word == "for" else expression
+        before, after = source[: mark.start()], source[closing.end() :]
+        if mark[0][2] == "-":
+            before = before.rstrip()
+        elif block and before.rstrip(" \t")[-1:] in ("", "\n"):
+            before = before.rstrip(" \t")
+        if closing[0][-3] == "-":
+            after = after.lstrip()
+        elif block:
+            after = after.removeprefix("\n")
+        at = len(source) - len(after)
+        yield len(before), at, expression.partition("|")[0].strip()
+
+
+def _end_of_block(word: str, source: str, start: int) -> re.Match[str]:
     depth = 1
     for mark in _JINJA.finditer(source, start):
         first = mark[0][2:-2].strip("-+ \n").partition(" ")[0] if mark[0].startswith("{%") else ""
         depth += (first == word) - (first == _BLOCKS[word])
         if depth == 0:
-            return mark.end()
+            return mark
     raise ContractError(f"{{% {word} %}} has no {{% {_BLOCKS[word]} %}}")
