@@ -34,10 +34,13 @@ _BYTES = 24
 
 
 def documents(page: str, files: Sequence[str]) -> dict[str, Document]:
-    """The parts of a page, by path."""
-    folder = resources.files("experiments") / "templates" / "annotate"
-    parts = {f"/{name}": Document((folder / name).read_bytes(), _TYPES[Path(name).suffix], _HEADERS) for name in files}
-    return {"/": Document((folder / page).read_bytes(), "text/html; charset=utf-8", _HEADERS), **parts}
+    """The parts of a page, by path; the theme of all pages is one."""
+    folder = resources.files("experiments") / "templates"
+    texts = {"theme.css": folder / "theme.css", **{name: folder / "annotate" / name for name in files}}
+    parts = {
+        f"/{name}": Document(text.read_bytes(), _TYPES[Path(name).suffix], _HEADERS) for name, text in texts.items()
+    }
+    return {"/": Document((folder / "annotate" / page).read_bytes(), "text/html; charset=utf-8", _HEADERS), **parts}
 
 
 class PageServer:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 INK, MUTED, GRID = "#1e293b", "#64748b", "#e2e8f0"
 BASELINE, TUNED = "#94a3b8", "#2563eb"
 HUES = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2", "#be185d", "#4d7c0f")
-"""One colour per operation, distinguishable in greyscale by lightness and markers."""
-MARKERS = "osD^vPX*"
+"""Colours of series, told apart in greyscale by their lightness."""
 LONGEST_NAME = 40
 """Characters of a name that a chart has room for."""
 

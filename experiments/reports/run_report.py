@@ -65,9 +65,6 @@ def render_report(content: ReportInput) -> str:
     drawn = {
         "scores": run_charts.scores(summary),
         "blame": run_charts.blame(summary.rounds[0]) if summary.rounds else None,
-        "blame_by_round": run_charts.blame_by_round(summary.rounds),
-        "validation": run_charts.validation_curve(summary),
-        "cost": run_charts.cost(summary),
     }
     sides = (BASELINE, CHAMPION) if summary.rewritten else (BASELINE,)
     return template("report.html").render(

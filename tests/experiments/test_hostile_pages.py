@@ -88,13 +88,11 @@ def seen(text: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_in_a_chart_is_drawn_as_it_is(name: str) -> None:
     shares = {name: BlameShare(0.5, (0.1, 0.9)), "other": BlameShare(0.5, (0.1, 0.9))}
-    rounds = [replace(record(n, accepted=False), blame=shares) for n in (1, 2)]
-    made = summary(replace(loop_result(), rounds=tuple(rounds)))
-    for chart in (run_charts.blame(made.rounds[0]), run_charts.blame_by_round(made.rounds)):
-        assert chart is not None
-        drawn = _texts(chart, "text")
-        assert [text for text in drawn if text.strip() == one_line(name)] or not name.strip()
-        assert "other" in drawn
+    chart = run_charts.blame(replace(record(1, accepted=False), blame=shares))
+    assert chart is not None
+    drawn = _texts(chart, "text")
+    assert [text for text in drawn if text.strip() == one_line(name)] or not name.strip()
+    assert "other" in drawn
 
 
 def test_a_name_of_any_length_leaves_the_chart_its_room() -> None:
