@@ -74,7 +74,7 @@ def import_prompts(
         with own_errors("defaults"):
             texts = dict(exporter.defaults())
         return _Reading(system_name, system, "its library", exporter, texts).all(mapping or {}, own)
-    form = form or form_of(source, own)
+    form = form_of(source, own) if form is None else version_of(form) or form
     exporter = open_exporter(form)
     if not isinstance(exporter, Reads):
         raise RunError(f"--format {form}: no prompts can be read from it; choose one of {', '.join(readable_forms())}")

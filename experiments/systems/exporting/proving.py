@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.systems.exporting.capture_server import CaptureServer, Messages, Reply
-from experiments.systems.libraries import Library
+from experiments.systems.libraries import Library, installed_version
 from experiments.systems.worker.environment import Environment
 from tracing.errors import ConfigError, ContractError, MemtuneError
 from tracing.llm.forwarding.forwarded_calls import error_read
@@ -38,8 +38,11 @@ class ProvenLibrary(Library):
     environment: Environment | None = None
 
     def python(self) -> Path:
-        """The interpreter that has it: memtune's own, or that of its environment."""
-        if self.is_here():
+        """The interpreter that has it with what its environment has beside it: memtune's own, or that environment's."""
+        from packaging.requirements import Requirement
+
+        requirements = () if self.environment is None else self.environment.requirements
+        if self.is_here() and all(installed_version(Requirement(text).name) for text in requirements):
             return Path(sys.executable)
         installed = None if self.environment is None else self.environment.installed()
         if self.environment is None or installed is None or installed.requirements != self.environment.requirements:

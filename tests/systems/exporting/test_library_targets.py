@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.request
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from row_prompts import prompts_of
 
 from experiments.systems.exporting.capture_server import CaptureServer
 from experiments.systems.exporting.export import export, written
+from experiments.systems.exporting.importing import import_prompts
 from experiments.systems.exporting.library_targets import TARGETS, LibraryTarget, library_target
 from experiments.systems.exporting.places import Place
 from tracing.errors import ConfigError, ContractError
@@ -34,11 +36,11 @@ urlopen(Request(f"{url}/v1/projects/1", settings, method="PATCH")).close()
 """A program that sends what it is given, as a library might."""
 
 
-def target(use: str) -> LibraryTarget:
+def target(use: str, *beside: str) -> LibraryTarget:
     """A row for a library that is installed beside memtune; the program stands in for it."""
     row: Mapping[str, Any] = {
         "version": version("openai").partition(".")[0],
-        "requirements": [f"openai=={version('openai')}"],
+        "requirements": [f"openai=={version('openai')}", *beside],
         "use": use,
         "file": "openai.json",
         "syntax": "format",
@@ -116,3 +118,20 @@ def test_a_streamed_reply_has_the_whole_message() -> None:
             first, last = reply.read().decode().split("\n\n")[:2]
     assert json.loads(first.removeprefix("data: "))["choices"][0]["delta"]["content"] == "tea"
     assert last == "data: [DONE]"
+
+
+def test_a_users_own_file_comes_in_by_the_name_of_its_library(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"name": "ada", "system": "Answer {briefly}.", "compaction_settings": {"mode": "all"}}))
+    imported = import_prompts(OWN, str(file), form="letta", mapping={"reply": "system"})
+    assert imported.candidate["reply"] == "Answer {{briefly}}."
+    assert imported.names == {"reply": "system"}
+
+
+def test_a_library_without_what_its_proof_needs_beside_it_is_looked_for_in_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMTUNE_SYSTEMS", str(tmp_path / "none"))
+    assert target(ASK).library.python() == Path(sys.executable)
+    with pytest.raises(ConfigError, match="memtune system install"):
+        target(ASK, "no-such-library==1.0").library.python()
