@@ -66,6 +66,12 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
     help="With --to source: write a patch that `git apply` takes, without FILE to stdout.",
 )
 @click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Your own configuration of the target, JSON or YAML: a copy with the prompts in goes into --out.",
+)
+@click.option(
     "--map",
     "mapping",
     multiple=True,
@@ -91,8 +97,10 @@ def export(run: str, target: str, out: Path | None, patch: str | None, home: Pat
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
     patched = target == "source"
-    if (patch is None) == patched or (out is not None) == patched:
-        raise click.UsageError("--to source needs --patch, and no --out" if patched else "give --out, and no --patch")
+    if (patch is None) == patched or (out is not None) == patched or (patched and options["into"]):
+        raise click.UsageError(
+            "--to source needs --patch, and no --out or --into" if patched else "give --out, and no --patch"
+        )
     from experiments.running.parts import home_folder
     from experiments.runs.config_file import read_config
     from experiments.runs.export_manifest import manifest_of, system_settings

@@ -13,6 +13,7 @@ from experiments.reports import run_charts
 from experiments.reports.text_difference import difference
 from experiments.runs.cases_file import RunCase, page_of
 from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
+from experiments.runs.run_settings import nested
 from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import SETTINGS_ALONE, Summary
 from experiments.views.trace_page import question_anchor, render_page
@@ -117,8 +118,8 @@ def _side_by_side(summary: Summary) -> dict[int, str | None]:
 
 
 def _caveats(content: ReportInput) -> list[str]:
-    prefix = "system_settings."
-    settings = {key.removeprefix(prefix): value for key, value in content.settings.items() if key.startswith(prefix)}
+    own = {key: value for key, value in content.settings.items() if key.startswith("system_settings.")}
+    settings = nested(own).get("system_settings", {})
     settings |= {name: change.after for name, change in content.summary.settings.items()}
     return caveats_of(content.summary.system, settings, embedded="models.task.base_url" not in content.settings)
 

@@ -90,6 +90,18 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def nested(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of which `params_of` made flat ones."""
+    settings: dict[str, Any] = {}
+    for key, value in params.items():
+        *sections, name = key.split(".")
+        within = settings
+        for section in sections:
+            within = within.setdefault(section, {})
+        within[name] = value
+    return settings
+
+
 def without_secrets(value: Any) -> Any:
     """A JSON value without what is named like a secret, passwords in URLs, and texts in the form of a credential."""
     if isinstance(value, Mapping):

@@ -14,10 +14,12 @@ from scripted_server import ScriptedServer, vector_of
 
 from experiments.runs.config_file import load_config
 from experiments.runs.run_settings import dump_config, params_of
+from experiments.systems.exporting.export import export
 from experiments.systems.exporting.importing import import_prompts
+from experiments.systems.exporting.written_files import json_or_yaml
 from experiments.systems.mem0 import library
 from experiments.systems.mem0.system import Mem0
-from tracing.errors import ConfigError, ContractError
+from tracing.errors import ConfigError, ContractError, RunError
 from tracing.llm.access import ModelAccess
 from tracing.systems.conformance import SMALL_TALK
 from tracing.systems.prompts import baseline_candidate, render
@@ -109,7 +111,7 @@ def test_what_does_not_count_is_told(store: str, sentence: str, tmp_path: Path) 
     assert Mem0().caveats(embedded=False) == []
 
 
-def test_a_store_in_a_folder_is_the_library_s_own_kind(
+def test_a_store_that_needs_a_folder_gets_one_of_its_own(
     scripted_server: ScriptedServer, open_access: Open, tmp_path: Path
 ) -> None:
     pytest.importorskip("faiss")
@@ -154,7 +156,7 @@ def test_memories_are_those_of_the_ids_that_are_given(
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("none.json", r"system_settings\.config: none\.json: .*no such file|cannot be read \(No such file"),
+        ("none.json", r"system_settings\.config: none\.json: cannot be read \(No such file"),
         ({"custom_instructions": "x"}, r"config: custom_instructions: a key of mem0ai 2\.x, which 1\.0\.x ignores"),
         ({"custom_fact_prompt": "x"}, r"config: custom_fact_prompt: unknown key.*custom_fact_extraction_prompt"),
         ({"llm": {"config": {"temperature": "warm"}}}, r"config: llm\.config\.temperature: .*number"),
@@ -200,6 +202,32 @@ def test_a_file_that_cannot_be_parsed_is_told_without_what_is_in_it(tmp_path: Pa
     assert KEY not in str(refused.value)
 
 
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_the_prompts_go_back_into_the_file_they_came_from(suffix: str, tmp_path: Path) -> None:
+    config = own(tmp_path)
+    mine = tmp_path / f"mine.{suffix}"
+    mine.write_text(json.dumps(config) if suffix == "json" else yaml.safe_dump(config))
+    before = mine.read_bytes()
+    settings = {"config": str(mine)}
+    candidate = baseline_candidate(open_system("mem0", settings).prompts) | {"update": UPDATE}
+    out = export("mem0", candidate, "mem0@1.0", tmp_path / "out", {}, settings=settings, into=mine)
+    filled = json_or_yaml(out / mine.name)
+    assert filled == config | {"custom_update_memory_prompt": UPDATE}
+    assert mine.read_bytes() == before
+    memory = library.load().Memory.from_config(filled)
+    assert (memory.custom_fact_extraction_prompt, memory.custom_update_memory_prompt) == (EXTRACT, UPDATE)
+    memory.close()
+    memory.vector_store.client.close()
+    assert baseline_candidate(Mem0(config=str(out / mine.name)).prompts) == candidate
+
+
+def test_a_target_without_keys_cannot_be_written_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("{}")
+    with pytest.raises(RunError, match=r"--into .*mine\.json: text writes no keys"):
+        export("mem0", baseline_candidate(Mem0.prompts), "text", tmp_path / "out", {}, into=tmp_path / "mine.json")
+    assert not (tmp_path / "out").exists()
+
+
 MEMORIES = '{"memory": [{"text": "Birte plays bassoon.", "attributed_to": "user"}]}'
 NAMED = "Name the person in each memory, and keep every concrete value."
 
@@ -211,7 +239,10 @@ def test_the_generations_before_2_take_it_too(
 ) -> None:
     environments(name)
     scripted_server.script = Mem0Model()
-    system = cast("Mem0", open_system(name, {"config": own(tmp_path), "ids": {"agent_id": "support"}}))
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(yaml.safe_dump(own(tmp_path)))
+    system = cast("Mem0", open_system(name, {"config": str(mine), "ids": {"agent_id": "support"}}))
+    mine.unlink()
     assert built(system, open_access())
     extraction, update = (next(filter(is_one, scripted_server.requests)) for is_one in (is_extraction, is_update))
     assert extraction["messages"][0]["content"] == EXTRACT

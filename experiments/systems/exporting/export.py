@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from experiments.systems.exporting.exporter import (
     EXPORTERS,
     Exporter,
@@ -21,7 +23,7 @@ from experiments.systems.exporting.exporter import (
 )
 from experiments.systems.exporting.forms import TextFiles
 from experiments.systems.exporting.places import check_fit, losses, placed
-from experiments.systems.exporting.written_files import as_json, whole_folder, write_text
+from experiments.systems.exporting.written_files import as_json, json_object, json_or_yaml, whole_folder, write_text
 from tracing.errors import ConfigError, ContractError, MemtuneError, RunError
 from tracing.formats import FORMATS
 from tracing.plugins import is_object
@@ -51,6 +53,7 @@ def export(
     settings: Mapping[str, Any] | None = None,
     mapping: Mapping[str, str] | None = None,
     baseline: Candidate | None = None,
+    into: Path | None = None,
 ) -> Path:
     """Write `candidate` to the new folder `out` in the form of `target`, with `manifest.json` beside it.
 
@@ -66,12 +69,13 @@ def export(
         mapping: prompt → the target's place for it, for a target with places of its own. A prompt without a place is
             written beside as a text file.
         baseline: the prompts that the candidate was tuned from, if they are not the system's own.
+        into: a user's own configuration, JSON or YAML; a copy of it with the target's keys is written beside.
 
     Raises:
         ContractError: a prompt breaks its contract, does not fit its place, reads back differently, or is not sent by
             the library.
         RunError: the target is unknown, does not fit the system's prompts or has no library to verify it in, or `out`
-            cannot be written.
+            cannot be written, or `into` has no place for them.
         ConfigError: no such system or exporter, or the library to verify in is not installed.
     """
     system = open_system(system_name, settings)
@@ -87,6 +91,8 @@ def export(
         check_fit(target, exporter.places, system.prompts, candidate, at)
     with whole_folder(out) as folder:
         files = _files(exporter, candidate, at, folder)
+        if into is not None:
+            _fill_in(into, {files[name] for name in at}, target, folder)
         prompts = {
             name: {
                 "file": files[name],
@@ -131,6 +137,18 @@ def _files(exporter: Exporter, candidate: Candidate, at: Mapping[str, str], fold
     placed_files = written(exporter, {place: candidate[name] for name, place in at.items()}, folder)
     others = {name: text for name, text in candidate.items() if name not in at}
     return {**{name: placed_files[place] for name, place in at.items()}, **written(TextFiles(), others, folder)}
+
+
+def _fill_in(source: Path, files: set[str], target: str, folder: Path) -> None:
+    """Write a copy of a user's configuration with the keys of the target's file, which hold the prompts."""
+    (file,) = files if len(files) == 1 else ("",)
+    config = json_or_yaml(source)
+    if not file.endswith(".json") or not isinstance(config, dict):
+        raise RunError(f"--into {source}: {target} writes no keys that a file of this form can hold; leave it out")
+    filled = {**config, **json_object(str(folder / file))}
+    as_yaml = source.suffix != ".json"
+    text = yaml.safe_dump(filled, sort_keys=False, allow_unicode=True) if as_yaml else as_json(filled)
+    write_text(folder / source.name, text)
 
 
 def _proven(exporter: Exporter, folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracing.errors import RunError
 from tracing.files.opening import read_file
+from tracing.files.yaml_text import load_yaml
 from tracing.systems.prompts import Candidate, render
 
 
@@ -33,6 +34,24 @@ def read_text(path: Path) -> str:
 def as_json(value: Mapping[str, Any]) -> str:
     """A JSON object as it is written."""
     return json.dumps(dict(value), indent=2, ensure_ascii=False) + "\n"
+
+
+def json_or_yaml(path: Path) -> object:
+    """What is in a configuration in one of these forms.
+
+    Raises:
+        RunError: it cannot be read, or is in neither.
+    """
+    import yaml  # which an environment of a system may lack
+
+    text = read_text(path)
+    try:
+        # JSON first: YAML's reader would not take every JSON string.
+        return json.loads(text) if path.suffix == ".json" else load_yaml(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        # YAML's message quotes the line, which may hold a key.
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise RunError(f"{path}: no configuration ({reason}); give JSON or YAML") from None
 
 
 def json_object(source: str) -> dict[str, Any]:

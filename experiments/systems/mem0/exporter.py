@@ -10,14 +10,13 @@ from typing import Any
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.places import Place
 from experiments.systems.exporting.proving import ProvenLibrary, proven_in, sent_by
-from experiments.systems.exporting.written_files import as_json, write_text
+from experiments.systems.exporting.written_files import as_json, json_or_yaml, write_text
 from experiments.systems.mem0 import reply_schemas as replies
 from experiments.systems.mem0.library import FACTS, INSTRUCTIONS, UPDATE, WHOLE
-from experiments.systems.mem0.own_config import content_of
 from experiments.systems.mem0.prompts import ATTRIBUTED, PROOF, shipped_texts
 from experiments.systems.mem0.system import AnyMem0, Mem0First, Mem0One, Mem0Two
 from experiments.systems.worker.isolated import own_environment
-from tracing.errors import ConfigError, ContractError, RunError
+from tracing.errors import ContractError, RunError
 from tracing.systems.prompts import Candidate, escaped, render
 
 CONFIG_FILE, MODULE_FILE, REPLIES_FILE = "mem0.json", "mem0_prompts.py", "mem0_replies.py"
@@ -81,7 +80,7 @@ class Mem0Settings:
         """Whether it is a configuration of Mem0 with a key for a prompt, of whatever generation."""
         try:
             return bool(_placed_texts(source)) if Path(source).is_file() else False
-        except (RunError, ConfigError):
+        except RunError:
             return False
 
     def texts(self, source: str) -> dict[str, str]:
@@ -141,7 +140,7 @@ def _texts(source: str) -> dict[str, str]:
     path = Path(source)
     if path.suffix == ".py":
         return python_constants(source)
-    return dict(_strings(content_of(path)))
+    return dict(_strings(json_or_yaml(path)))
 
 
 def _strings(value: object) -> list[tuple[str, str]]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from experiments.systems.exporting.written_files import json_or_yaml
 from experiments.systems.mem0.library import FACTS, INSTRUCTIONS, UPDATE, Generation, require_keys
-from tracing.errors import ConfigError
-from tracing.files.opening import read_file
-from tracing.files.yaml_text import load_yaml
+from tracing.errors import ConfigError, RunError
 from tracing.systems.conversations import problems_of
 
 LOCAL_STORES = ("qdrant", "chroma", "faiss")
@@ -133,7 +131,10 @@ def read_own_config(source: object, generation: Generation, folder: Path = Path(
     """
     label = "system_settings.config"
     if isinstance(source, str):
-        label, source = f"{label}: {source}", content_of(folder / source)
+        try:
+            label, source = f"{label}: {source}", json_or_yaml(folder / source)
+        except RunError as error:
+            raise ConfigError(f"{label}: {error}") from None
     if not isinstance(source, Mapping):
         raise ConfigError(
             f"{label}: give the path of a JSON or YAML file of Mem0, or its keys, not {type(source).__name__}"
@@ -162,23 +163,3 @@ def checked_ids(ids: object) -> dict[str, str]:
     if unknown := [key for key in ids if key not in _IDS]:
         raise ConfigError(f"system_settings.ids: unknown to Mem0: {', '.join(unknown)}; it knows {', '.join(_IDS)}")
     return dict(ids)
-
-
-def content_of(path: Path) -> object:
-    """What is in a JSON or YAML file.
-
-    Raises:
-        ConfigError: it cannot be read, or is neither.
-    """
-    import yaml
-
-    try:
-        text = read_file(path).decode()
-        # JSON first: YAML's reader would not take every JSON string.
-        return json.loads(text) if path.suffix == ".json" else load_yaml(text)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give Mem0's JSON or YAML") from None
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        # YAML's message quotes the line, which may hold a key.
-        reason = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise ConfigError(f"{path}: no configuration ({reason}); give Mem0's JSON, YAML or Python") from None

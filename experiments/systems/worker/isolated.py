@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from experiments.systems.worker.environment import Environment
@@ -54,6 +55,8 @@ def in_worker(
         def initialise(self: Any, *args: Any, **settings: Any) -> None:
             if args:
                 raise TypeError(f"the settings of {cls.__name__} are given by name")
+            # What a setting names may change, or be in a form that the environment cannot read.
+            settings = getattr(cls, "kept_settings", lambda named, _: named)(settings, Path())
             cls.__init__(self, **settings)
             object.__setattr__(self, "_worker_settings", settings)
 
