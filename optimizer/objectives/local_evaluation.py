@@ -136,15 +136,26 @@ class LocalEvaluation:
         """The credit of a text for each input, in order, as far as it was measured; no call is made."""
         return [self._credits.get((prompt, text, execution.key)) for execution in inputs]
 
-    def done_right(self, prompt: str, inputs: Sequence[RecordedInput]) -> list[bool | None]:
-        """For each input whether what was recorded leaves nothing to improve; None where a judge could not be asked."""
+    def recorded_credits(self, prompt: str, inputs: Sequence[RecordedInput]) -> list[float | None]:
+        """For each input the credit, 0 to 1, of what was recorded; None where a judge could not be asked.
 
-        def right(execution: RecordedInput) -> bool | None:
+        Nothing is asked of the task model.
+        """
+
+        def recorded(execution: RecordedInput) -> float | None:
             credit = partial(self.objectives[prompt].credit, execution, execution.outputs)
-            recorded = self._unless_failed(prompt, credit)
-            return None if recorded is None else recorded.value >= 1
+            result = self._unless_failed(prompt, credit)
+            return None if result is None else result.value
 
-        return list(self._access.threads.map(right, inputs))
+        return list(self._access.threads.map(recorded, inputs))
+
+    def lost(self, prompt: str, inputs: Sequence[RecordedInput]) -> float:
+        """How much of what was at stake at recorded inputs was lost there, in the unit of the objective's weights."""
+        return sum(
+            self.objectives[prompt].weight(execution) * (1 - credit)
+            for execution, credit in zip(inputs, self.recorded_credits(prompt, inputs), strict=True)
+            if credit is not None
+        )
 
     def _candidate(self, prompt: str, text: str) -> Candidate:
         return {name: spec.text for name, spec in self._prompts.items()} | {prompt: text}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from attribution.cases import Attribution
     from attribution.signals import Signals
     from optimizer.evaluation.evaluator import Outcome
+    from optimizer.objectives.objective import RecordedInput
     from optimizer.search.joint_choice import Combination
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Champion, Tuning
@@ -114,16 +115,18 @@ class _LocalRounds:
     ) -> None:
         tuning, n, pool = self.tuning, this_round.n, self._pool()
         local = tuning.local
-        gains = expected_gains(local.objectives, signals.signals, self.history)
+        recorded = {name: local.inputs(name, pool) for name in local.objectives}
+        recorded = {name: inputs for name, inputs in recorded.items() if len(inputs) >= FEWEST_INPUTS}
+        gains = expected_gains(local.objectives, signals.signals, self.history, self._lost(recorded, pool))
         # Where nothing is worth a call among the prompts that are blamed, the others have their turn.
         least = 0.0 if self.comparisons.idle else LEAST_SHARE
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n), least=least)
         total = sum(gains.values())
         loss: dict[str, float] = {}
         for prompt, share in shares.items():
-            inputs = local.inputs(prompt, pool)
-            if len(inputs) < FEWEST_INPUTS:
+            if prompt not in recorded:
                 continue
+            inputs = recorded[prompt]
             this_round.edited = (*this_round.edited, prompt)
             alignment = self.alignment.get(prompt)
             self.searches[prompt].begin(
@@ -168,6 +171,16 @@ class _LocalRounds:
                 for name, scored in winner.parts.items():
                     self.searches[name].demonstrations = scored.rewrite.demonstrations
         return {name for combination in met if combination.decision is not None for name in combination.parts}
+
+    def _lost(self, recorded: Mapping[str, Sequence[RecordedInput]], pool: Sequence[Outcome]) -> dict[str, float]:
+        """Prompt name → how much of what was at stake at its recorded inputs was lost there, for each question.
+
+        As if each had lost one more: few inputs do not say that a prompt is faultless.
+        """
+        if not self.tuning.settings.blame:
+            return {}
+        local, questions = self.tuning.local, sum(len(outcome.cases) for outcome in pool)
+        return {name: (local.lost(name, inputs) + 1) / max(questions, 1) for name, inputs in recorded.items()}
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""

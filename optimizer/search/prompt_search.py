@@ -151,8 +151,11 @@ class PromptSearch:
         name = self._spec.name
         self._local, self._round, self._measured, self._last = local, this_round, measured, last
         self._objective = local.objectives[name]
-        shuffled = alternating(inputs, self._tuning.settings.seed)
-        self._inputs = in_proportion(shuffled, local.done_right(name, shuffled)) if measured else shuffled
+        self._inputs = alternating(inputs, self._tuning.settings.seed)
+        if measured:
+            credits = local.recorded_credits(name, self._inputs)
+            right = [None if credit is None else credit >= 1 for credit in credits]
+            self._inputs = in_proportion(self._inputs, right)
         self._asked: set[tuple[str, str]] = set()
         self._unmeasured: dict[str, Rewrite] = {}
         champion = self._tuning.champion[name]

@@ -108,21 +108,33 @@ def choose(
 
 
 def expected_gains(
-    prompts: Collection[str], signals: Sequence[Signal], history: Sequence[Edit] = ()
+    prompts: Collection[str],
+    signals: Sequence[Signal],
+    history: Sequence[Edit] = (),
+    lost: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Prompt name → expected gain of an edit, as a share of all questions.
 
-    A prompt's loss is that of its operations, and its part of what operations without a prompt lose in their stage.
-    Expected gain = (`TRUST` x the prompt's fixable loss + (1 - `TRUST`) x an equal part of all fixable loss)
-    x `PATIENCE` ** (edits of it that failed since its last accepted one). The equal part keeps a prompt in play that is
-    wrongly never blamed; the discount gives others a turn when edits of a blamed prompt keep failing.
+    A prompt's loss is that of its operations, and its part of what operations without a prompt lose in their stage; it
+    is at most what the prompt lost on its recorded inputs, where that was measured. Expected gain = (`TRUST` x the
+    prompt's fixable loss + an equal part of the rest of all fixable loss) x `PATIENCE` ** (edits of it that failed
+    since its last accepted one). The equal part keeps a prompt in play that is wrongly never blamed; the discount gives
+    others a turn when edits of a blamed prompt keep failing.
+
+    Args:
+        prompts: their names.
+        signals: whose fault the wrong answers are.
+        history: one edit for each earlier round.
+        lost: prompt name → how much it lost on its recorded inputs for each question; above 0.
     """
-    loss = {
+    lost = lost or {}
+    blamed = {
         name: sum(signal.loss + signal.beside for signal in signals if signal.prompt == name and signal.fixable)
         for name in prompts
     }
-    doubt = (1 - TRUST) * sum(loss.values()) / max(len(loss), 1)
-    return {name: (TRUST * loss[name] + doubt) * PATIENCE ** _failures(name, history) for name in prompts}
+    own = {name: TRUST * min(loss, lost.get(name, loss)) for name, loss in blamed.items()}
+    rest = (sum(blamed.values()) - sum(own.values())) / max(len(own), 1)
+    return {name: (own[name] + rest) * PATIENCE ** _failures(name, history) for name in prompts}
 
 
 def _failures(prompt: str, history: Sequence[Edit]) -> int:

@@ -94,7 +94,12 @@ def test_a_rerun_asks_what_was_asked_so_that_the_cache_answers(
         inputs = local.inputs(prompt, outcomes)
         assert inputs or prompt == "decide"
         credits = local.measure(prompt, spec.text, inputs)
-        assert all(credit is not None for credit in credits)
+        values = [credit.value for credit in credits if credit is not None]
+        assert len(values) == len(inputs)
+        assert values == local.recorded_credits(prompt, inputs)
+        weights = [local.objectives[prompt].weight(execution) for execution in inputs]
+        lost = sum(weight * (1 - value) for weight, value in zip(weights, values, strict=True))
+        assert local.lost(prompt, inputs) == pytest.approx(lost)
     assert scripted_server.count == before
 
 

@@ -77,8 +77,8 @@ class Recorded:
         self.parts, self.met = parts, dict[tuple[str, str], Credit]()
         self.right = right
 
-    def done_right(self, prompt: str, inputs: Any) -> list[bool]:
-        return [int(recorded.key) < self.right for recorded in inputs]
+    def recorded_credits(self, prompt: str, inputs: Any) -> list[float]:
+        return [float(int(recorded.key) < self.right) for recorded in inputs]
 
     def known_credits(self, prompt: str, text: str, inputs: Any) -> list[Credit | None]:
         return [self.met.get((text, recorded.key)) for recorded in inputs]
@@ -130,7 +130,7 @@ class Searching:
         local = local or SimpleNamespace(
             objectives={"answer": SimpleNamespace(weight=lambda given: 1.0)},
             known_credits=lambda *given: self.credits,
-            done_right=lambda prompt, inputs: [None for _ in inputs],
+            recorded_credits=lambda prompt, inputs: [None for _ in inputs],
         )
         many = len(self.credits) if isinstance(local, SimpleNamespace) else INPUTS
         inputs: Any = [

@@ -48,6 +48,15 @@ def test_a_prompt_answers_for_its_part_of_what_steps_without_a_prompt_lose() -> 
     assert gains["decide"] - gains["extract"] == pytest.approx(TRUST * (0.45 - 0.3))
 
 
+def test_a_prompt_is_blamed_for_no_more_than_it_lost_on_its_recorded_inputs() -> None:
+    plain = expected_gains(PROMPTS, SIGNALS)
+    assert expected_gains(PROMPTS, SIGNALS, lost={"extract": 0.3, "answer": 0.5}) == pytest.approx(plain)
+    bounded = expected_gains(PROMPTS, SIGNALS, lost={"extract": 0.1})
+    assert sum(bounded.values()) == pytest.approx(sum(plain.values()))
+    assert bounded["extract"] - bounded["decide"] == pytest.approx(TRUST * 0.1)
+    assert bounded["answer"] > plain["answer"]
+
+
 def test_a_stubborn_prompt_does_not_starve_the_others() -> None:
     history: list[Edit] = []
     for _ in range(8):
