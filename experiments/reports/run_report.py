@@ -75,7 +75,6 @@ def render_report(content: ReportInput) -> str:
         splits=tuple(run_charts.SPLIT_TITLES.items()),
         settings_alone=SETTINGS_ALONE if summary.settings and content.champion == content.baseline else None,
         screened=SCREENED,
-        side_by_side=_side_by_side(summary),
         least_alignment=LEAST,
         caveats=_caveats(content),
         # Drawn by us from numbers and operation names, which matplotlib escapes.
@@ -89,7 +88,6 @@ def render_report(content: ReportInput) -> str:
         replies=lambda case: [case.replies[side] for side in sides if side in case.replies],
         anchor=question_anchor,
         tokens=estimated_tokens,
-        changed=[name for name, text in content.champion.items() if content.baseline.get(name) != text],
     )
 
 
@@ -109,12 +107,6 @@ def line_gains(prompt: str, content: ReportInput) -> list[tuple[LineChange, floa
                 gains[changes[0]] = max(gains.get(changes[0], -1.0), rewrite.local or 0.0)
     changes = changes_between(content.baseline.get(prompt, ""), content.champion[prompt])
     return [(change, gains.get(change)) for change in changes]
-
-
-def _side_by_side(summary: Summary) -> dict[int, str | None]:
-    """Round → its optimizer; empty where there is only one."""
-    optimizers = {record.n: record.optimizer for record in summary.rounds}
-    return optimizers if any(optimizers.values()) else {}
 
 
 def _caveats(content: ReportInput) -> list[str]:

@@ -137,11 +137,6 @@ class SharedQuestion:
     case: RunCase
     replies: tuple[CaseReply, ...]
 
-    @property
-    def flipped(self) -> bool:
-        """Whether it is right in one run and wrong in another."""
-        return len({reply.passed for reply in self.replies}) > 1
-
 
 @dataclass(frozen=True, slots=True)
 class SplitFlips:
@@ -177,7 +172,7 @@ def _compared(split: SplitName, questions: Sequence[SharedQuestion], runs: int) 
         len(questions),
         len({question.case.conversation for question in questions}),
         tuple(sum(question.replies[run].passed for question in questions) for run in range(runs)),
-        tuple(question for question in questions if question.flipped),
+        tuple(question for question in questions if len({reply.passed for reply in question.replies}) > 1),
         tuple(verdict_over(_deltas(questions, run), len(questions)) for run in range(1, runs)),
     )
 

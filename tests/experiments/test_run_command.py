@@ -399,6 +399,10 @@ def test_a_failing_endpoint_ends_a_run_in_one_line_and_its_folder_says_why(
     assert (code, out) == (2, "")
     assert err.count("memtune: ") == 1
     assert RunFolder(Path("run")).summary().stopped.startswith("error: ")
+    report = Page(Path("run/report.html").read_text()).text
+    assert "The run failed" in report
+    assert "from replies that are paid for: memtune run --resume run" in report
+    assert "Known so far: no score; 0 rounds done" in report
 
 
 @pytest.mark.usefixtures("wordy")
