@@ -76,9 +76,16 @@ class Ratio(BaseModel):
 
 
 class BlameFigures(BaseModel):
-    """All figures."""
+    """All figures.
+
+    Attributes:
+        calls: that each search might make.
+        costless: searches that are left out, since what was planted costs nothing with their seed.
+        cells, ratios: of the others.
+    """
 
     calls: int
+    costless: int = 0
     cells: tuple[CellFigures, ...]
     ratios: tuple[Ratio, ...]
 
@@ -86,14 +93,19 @@ class BlameFigures(BaseModel):
 def figures_of(searches: Iterable[Search], calls: int) -> BlameFigures:
     """The figures of searches of at most so many calls."""
     cells: dict[tuple[str, str, str], dict[tuple[str, str, int], Search]] = defaultdict(dict)
+    costless = 0
     for search in searches:
         task = search.task
+        if search.cost <= 0:
+            costless += 1
+            continue
         for prompt in (ALL, task.prompt):
             cells[task.system, prompt, task.contender][task.prompt, task.flaw, task.seed] = search
     order = list(CONTENDERS)
     named = sorted(cells, key=lambda key: (key[0], key[1] != ALL, key[1], order.index(key[2])))
     return BlameFigures(
         calls=calls,
+        costless=costless,
         cells=tuple(_cell(*key, list(cells[key].values())) for key in named),
         ratios=tuple(_ratios(cells)),
     )

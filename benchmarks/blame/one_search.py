@@ -159,7 +159,7 @@ def search(task: Task) -> Search:
             before = access.budget.spent.calls
 
             def note(candidate: Candidate) -> None:
-                won = (begun.worth.of(candidate) - begun.lowest) / cost
+                won = (begun.worth.of(candidate) - begun.lowest) / cost if cost > 0 else 0.0
                 crowned.append((access.budget.spent.calls - before, won))
                 if won >= ENOUGH:
                     # Ends every optimizer cleanly.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,8 +115,10 @@ def test_a_search_that_does_not_get_there_counts_as_all_its_calls() -> None:
         result("random", 1, (700, 0.5)),
         result("gepa", 0),
         result("gepa", 1),
+        replace(result("gepa", 2, (1, 0.0)), cost=0.0),
     ]
     figures = figures_of(searches, 1000)
+    assert figures.costless == 1
     cells = {cell.contender: cell for cell in figures.cells if cell.prompt == ALL}
     assert [cells[name].calls.value for name in ("blame", "random", "gepa")] == [300, 800, 1000]
     assert cells["blame"].won_back[300].value == 0.5
