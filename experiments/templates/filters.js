@@ -1,11 +1,11 @@
 /* Filters of a table's rows by the texts that they mark with `data-of`, and by any text. */
 const MOST_ROWS = 40;
-for (const form of document.querySelectorAll("form.filters")) {
-  const rows = [...document.getElementById(form.dataset.table).tBodies[0].rows];
+for (const controls of document.querySelectorAll(".filters")) {
+  const rows = [...document.getElementById(controls.dataset.table).tBodies[0].rows];
   const texts = rows.map((row) => row.textContent.toLowerCase());
   const values = (row, name) => [...row.querySelectorAll(`[data-of="${name}"]`)].map((part) => part.textContent);
-  const selects = [...form.querySelectorAll("select")], search = form.elements.text, output = form.querySelector("output");
-  const all = form.appendChild(document.createElement("button"));
+  const selects = [...controls.querySelectorAll("select")], search = controls.querySelector("input"), output = controls.querySelector("output");
+  const all = controls.appendChild(document.createElement("button"));
   all.type = "button";
   for (const select of selects) {
     const counts = new Map();
@@ -24,16 +24,15 @@ for (const form of document.querySelectorAll("form.filters")) {
     all.hidden = matching <= most;
     all.textContent = `Show ${matching - most} more`;
   };
-  form.addEventListener("input", () => show(MOST_ROWS));
-  form.addEventListener("submit", (event) => event.preventDefault());
+  controls.addEventListener("input", () => show(MOST_ROWS));
   all.addEventListener("click", () => show(Infinity));
   window.addEventListener("beforeprint", () => show(Infinity));
-  for (const link of document.querySelectorAll(`a[data-filters="${form.dataset.table}"]`))
+  for (const link of document.querySelectorAll(`a[data-filters="${controls.dataset.table}"]`))
     link.addEventListener("click", () => {
-      form.reset();
+      search.value = "";
       for (const select of selects) select.value = link.dataset[select.name] || "";
       show(MOST_ROWS);
     });
-  form.hidden = false;
+  controls.hidden = false;
   show(MOST_ROWS);
 }

@@ -53,7 +53,7 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     assert "where -0.400 is allowed." in summary.saving_sentence
     page = Page((folder.path / "report.html").read_text())
     assert summary.saving_sentence in page.text
-    assert "Score and tokens" in page.text
+    assert "Score and cost" in page.text
     assert "(the champion)" in page.text
     # Of the comparison with another run, and in MLflow.
     code, out, _ = memtune("compare", "run", "run")

@@ -43,9 +43,12 @@ def report() -> str:
 
 
 FILTER = """
-const form = document.querySelector('form[data-table="case-table"]');
+const form = document.querySelector('.filters[data-table="case-table"]');
 const rows = () => [...document.querySelectorAll("#case-table tbody tr")].filter((row) => !row.hidden).length;
-const choose = (name, value) => { form.elements[name].value = value; form.dispatchEvent(new Event("input")); };
+const choose = (name, value) => {
+  form.querySelector(`[name=${name}]`).value = value;
+  form.dispatchEvent(new Event("input"));
+};
 """
 
 
@@ -56,7 +59,8 @@ def test_cases_are_filtered_by_split_change_operation_and_text(tmp_path: Path) -
     choose("split", "test"); told.push(rows());
     choose("operation", "<b>op1"); told.push(rows());
     choose("text", "WHAT 51"); told.push(rows(), form.querySelector("output").textContent);
-    document.querySelector('a[data-filters="case-table"]').click(); told.push(rows(), form.elements.change.value);
+    document.querySelector('a[data-filters="case-table"]').click();
+    told.push(rows(), form.querySelector("[name=change]").value);
     """
     said = told_by(report(), script, tmp_path)
     assert said == ["40", "60", "10", "5", "1", "1 of 60", "10", "right → wrong"]
