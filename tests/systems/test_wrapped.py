@@ -6,7 +6,9 @@ import importlib
 import json
 import re
 import sys
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ import jinja2
 import pytest
 
 import memtune
+from experiments.systems.wrapped.places import PromptPlace
 from experiments.systems.wrapped.templates import syntax_of_template, template_of
 from optimizer.evaluation.system_steps import SystemSteps
 from optimizer.objectives.asking_again import AskingAgain
 from optimizer.objectives.objective import RecordedInput
 from tracing.errors import ConfigError, ContractError, MemorySystemError
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import SMALL_TALK, MemorySystemConformance
 from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
 from tracing.systems.layouts import beside_reply, recorded_outputs, recorded_parts
@@ -148,6 +152,37 @@ class TestWhatIsRecorded:
         with pytest.raises(MemorySystemError, match=r"none of the 2 requests of a build holds note \(notes_"):
             system.build(SMALL_TALK, candidate, endpoint.access)
 
+    @pytest.mark.parametrize("alone", [False, True])
+    def test_builds_that_share_a_global_store_are_refused_or_run_alone(
+        self, endpoint: ScriptedEndpoint, *, alone: bool
+    ) -> None:
+        """One takes the place of the store from the other, which then stores there too."""
+        helper = importlib.import_module("helper_program")
+        meeting = threading.Barrier(1 if alone else 2, timeout=60)
+        place: dict[str, Path] = {}
+
+        def build(folder: Path, conversation: Conversation) -> None:
+            place["folder"] = folder
+            notes = helper.take_notes([turn.spoken for part in conversation.sessions for turn in part.turns])
+            meeting.wait()
+            (place["folder"] / "notes.json").write_text(json.dumps(notes))
+            meeting.wait()
+
+        prompts = {"note": "helper_program:NOTE"}
+        system = memtune.system(build=build, answer=helper.answer, prompts=prompts, alone=alone)
+
+        def files(conversation: Conversation) -> list[str]:
+            with trace(prefix="b"):
+                candidate = {"note": system.prompts["note"].text}
+                return [*system.build(conversation, candidate, endpoint.access).state["files"]]
+
+        with ThreadPoolExecutor(2) as threads:
+            builds = [threads.submit(files, conversation) for conversation in (CHAT, SMALL_TALK)]
+        failures = [str(done.exception()) for done in builds if done.exception() is not None]
+        assert [done.result() for done in builds if done.exception() is None] == [["notes.json"]] * (1 + alone)
+        assert len(failures) == 1 - alone
+        assert all("build left nothing in its folder" in failure and "alone=True" in failure for failure in failures)
+
     def test_a_prompt_of_another_stage_is_named(self, endpoint: ScriptedEndpoint) -> None:
         module = importlib.import_module("wrap_helper")
         note = {"note": "helper_program:NOTE"}
@@ -169,6 +204,18 @@ def test_a_place_without_a_text_is_named(place: str, problem: str) -> None:
     module = importlib.import_module("wrap_helper")
     with pytest.raises(ConfigError, match=problem):
         memtune.system(build=module.build, answer=module.answer, prompts={"note": place})
+
+
+def test_what_a_function_tells_people_is_no_prompt(tmp_path: Path) -> None:
+    (tmp_path / "talkative.py").write_text('''async def ask(self, notes):
+    """What is said about the function, at much greater length than all of its texts."""
+    log.warning("the reply of the model for %s could not be read at all: %.200r", notes)
+    if not notes:
+        raise ValueError("there are no notes to answer from, so nothing is asked")
+    return f"Answer from these notes: {notes}"
+''')
+    place = PromptPlace("talkative:ask", tmp_path / "talkative.py", "ask")
+    assert place.template().text == "Answer from these notes: {notes}"
 
 
 @pytest.mark.parametrize(

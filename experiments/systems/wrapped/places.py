@@ -20,6 +20,8 @@ from tracing.plugins import look_in
 
 _SHORTEST = 12
 _YAML = (".yaml", ".yml")
+_TELLS = re.compile(r"(?:.*\.)?(?:debug|info|warning|error|exception|critical|log)|print", re.DOTALL)
+"""Calls whose texts are for people."""
 _CONVERSIONS = {-1: "", 115: "!s", 114: "!r", 97: "!a"}
 
 
@@ -107,7 +109,9 @@ class PromptPlace:
             if inner is None:
                 raise ConfigError(f"prompts: {self.name}: {self.file} has no {part!r}")
             node = inner
-        docstring = ast.get_docstring(node, clean=False) if isinstance(node, ast.FunctionDef) else None
+        docstring = (
+            ast.get_docstring(node, clean=False) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
+        )
         texts = [text for text in _texts_in(node) if getattr(text, "value", None) != docstring or docstring is None]
         longest = max(texts, key=lambda text: len(ast.unparse(text)), default=None)
         if longest is None or len(ast.unparse(longest)) < _SHORTEST:
@@ -167,6 +171,8 @@ def _named(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def _texts_in(node: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         yield node
+        return
+    if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and _TELLS.fullmatch(ast.unparse(node.func))):
         return
     for inner in ast.iter_child_nodes(node):
         yield from _texts_in(inner)

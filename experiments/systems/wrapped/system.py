@@ -8,9 +8,10 @@ import inspect
 import re
 import string
 import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -23,6 +24,7 @@ from tracing.instrument.patches import threads
 from tracing.plugins import code_of
 from tracing.recording.operations import operation
 from tracing.recording.recorder import open_recorder
+from tracing.recording.redaction import excerpt
 from tracing.recording.trace_context import session, variable
 from tracing.systems.calls import settled
 from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
@@ -70,12 +72,14 @@ class WrappedProgram:
         prompts: Mapping[str, str],
         stages: Mapping[str, Stage | Sequence[Stage]],
         watched: Watched | None,
+        alone: bool = False,
     ) -> None:
         folder = Path(inspect.getsourcefile(build) or ".").resolve().parent
         unknown = sorted(set(stages) - set(prompts))
         if unknown or not prompts:
             raise ConfigError(f"stages: {unknown[0]!r} is no prompt" if unknown else "prompts: name at least one")
         self._build, self._answer, self.watched = build, answer, watched
+        self._turn: AbstractContextManager[Any] = threading.Lock() if alone else nullcontext()
         self.places = {name: place_of(place, folder) for name, place in prompts.items()}
         self.name = f"{getattr(build, '__module__', '')}:{getattr(build, '__qualname__', '')}"
         self.version = _version([build, answer], self.places.values())
@@ -93,7 +97,7 @@ class WrappedProgram:
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Let the program read the conversation into a folder of its own; what is in that is the memory."""
-        with _empty_folder() as folder:
+        with self._turn, _empty_folder() as folder:
             recorder = open_recorder()
             for part in conversation.sessions if recorder is not None else ():
                 with session(part.id, time=part.time):
@@ -107,11 +111,19 @@ class WrappedProgram:
                 for path in sorted(folder.rglob("*"))
                 if path.is_file()
             }
-        return Memory({"files": files, "texts": kept_texts(known_texts(recorder)) if recorder is not None else []})
+        texts = kept_texts(known_texts(recorder)) if recorder is not None else []
+        lost = next((text for text, kind, _ in texts if kind != "message"), None)
+        if lost is not None and not files:
+            raise MemorySystemError(
+                f"build left nothing in its folder, though the program was replied {excerpt(lost, 60)!r}; let it store "
+                "there. If its store's place is something global (a variable of a module or of the environment, the "
+                "current folder), builds at once take it from each other: memtune.system(…, alone=True)"
+            )
+        return Memory({"files": files, "texts": texts})
 
     def answer(self, memory: Memory, question: Question, candidate: Candidate, access: ModelAccess) -> Answer:
         """Let the program answer from a copy of the folder, which nothing that it writes leaves."""
-        with _empty_folder() as folder:
+        with self._turn, _empty_folder() as folder:
             for name, content in memory.state["files"].items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(zlib.decompress(base64.b64decode(content)))
@@ -195,6 +207,7 @@ def system(
     prompts: Mapping[str, str],
     stages: Mapping[str, Stage | Sequence[Stage]] | None = None,
     watched: Watched | None = None,
+    alone: bool = False,
 ) -> WrappedProgram:
     """An existing program as a memory system that memtune can tune, with nothing of the program changed.
 
@@ -210,6 +223,8 @@ def system(
         stages: name → what the prompt is for, if that cannot be seen by its name and placeholders: `extract`, `update`,
             `retrieve`, `answer`, or several.
         watched: functions that find what is stored (`memtune.watch(module.Memory, retrieve="search")`).
+        alone: builds and answers run one after the other in a process, not at once. A program needs that if it finds
+            its store by something global: a variable of a module or of the environment, or the current folder.
 
     Raises:
         ConfigError: a prompt has no such place, or too little text to be known by in a request.
@@ -221,7 +236,9 @@ def system(
         >>> notes.prompts["reply"].contract.placeholders == {"notes", "question"}, notes.operations[0].stage
         (True, 'answer')
     """
-    return WrappedProgram(build=build, answer=answer, prompts=prompts, stages=stages or {}, watched=watched)
+    return WrappedProgram(
+        build=build, answer=answer, prompts=prompts, stages=stages or {}, watched=watched, alone=alone
+    )
 
 
 def guessed_stage(name: str, text: str) -> Stage:
