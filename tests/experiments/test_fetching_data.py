@@ -225,6 +225,6 @@ def test_what_was_fetched_is_listed_as_here(
     assert "1 of 2 files" in said
     assert "no: memtune data fetch locomo" in said
     for name in ("jsonl", "traces", "beam", "memeval"):
-        assert re.search(rf"│ {name} .*give its path with --data", said), "what cannot be fetched says how to be had"
+        assert re.search(rf"(?m)^{name} .*give its path with --data", said), "what cannot be fetched says how to be had"
     for licence in ("CC BY-NC 4.0", "MIT", "Apache-2.0", "CC BY-SA 4.0", "labels: none stated"):
         assert licence in said

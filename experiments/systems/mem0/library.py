@@ -225,4 +225,6 @@ def close(memory: Any) -> None:
     for part in (memory.vector_store, memory.llm, memory.embedding_model):
         if hasattr(getattr(part, "client", None), "close"):
             part.client.close()
-    memory.own_folder.cleanup()
+    # One that somebody else opened has none.
+    if hasattr(memory, "own_folder"):
+        memory.own_folder.cleanup()
