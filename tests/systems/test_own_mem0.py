@@ -209,7 +209,9 @@ def test_the_prompts_go_back_into_the_file_they_came_from(suffix: str, tmp_path:
     mine.write_text(json.dumps(config) if suffix == "json" else yaml.safe_dump(config))
     before = mine.read_bytes()
     settings = {"config": str(mine)}
-    candidate = baseline_candidate(open_system("mem0", settings).prompts) | {"update": UPDATE}
+    today = baseline_candidate(open_system("mem0", settings).prompts)
+    assert import_prompts("mem0", None, settings=settings).candidate == today
+    candidate = today | {"update": UPDATE}
     out = export("mem0", candidate, "mem0@1.0", tmp_path / "out", {}, settings=settings, into=mine)
     filled = json_or_yaml(out / mine.name)
     assert filled == config | {"custom_update_memory_prompt": UPDATE}

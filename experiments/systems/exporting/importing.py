@@ -55,7 +55,8 @@ def import_prompts(
     """The prompts of `source` as those of a system; without one, those that its library uses by default.
 
     Args:
-        source: file, folder or address; None for the defaults.
+        source: file, folder or address; None for the user's own configuration, if the settings name its file
+            (`config`), and else for the defaults.
         form: the exporter whose form it has; by default that of the export's manifest, or the first that recognises it.
         mapping: prompt → its name there, instead of the names that are looked for.
         settings: of the system, if it cannot be made without.
@@ -67,6 +68,8 @@ def import_prompts(
     """
     system = open_system(system_name, settings)
     own = own_form(system_name)
+    if source is None and isinstance(file := (settings or {}).get("config"), str):
+        source = file
     if source is None:
         exporter = open_exporter(own) if own is not None else None
         if not isinstance(exporter, HasDefaults):
