@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ _SEVERAL = re.compile(r"turns|messages|texts|chat|dialogue|conversation|list|seq
 _OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
 """The first parameter of a step that a framework calls."""
 _FEWEST_WORDS = 4
+_TEXT_FILES = (".txt", ".md", ".prompt", ".tmpl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     if build is None or answer is None:
         raise ConfigError(f"--wrap: no method of {name} seems to be what {missing[0]}; it has {', '.join(steps)}")
     found = _first(_FINDS, {step: steps[step] for step in steps if step not in (build, answer)})
-    prompts = dict(_prompts(module, Path(inspect.getfile(program))))
+    file = Path(inspect.getfile(program)).resolve()
+    prompts = dict(_prompts(module, file)) | dict(_in_files(module, file, folder))
     made, unknown = _made(program, path)
     if not prompts:
         unknown.append("prompts: no text in the module looks like one; name their places")
@@ -171,17 +175,42 @@ def _made(program: Any, path: str) -> tuple[str, list[str]]:
 
 def _prompts(module: str, file: Path) -> Iterator[tuple[str, tuple[str, str]]]:
     """Name → place and text of what looks like a prompt in a module: texts of several words, in functions filled."""
+    values = vars(sys.modules[module])
     for dotted, node in _scopes(ast.parse(file.read_text(encoding="utf-8"))):
-        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if function and not any(map(_is_filled, ast.walk(node))):
+        value = values.get(dotted)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(map(_is_filled, ast.walk(node))):
+            continue
+        if isinstance(value, Collection) and not isinstance(value, str):
             continue
         place = PromptPlace(f"{module}:{dotted}", file.resolve(), dotted)
         try:
             text = place.template().text
         except (ConfigError, ContractError):
             continue
-        if len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS:
+        if _is_wordy(text):
             yield dotted.rpartition(".")[2].strip("_").lower(), (place.name, text)
+
+
+def _in_files(module: str, file: Path, folder: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name → place and text of what looks like a prompt, and which the module has read from a text file near it."""
+    values = {text.strip(): name for name, text in vars(sys.modules[module]).items() if isinstance(text, str)}
+    for path in sorted([*file.parent.glob("*"), *file.parent.glob("*/*")]):
+        if path.suffix not in _TEXT_FILES or not path.is_file():
+            continue
+        name = values.get(path.read_text(encoding="utf-8", errors="replace").strip())
+        if name is None:
+            continue
+        place = PromptPlace(os.path.relpath(path, folder.resolve()), path, "")
+        try:
+            text = place.template().text
+        except (ConfigError, ContractError):
+            continue
+        if _is_wordy(text):
+            yield name.strip("_").lower(), (place.name, text)
+
+
+def _is_wordy(text: str) -> bool:
+    return len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS
 
 
 def _is_filled(node: ast.AST) -> bool:

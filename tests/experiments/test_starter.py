@@ -177,6 +177,29 @@ class TestWrappingAProgram:
         assert "guessed: prompt answer, stage answer: older_bot_program:Older.answer" in printed
         assert "prompt ask" not in printed
 
+    def test_a_text_that_is_read_from_a_file_is_a_prompt_and_a_list_of_words_is_none(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        source = """from pathlib import Path
+ANSWER_PROMPT = (Path(__file__).parent / "texts" / "answer.txt").read_text()
+COMMON = set("a the and with about between".split())
+class Filed:
+    def __init__(self, folder): ...
+    def add(self, text): ...
+    def ask(self, question): ...
+"""
+        (tmp_path / "texts").mkdir()
+        (tmp_path / "texts" / "answer.txt").write_text(
+            "Answer from these notes alone.\n{notes}\nQuestion: {question}\n"
+        )
+        (tmp_path / "filed_program.py").write_text(source)
+        with pytest.raises(SystemExit):
+            main(["init", "--wrap", "filed_program:Filed"])
+        printed = capsys.readouterr().out
+        assert "guessed: prompt answer_prompt, stage answer: texts/answer.txt" in printed
+        assert "prompt common" not in printed
+        assert '"answer_prompt": "texts/answer.txt"' in Path("wrapped_filed_program.py").read_text()
+
     def test_what_is_not_known_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         source = (
             "class Bot:\n    def __init__(self, client): ...\n    def add(self, text): ...\n    def ask(self, q): ...\n"
