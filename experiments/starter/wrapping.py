@@ -31,6 +31,8 @@ _FOLDERS = re.compile(r"folder|dir", re.IGNORECASE)
 _SEVERAL = re.compile(r"turns|messages|texts|chat|dialogue|conversation|list|sequence", re.IGNORECASE)
 _OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
 """The first parameter of a step that a framework calls."""
+_MESSAGES = re.compile(r"dict|mapping", re.IGNORECASE)
+_GUARD = "let it store in `folder`, not where your program does; then remove this line"
 _FEWEST_WORDS = 4
 _TEXT_FILES = (".txt", ".md", ".prompt", ".tmpl")
 
@@ -76,8 +78,12 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     if not prompts:
         unknown.append("prompts: no text in the module looks like one; name their places")
     stages = {key: guessed_stage(key, text) for key, (_, text) in prompts.items()}
-    several = any(_SEVERAL.search(str(parameter)) for parameter in _parameters(steps[build])[:1])
-    said = "[turn.spoken for turn in part.turns]" if several else "turn.spoken"
+    first = str(next(iter(_parameters(steps[build])), ""))
+    several = _SEVERAL.search(first) is not None
+    turn = '{"role": "user", "content": turn.spoken}' if _MESSAGES.search(first) else "turn.spoken"
+    said = f"[{turn} for turn in part.turns]" if several else turn
+    if turn != "turn.spoken":
+        unknown.append(f"{path}.{build}: what a message holds is not seen; it is told role and content")
     (begins_build, awaits_build), (begins_answer, awaits_answer) = _keywords(steps[build]), _keywords(steps[answer])
     reading = f"{awaits_build}memory.{build}({said})"
     lines = [
@@ -85,6 +91,7 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         f"from {module} import {path.partition('.')[0]}",
         *("", ""),
         f"{begins_build}def build(folder, conversation):",
+        *([] if "folder" in made else [f"    raise NotImplementedError({json.dumps(_GUARD)})"]),
         f"    memory = {made}",
         "    for part in conversation.sessions:",
         *([f"        {reading}"] if several else ["        for turn in part.turns:", f"            {reading}"]),

@@ -200,6 +200,24 @@ class Filed:
         assert "prompt common" not in printed
         assert '"answer_prompt": "texts/answer.txt"' in Path("wrapped_filed_program.py").read_text()
 
+    def test_a_program_whose_store_is_not_seen_cannot_write_into_its_own(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        source = "class Own:\n    def remember(self, messages: list[dict]): ...\n    def ask(self, question): ...\n"
+        (tmp_path / "own_program.py").write_text(source)
+        with pytest.raises(SystemExit):
+            main(["init", "--wrap", "own_program:Own"])
+        written = Path("wrapped_own_program.py").read_text()
+        body = written[written.index("def build") :].splitlines()[1:4]
+        assert body[0].startswith(
+            '    raise NotImplementedError("let it store in `folder`, not where your program does'
+        )
+        assert body[1] == "    memory = Own()"
+        assert 'memory.remember([{"role": "user", "content": turn.spoken} for turn in part.turns])' in written
+        assert "not known: Own.remember: what a message holds is not seen; it is told role and content" in (
+            capsys.readouterr().out
+        )
+
     def test_what_is_not_known_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         source = (
             "class Bot:\n    def __init__(self, client): ...\n    def add(self, text): ...\n    def ask(self, q): ...\n"
