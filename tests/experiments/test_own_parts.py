@@ -166,7 +166,8 @@ def test_an_own_attributor_decides_what_is_rewritten_and_what_reports_say(
     assert code == 0, err
     summary = RunFolder(Path("run")).summary()
     # Survival blames the answers, which are long: see the run of `whole`.
-    assert summary.rounds[1].edited == ("extract",)
+    # What it lost on its recorded inputs is less than all, so that others are tried beside it.
+    assert summary.rounds[1].edited[0] == "extract"
     assert summary.rounds[0].blame["extract_facts"].share == 1
     assert "attribution: mine:Extraction" in Path("run/config.yaml").read_text()
     code, _, err = command("diagnose", "run", "--traces-of", "baseline", "--out", "page.json", "--home", "home")
@@ -263,7 +264,7 @@ def test_a_run_with_an_own_attributor_is_resumed_in_a_fresh_process(
     assert live([*arguments, "--budget-calls", "30"], None) == 0
     assert RunFolder(Path("run")).summary().stopped.startswith("budget: ")
     assert live(["run", "--resume", "run", "--home", "home", "--budget-calls", "2000"], None) == 0
-    assert RunFolder(Path("run")).summary().rounds[1].edited == ("extract",)
+    assert RunFolder(Path("run")).summary().rounds[1].edited[0] == "extract"
 
 
 @pytest.mark.slow
