@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,8 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         raise ConfigError(f"--wrap: no method of {name} seems to be what {missing[0]}; it has {', '.join(steps)}")
     found = _first(_FINDS, {step: steps[step] for step in steps if step not in (build, answer)})
     file = Path(inspect.getfile(program)).resolve()
-    prompts = dict(_prompts(module, file)) | dict(_in_files(module, file, folder))
-    made, unknown = _made(program, path)
+    prompts = dict(_prompts(chain(_in_source(module, file), _in_files(module, file, folder))))
+    made, is_stored, unknown = _made(program, path)
     if not prompts:
         unknown.append("prompts: no text in the module looks like one; name their places")
     stages = {key: guessed_stage(key, text) for key, (_, text) in prompts.items()}
@@ -91,7 +92,7 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         f"from {module} import {path.partition('.')[0]}",
         *("", ""),
         f"{begins_build}def build(folder, conversation):",
-        *([] if "folder" in made else [f"    raise NotImplementedError({json.dumps(_GUARD)})"]),
+        *([] if is_stored else [f"    raise NotImplementedError({json.dumps(_GUARD)})"]),
         f"    memory = {made}",
         "    for part in conversation.sessions:",
         *([f"        {reading}"] if several else ["        for turn in part.turns:", f"            {reading}"]),
@@ -163,8 +164,8 @@ def _keywords(function: Any) -> tuple[str, str]:
     return ("async ", "await ") if inspect.iscoroutinefunction(function) else ("", "")
 
 
-def _made(program: Any, path: str) -> tuple[str, list[str]]:
-    """How an object of the class is made with its store in a folder, and what of that is unknown."""
+def _made(program: Any, path: str) -> tuple[str, bool, list[str]]:
+    """How an object of the class is made, whether with its store in a folder, and what of that is unknown."""
     parameters = _parameters(program.__init__) if "__init__" in vars(program) else []
     given, unknown, stored = [], [], False
     for parameter in parameters:
@@ -177,47 +178,39 @@ def _made(program: Any, path: str) -> tuple[str, list[str]]:
             unknown.append(f"{path}({parameter.name}=...): put in what your program gives it")
     if not stored:
         unknown.append(f"{path}: where it stores is not seen; its store must be in `folder`")
-    return f"{path}({', '.join(given)})", unknown
+    return f"{path}({', '.join(given)})", stored, unknown
 
 
-def _prompts(module: str, file: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Name → place and text of what looks like a prompt in a module: texts of several words, in functions filled."""
+def _prompts(places: Iterator[tuple[str, PromptPlace]]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name → place and text of what looks like a prompt: texts of several words."""
+    for name, place in places:
+        try:
+            text = place.template().text
+        except (ConfigError, ContractError):
+            continue
+        if len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS:
+            yield name.rpartition(".")[2].strip("_").lower(), (place.name, text)
+
+
+def _in_source(module: str, file: Path) -> Iterator[tuple[str, PromptPlace]]:
+    """The constants of a module, and its functions in which a text is filled."""
     values = vars(sys.modules[module])
     for dotted, node in _scopes(ast.parse(file.read_text(encoding="utf-8"))):
         value = values.get(dotted)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(map(_is_filled, ast.walk(node))):
             continue
-        if isinstance(value, Collection) and not isinstance(value, str):
-            continue
-        place = PromptPlace(f"{module}:{dotted}", file.resolve(), dotted)
-        try:
-            text = place.template().text
-        except (ConfigError, ContractError):
-            continue
-        if _is_wordy(text):
-            yield dotted.rpartition(".")[2].strip("_").lower(), (place.name, text)
+        if not isinstance(value, Collection) or isinstance(value, str):
+            yield dotted, PromptPlace(f"{module}:{dotted}", file, dotted)
 
 
-def _in_files(module: str, file: Path, folder: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Name → place and text of what looks like a prompt, and which the module has read from a text file near it."""
-    values = {text.strip(): name for name, text in vars(sys.modules[module]).items() if isinstance(text, str)}
+def _in_files(module: str, file: Path, folder: Path) -> Iterator[tuple[str, PromptPlace]]:
+    """The constants of a module that it has read from a text file near it."""
+    names = {text.strip(): name for name, text in vars(sys.modules[module]).items() if isinstance(text, str)}
     for path in sorted([*file.parent.glob("*"), *file.parent.glob("*/*")]):
-        if path.suffix not in _TEXT_FILES or not path.is_file():
-            continue
-        name = values.get(path.read_text(encoding="utf-8", errors="replace").strip())
-        if name is None:
-            continue
-        place = PromptPlace(os.path.relpath(path, folder.resolve()), path, "")
-        try:
-            text = place.template().text
-        except (ConfigError, ContractError):
-            continue
-        if _is_wordy(text):
-            yield name.strip("_").lower(), (place.name, text)
-
-
-def _is_wordy(text: str) -> bool:
-    return len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS
+        if path.suffix in _TEXT_FILES and path.is_file():
+            name = names.get(path.read_text(encoding="utf-8", errors="replace").strip())
+            if name is not None:
+                yield name, PromptPlace(os.path.relpath(path, folder.resolve()), path, "")
 
 
 def _is_filled(node: ast.AST) -> bool:

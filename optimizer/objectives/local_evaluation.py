@@ -149,11 +149,11 @@ class LocalEvaluation:
 
         return list(self._access.threads.map(recorded, inputs))
 
-    def lost(self, prompt: str, inputs: Sequence[RecordedInput]) -> float:
+    def lost(self, prompt: str, inputs: Sequence[RecordedInput], credits: Sequence[float | None]) -> float:
         """How much of what was at stake at recorded inputs was lost there, in the unit of the objective's weights."""
         return sum(
             self.objectives[prompt].weight(execution) * (1 - credit)
-            for execution, credit in zip(inputs, self.recorded_credits(prompt, inputs), strict=True)
+            for execution, credit in zip(inputs, credits, strict=True)
             if credit is not None
         )
 

@@ -117,7 +117,9 @@ class _LocalRounds:
         local = tuning.local
         recorded = {name: local.inputs(name, pool) for name in local.objectives}
         recorded = {name: inputs for name, inputs in recorded.items() if len(inputs) >= FEWEST_INPUTS}
-        gains = expected_gains(local.objectives, signals.signals, self.history, self._lost(recorded, pool))
+        credits = {name: local.recorded_credits(name, inputs) for name, inputs in recorded.items()}
+        lost = self._lost(recorded, credits, pool) if tuning.settings.blame else {}
+        gains = expected_gains(local.objectives, signals.signals, self.history, lost)
         # Where nothing is worth a call among the prompts that are blamed, the others have their turn.
         least = 0.0 if self.comparisons.idle else LEAST_SHARE
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n), least=least)
@@ -133,6 +135,7 @@ class _LocalRounds:
                 local,
                 this_round,
                 inputs,
+                credits[prompt],
                 attributions,
                 signals,
                 count=max(FEWEST_REWRITES, round(REWRITES * share)),
@@ -172,15 +175,20 @@ class _LocalRounds:
                     self.searches[name].demonstrations = scored.rewrite.demonstrations
         return {name for combination in met if combination.decision is not None for name in combination.parts}
 
-    def _lost(self, recorded: Mapping[str, Sequence[RecordedInput]], pool: Sequence[Outcome]) -> dict[str, float]:
+    def _lost(
+        self,
+        recorded: Mapping[str, Sequence[RecordedInput]],
+        credits: Mapping[str, Sequence[float | None]],
+        pool: Sequence[Outcome],
+    ) -> dict[str, float]:
         """Prompt name → how much of what was at stake at its recorded inputs was lost there, for each question.
 
         As if each had lost one more: few inputs do not say that a prompt is faultless.
         """
-        if not self.tuning.settings.blame:
-            return {}
         local, questions = self.tuning.local, sum(len(outcome.cases) for outcome in pool)
-        return {name: (local.lost(name, inputs) + 1) / max(questions, 1) for name, inputs in recorded.items()}
+        return {
+            name: (local.lost(name, inputs, credits[name]) + 1) / max(questions, 1) for name, inputs in recorded.items()
+        }
 
     def _pool(self) -> list[Outcome]:
         """The champion's outcomes on the conversations that its texts do not show."""

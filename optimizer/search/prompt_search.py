@@ -126,6 +126,7 @@ class PromptSearch:
         local: LocalEvaluation,
         this_round: Round,
         inputs: Sequence[RecordedInput],
+        credits: Sequence[float | None],
         attributions: Sequence[Attribution],
         signals: Signals,
         *,
@@ -139,6 +140,7 @@ class PromptSearch:
             local: measures texts.
             this_round: notes what is tried.
             inputs: recorded under the champion.
+            credits: of what was recorded, for each of them.
             attributions: whose fault its wrong answers are.
             signals: of the same.
             count: texts to have; rewrites by hand are tried even if they exceed it.
@@ -153,9 +155,9 @@ class PromptSearch:
         self._objective = local.objectives[name]
         self._inputs = alternating(inputs, self._tuning.settings.seed)
         if measured:
-            credits = local.recorded_credits(name, self._inputs)
-            right = [None if credit is None else credit >= 1 for credit in credits]
-            self._inputs = in_proportion(self._inputs, right)
+            known = zip(inputs, credits, strict=True)
+            right = {recorded.key: None if credit is None else credit >= 1 for recorded, credit in known}
+            self._inputs = in_proportion(self._inputs, [right[recorded.key] for recorded in self._inputs])
         self._asked: set[tuple[str, str]] = set()
         self._unmeasured: dict[str, Rewrite] = {}
         champion = self._tuning.champion[name]

@@ -134,6 +134,12 @@ class TestWrappingAProgram:
             if hasattr(module, "system") and module.system.watched is not None:
                 module.system.watched.undo()
 
+    def wrap(self, program: str) -> object:
+        """Wrap a program by the command; its exit status."""
+        with pytest.raises(SystemExit) as ended:
+            main(["init", "--wrap", program])
+        return ended.value.code
+
     @pytest.mark.parametrize(
         ("program", "stages"),
         [
@@ -144,9 +150,7 @@ class TestWrappingAProgram:
     def test_what_is_guessed_is_written_told_and_checked(
         self, program: str, stages: dict[str, str], capsys: pytest.CaptureFixture[str]
     ) -> None:
-        with pytest.raises(SystemExit) as ended:
-            main(["init", "--wrap", program])
-        assert ended.value.code == 0
+        assert self.wrap(program) == 0
         printed = capsys.readouterr().out
         for prompt, stage in stages.items():
             assert f"guessed: prompt {prompt}, stage {stage}: " in printed
@@ -170,8 +174,7 @@ class TestWrappingAProgram:
         return "this text is sent to nobody at all"
 """
         (tmp_path / "older_bot_program.py").write_text(source)
-        with pytest.raises(SystemExit):
-            main(["init", "--wrap", "older_bot_program:Older"])
+        self.wrap("older_bot_program:Older")
         printed = capsys.readouterr().out
         assert "guessed: prompt add, stage extract: older_bot_program:Older.add" in printed
         assert "guessed: prompt answer, stage answer: older_bot_program:Older.answer" in printed
@@ -193,8 +196,7 @@ class Filed:
             "Answer from these notes alone.\n{notes}\nQuestion: {question}\n"
         )
         (tmp_path / "filed_program.py").write_text(source)
-        with pytest.raises(SystemExit):
-            main(["init", "--wrap", "filed_program:Filed"])
+        self.wrap("filed_program:Filed")
         printed = capsys.readouterr().out
         assert "guessed: prompt answer_prompt, stage answer: texts/answer.txt" in printed
         assert "prompt common" not in printed
@@ -205,8 +207,7 @@ class Filed:
     ) -> None:
         source = "class Own:\n    def remember(self, messages: list[dict]): ...\n    def ask(self, question): ...\n"
         (tmp_path / "own_program.py").write_text(source)
-        with pytest.raises(SystemExit):
-            main(["init", "--wrap", "own_program:Own"])
+        self.wrap("own_program:Own")
         written = Path("wrapped_own_program.py").read_text()
         body = written[written.index("def build") :].splitlines()[1:4]
         assert body[0].startswith(
@@ -223,12 +224,10 @@ class Filed:
             "class Bot:\n    def __init__(self, client): ...\n    def add(self, text): ...\n    def ask(self, q): ...\n"
         )
         (tmp_path / "bot_program.py").write_text(source)
-        with pytest.raises(SystemExit):
-            main(["init", "--wrap", "bot_program:Bot"])
+        self.wrap("bot_program:Bot")
         printed = capsys.readouterr().out
         assert "not known: Bot(client=...): put in what your program gives it" in printed
         assert "not known: Bot: where it stores is not seen; its store must be in `folder`" in printed
         assert "not known: prompts: no text in the module looks like one" in printed
-        with pytest.raises(SystemExit):
-            main(["init", "--wrap", "bot_program:add"])
+        self.wrap("bot_program:add")
         assert "has no attribute 'add'" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def test_a_rerun_asks_what_was_asked_so_that_the_cache_answers(
         assert values == local.recorded_credits(prompt, inputs)
         weights = [local.objectives[prompt].weight(execution) for execution in inputs]
         lost = sum(weight * (1 - value) for weight, value in zip(weights, values, strict=True))
-        assert local.lost(prompt, inputs) == pytest.approx(lost)
+        assert local.lost(prompt, inputs, values) == pytest.approx(lost)
     assert scripted_server.count == before
 
 

@@ -77,9 +77,6 @@ class Recorded:
         self.parts, self.met = parts, dict[tuple[str, str], Credit]()
         self.right = right
 
-    def recorded_credits(self, prompt: str, inputs: Any) -> list[float]:
-        return [float(int(recorded.key) < self.right) for recorded in inputs]
-
     def known_credits(self, prompt: str, text: str, inputs: Any) -> list[Credit | None]:
         return [self.met.get((text, recorded.key)) for recorded in inputs]
 
@@ -130,7 +127,6 @@ class Searching:
         local = local or SimpleNamespace(
             objectives={"answer": SimpleNamespace(weight=lambda given: 1.0)},
             known_credits=lambda *given: self.credits,
-            recorded_credits=lambda prompt, inputs: [None for _ in inputs],
         )
         many = len(self.credits) if isinstance(local, SimpleNamespace) else INPUTS
         inputs: Any = [
@@ -138,7 +134,9 @@ class Searching:
         ]
         signals: Any = SimpleNamespace(signals=())
         this_round: Any = SimpleNamespace(n=n, rewrites={})
-        self.search.begin(local, this_round, inputs, [], signals, count=count, measured=measured, last=last)
+        right = 0 if isinstance(local, SimpleNamespace) else local.right
+        credits = [float(at < right) for at in range(many)]
+        self.search.begin(local, this_round, inputs, credits, [], signals, count=count, measured=measured, last=last)
         return [[rewrite.text for rewrite in step.rewrites] for step in self.search.steps(0.0, {})]
 
 
