@@ -65,7 +65,8 @@ check: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The documents as a site in build/site; the pages of reference are written from the code.
+# The documents as a site in build/site; the pages of reference are written from the code. The site links to where this clone is from.
+docs: export MEMTUNE_REPOSITORY ?= $(shell git remote get-url origin 2>&1 | sed -nE 's,^(ssh://)?(git@|https://)([^:/]+)[:/](.+)$$,https://\3/\4,; s,\.git$$,,; /^https:/p')
 docs: venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[docs]'
 	$(BIN)/python docs/reference.py

@@ -149,7 +149,23 @@ def _measured(figures: Mapping[str, Any]) -> str:
     return f"{figures['eta']:.2f} ({low:.2f}–{high:.2f}) of {figures['n']}"
 
 
-PAGES = {"configuration.md": configuration, "commands.md": commands, "systems.md": systems}
+_ENTRY = re.compile(r"^- \[[^\]]+\]\([^)#]+\.md\): .+$")
+
+
+def llms() -> str:
+    """The home page's list of pages in the form of llmstxt.org, for programs that read the documents."""
+    title, *sections = (HERE / "index.md").read_text(encoding="utf-8").split("\n## ")
+    name, summary = title.removeprefix("# ").split("\n\n", 1)
+    parts = [f"# {name}", "> " + " ".join(summary.partition("\n\n")[0].split())]
+    for section in sections:
+        heading, *lines = section.splitlines()
+        entries = [line for line in lines if _ENTRY.match(line)]
+        if entries:
+            parts.append("\n".join([f"## {heading}", "", *entries]))
+    return "\n\n".join(parts) + "\n"
+
+
+PAGES = {"configuration.md": configuration, "commands.md": commands, "systems.md": systems, "llms.txt": llms}
 
 if __name__ == "__main__":
     for name, make in PAGES.items():

@@ -50,6 +50,12 @@ def test_the_site_has_every_page() -> None:
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == set(re.findall(r"\b([\w-]+\.md)\b", site))
 
 
+def test_agents_are_told_of_every_page() -> None:
+    listed = re.findall(r"\]\(([\w/-]+\.md)\)", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"))
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert sorted(listed) == sorted({*pages, "decisions/index.md"})
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     seen, queue = set[Path](), [ROOT / "README.md"]
     for page in queue:

@@ -114,7 +114,7 @@ def reference() -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize("page", ["configuration.md", "commands.md", "systems.md"])
+@pytest.mark.parametrize("page", ["configuration.md", "commands.md", "systems.md", "llms.txt"])
 def test_the_pages_of_reference_are_those_of_the_code(page: str) -> None:
     there = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert there == reference().PAGES[page](), "run: python docs/reference.py"

@@ -8,61 +8,20 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from memtune_command import MemtuneCommand
 from scripted_server import ScriptedServer
+from tutorial_program import TUTORIAL, TUTORIAL_FILES, SmallModel, console_commands
 
-from experiments.data.loaders import load_dataset
-from experiments.runs.config import RunConfig
 from experiments.runs.folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
-BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 ELSEWHERE = ("memtune model pull", "memtune gateway", "memtune ui")
 """What fetches weights, or serves until somebody ends it."""
 
 IDS = re.compile(r"\b[0-9a-z]{10}-([vo]\d+)")
 """What the ids of a trace begin with is another each time."""
-
-REPLIES = {
-    "I am up at four now": "Mara sold the van to a florist in Aberdeen, and Theo finally sold the van to a florist in "
-    "Aberdeen.",
-    "bought a cargo bike instead of the van.\n": "The chat involves Theo buying a cargo bike instead of a van and "
-    "leaving the bakery. Mara repairs clocks with old Mr. Brandt.",
-    "Who bought Theo's van?": "Theo bought Theo's van.",
-    "Where does Ines work?": "Ines works in the bakery.",
-    "What does Mara do now?": "Mara repairs clocks with old Mr. Brandt.",
-}
-"""What Qwen 0.5B replied to requests that hold these words."""
-
-
-class SmallModel:
-    """Keeps the last turn of a chat if it is to summarize, all if it is told otherwise; answers what it reads."""
-
-    def __init__(self) -> None:
-        dataset = load_dataset(RunConfig(dataset="sample"))
-        self.answers = {
-            question.question: question.answers
-            for split in dataset.splits.named().values()
-            for conversation in split
-            for question in conversation.questions
-        }
-
-    def __call__(self, body: dict[str, Any]) -> str:
-        request = body["messages"][-1]["content"]
-        recorded = [reply for words, reply in REPLIES.items() if words in request]
-        if recorded:
-            return recorded[-1]
-        asked = re.search(r"Question: (.*)", request)
-        if asked:
-            known = [one for one in self.answers.get(asked[1], ()) if one.lower() in request.lower()]
-            return known[0] if known else "unknown"
-        turns = re.findall(r"^\w+: .+$", request, re.MULTILINE)
-        return "\n".join(turns[-1:] if request.startswith("Summarize this chat in a few lines.\n\nChat") else turns)
 
 
 @pytest.fixture(autouse=True)
@@ -73,9 +32,10 @@ def written(tmp_path: Path, scripted_server: ScriptedServer, monkeypatch: pytest
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    for name, text in FILES.items():
+    for name, text in TUTORIAL_FILES.items():
         Path(name).write_text(text, encoding="utf-8")
-    smaller = FILES["experiment.yaml"].replace("conversations: 30, questions: 4", "conversations: 18, questions: 2")
+    smaller = TUTORIAL_FILES["experiment.yaml"]
+    smaller = smaller.replace("conversations: 30, questions: 4", "conversations: 18, questions: 2")
     smaller = smaller.replace("b}", f"b, base_url: '{scripted_server.base_url}'}}")
     assert scripted_server.base_url in smaller
     Path("experiment.yaml").write_text(smaller, encoding="utf-8")
@@ -91,23 +51,21 @@ def python(*arguments: str) -> str:
 @pytest.mark.slow
 def test_the_page_from_its_first_command_to_its_last(memtune: MemtuneCommand) -> None:
     done = []
-    for block in BLOCKS:
-        for told in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            line, *shown = told.splitlines()
-            if line.startswith(ELSEWHERE):
-                continue
-            program, *arguments = shlex.split(line)
-            if program == "python":
-                said = python(*arguments)
-            elif program == "git":
-                said = subprocess.run([program, *arguments], capture_output=True, text=True, check=True).stdout
-            else:
-                code, said, problem = memtune(*arguments)
-                assert code == 0, problem
-            done.append(line)
-            if "run experiment.yaml" not in line:
-                lines = IDS.sub(r"\1", said).splitlines()
-                assert [one for one in shown if IDS.sub(r"\1", one) not in lines] == [], said
+    for line, shown in console_commands(TUTORIAL):
+        if line.startswith(ELSEWHERE):
+            continue
+        program, *arguments = shlex.split(line)
+        if program == "python":
+            said = python(*arguments)
+        elif program == "git":
+            said = subprocess.run([program, *arguments], capture_output=True, text=True, check=True).stdout
+        else:
+            code, said, problem = memtune(*arguments)
+            assert code == 0, problem
+        done.append(line)
+        if "run experiment.yaml" not in line:
+            lines = IDS.sub(r"\1", said).splitlines()
+            assert [one for one in shown if IDS.sub(r"\1", one) not in lines] == [], said
     assert done[-1] == "git apply tuned.patch"
     assert Path("chat.html").stat().st_size > 1000
     (run,) = Path(os.environ["MEMTUNE_HOME"], "runs").iterdir()
