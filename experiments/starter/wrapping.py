@@ -9,13 +9,13 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from experiments.starter.starter_files import CONFIG, starter_config, write_files
-from experiments.systems.wrapped.places import PromptPlace
+from experiments.systems.wrapped.places import KEYED_FILES, TEXT_FILES, PromptPlace
 from experiments.systems.wrapped.system import guessed_stage
 from tracing.errors import ConfigError, ContractError
 from tracing.plugins import PluginRegistry
@@ -35,7 +35,6 @@ _OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
 _MESSAGES = re.compile(r"dict|mapping", re.IGNORECASE)
 _GUARD = "let it store in `folder`, not where your program does; then remove this line"
 _FEWEST_WORDS = 4
-_TEXT_FILES = (".txt", ".md", ".prompt", ".tmpl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,8 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         raise ConfigError(f"--wrap: no method of {name} seems to be what {missing[0]}; it has {', '.join(steps)}")
     found = _first(_FINDS, {step: steps[step] for step in steps if step not in (build, answer)})
     file = Path(inspect.getfile(program)).resolve()
-    prompts = dict(_prompts(chain(_in_source(module, file), _in_files(module, file, folder))))
     made, is_stored, unknown = _made(program, path)
+    prompts = dict(_prompts(chain(_in_source(module, file), _in_files(module, file, folder, unknown))))
     if not prompts:
         unknown.append("prompts: no text in the module looks like one; name their places")
     stages = {key: guessed_stage(key, text) for key, (_, text) in prompts.items()}
@@ -183,13 +182,17 @@ def _made(program: Any, path: str) -> tuple[str, bool, list[str]]:
 
 def _prompts(places: Iterator[tuple[str, PromptPlace]]) -> Iterator[tuple[str, tuple[str, str]]]:
     """Name → place and text of what looks like a prompt: texts of several words."""
-    for name, place in places:
+    names: set[str] = set()
+    for dotted, place in places:
         try:
             text = place.template().text
         except (ConfigError, ContractError):
             continue
         if len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS:
-            yield name.rpartition(".")[2].strip("_").lower(), (place.name, text)
+            last, whole = (name.strip("_").lower() for name in (dotted.rpartition(".")[2], dotted.replace(".", "_")))
+            name = whole if last in names else last
+            names.add(name)
+            yield name, (place.name, text)
 
 
 def _in_source(module: str, file: Path) -> Iterator[tuple[str, PromptPlace]]:
@@ -203,14 +206,27 @@ def _in_source(module: str, file: Path) -> Iterator[tuple[str, PromptPlace]]:
             yield dotted, PromptPlace(f"{module}:{dotted}", file, dotted)
 
 
-def _in_files(module: str, file: Path, folder: Path) -> Iterator[tuple[str, PromptPlace]]:
-    """The constants of a module that it has read from a text file near it."""
+def _in_files(module: str, file: Path, folder: Path, unread: list[str]) -> Iterator[tuple[str, PromptPlace]]:
+    """The files near a module that it names or has read: each text file, and the texts of each with keys."""
+    source = file.read_text(encoding="utf-8")
     names = {text.strip(): name for name, text in vars(sys.modules[module]).items() if isinstance(text, str)}
     for path in sorted([*file.parent.glob("*"), *file.parent.glob("*/*")]):
-        if path.suffix in _TEXT_FILES and path.is_file():
-            name = names.get(path.read_text(encoding="utf-8", errors="replace").strip())
-            if name is not None:
-                yield name, PromptPlace(os.path.relpath(path, folder.resolve()), path, "")
+        if not path.is_file() or path.suffix not in (*TEXT_FILES, *KEYED_FILES):
+            continue
+        place = PromptPlace(os.path.relpath(path, folder.resolve()), path, "")
+        is_named = re.search(rf"\b{re.escape(path.name)}\b", source) is not None
+        if path.suffix in TEXT_FILES:
+            text = path.read_text(encoding="utf-8", errors="replace").strip()
+            if is_named or text in names:
+                yield names.get(text, path.stem), place
+        elif is_named:
+            try:
+                keys = list(place.text_keys())
+            except ConfigError as error:
+                unread.append(str(error))
+                continue
+            for key in keys:
+                yield key.replace(".", "_"), replace(place, name=f"{place.name}:{key}", key=key)
 
 
 def _is_filled(node: ast.AST) -> bool:

@@ -19,6 +19,7 @@ from experiments.runs.config_file import load_config
 from experiments.runs.config_reference import ROLE, config_keys
 from experiments.starter.my_memory import MyMemory
 from experiments.starter.starter_files import starter_config
+from experiments.starter.wrapping import write_wrapping
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import trace
 from tracing.systems.conformance import MemorySystemConformance
@@ -201,6 +202,48 @@ class Filed:
         assert "guessed: prompt answer_prompt, stage answer: texts/answer.txt" in printed
         assert "prompt common" not in printed
         assert '"answer_prompt": "texts/answer.txt"' in Path("wrapped_filed_program.py").read_text()
+
+    def test_two_prompts_of_one_name_are_both_there(self, tmp_path: Path) -> None:
+        source = """class Notes:
+    def add(self, text): return f"Note everything of {text} that may be asked"
+class Bot:
+    def __init__(self, folder): self.notes = Notes()
+    def add(self, text): return f"Summarize what was said here: {text}"
+    def ask(self, question): ...
+"""
+        (tmp_path / "twice_program.py").write_text(source)
+        assert write_wrapping("twice_program:Bot", tmp_path).guesses[1:] == [
+            "prompt add, stage extract: twice_program:Notes.add",
+            "prompt bot_add, stage extract: twice_program:Bot.add",
+        ]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("prompts.yaml", "model: small\nanswer:\n  system: >\n    Reply to {question} from {notes} in brief\n"),
+            ("prompts.json", '{"model": "small", "answer": {"system": "Reply to {question} from {notes} in brief"}}'),
+        ],
+    )
+    def test_texts_with_keys_in_a_file_that_the_module_names_are_prompts(
+        self, name: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """It reads the file when it is asked, so that no constant has the text."""
+        source = f"""class Keyed:
+    def __init__(self, folder): self.prompts = ["{name}", "broken.json"]
+    def add(self, text): ...
+    def ask(self, question): ...
+"""
+        (tmp_path / name).write_text(content)
+        (tmp_path / "other.yaml").write_text("text: Nothing of this is named in the program\n")
+        (tmp_path / "broken.json").write_text("{")
+        module = f"keyed_program_{name[-4:]}"
+        (tmp_path / f"{module}.py").write_text(source)
+        self.wrap(f"{module}:Keyed")
+        printed = capsys.readouterr().out
+        assert f"guessed: prompt answer_system, stage answer: {name}:answer.system" in printed
+        assert "other.yaml" not in printed
+        assert "not known: prompts: broken.json: " in printed
+        assert f'"answer_system": "{name}:answer.system"' in Path(f"wrapped_{module}.py").read_text()
 
     def test_a_program_whose_store_is_not_seen_cannot_write_into_its_own(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""Where a prompt stands in a program: a text in its Python source, a file, or a key of a YAML file."""
+"""Where a prompt stands in a program: a text in its Python source, a file, or a key of a YAML or JSON file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from typing import Any
 import yaml
 
 from experiments.systems.wrapped.templates import Field, Template, field_name, syntax_of_template, template_of
-from tracing.errors import ConfigError, ContractError
+from tracing.errors import ConfigError, ContractError, in_one_line
 from tracing.plugins import look_in
 
 _SHORTEST = 12
-_YAML = (".yaml", ".yml")
+KEYED_FILES = (".yaml", ".yml", ".json")
+"""Files whose texts have keys: JSON is YAML."""
+
+TEXT_FILES = (".txt", ".md", ".prompt", ".tmpl", ".j2", ".jinja", ".jinja2")
+"""Files that are a text, by what people call them; any other is one too if it is named."""
+
 _TELLS = re.compile(r"(?:.*\.)?(?:debug|info|warning|error|exception|critical|log)|print", re.DOTALL)
 """Calls whose texts are for people."""
 _CONVERSIONS = {-1: "", 115: "!s", 114: "!r", 97: "!a"}
@@ -32,7 +37,7 @@ class PromptPlace:
     Attributes:
         name: as the user wrote it.
         file: that it is in.
-        key: of a YAML file, or the dotted name in a module; empty for a whole file.
+        key: of a YAML or JSON file, or the dotted name in a module; empty for a whole file.
     """
 
     name: str
@@ -61,7 +66,7 @@ class PromptPlace:
         source = changed.source
         if self.file.suffix == ".py":
             source = _python_literal(changed, content[start:end], start - (content.rfind("\n", 0, start) + 1))
-        elif self.file.suffix in _YAML:
+        elif self.file.suffix in KEYED_FILES:
             source = _yaml_scalar(source, content[start:end])
         elif template.source.endswith("\n") and not source.endswith("\n"):
             source += "\n"
@@ -95,8 +100,8 @@ class PromptPlace:
             if isinstance(node, ast.JoinedStr):
                 return start, end, Template("f-string", tuple(_pieces_of(node)))
             return start, end, template_of(node.value, syntax_of_template(node.value) if called else None)
-        if self.file.suffix in _YAML:
-            scalar = self._scalar(yaml.compose(content, Loader=yaml.SafeLoader))
+        if self.file.suffix in KEYED_FILES:
+            scalar = self._scalar(self._tree(content))
             return scalar.start_mark.index, scalar.end_mark.index, template_of(scalar.value)
         jinja = self.file.suffix in (".j2", ".jinja", ".jinja2")
         return 0, len(content), template_of(content, "jinja" if jinja else None)
@@ -122,6 +127,26 @@ class PromptPlace:
         called = any("Template" in ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call))
         return longest, called
 
+    def text_keys(self) -> Iterator[str]:
+        """The dotted keys of the file's texts.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        nodes = [("", self._tree(self.content()))]
+        for before, node in nodes:
+            for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
+                if isinstance(value, yaml.ScalarNode):
+                    yield f"{before}{key.value}"
+                else:
+                    nodes.append((f"{before}{key.value}.", value))
+
+    def _tree(self, content: str) -> Any:
+        try:
+            return yaml.compose(content, Loader=yaml.SafeLoader)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"prompts: {self.name}: {self.file} is not valid ({in_one_line(error)})") from None
+
     def _scalar(self, node: Any) -> Any:
         for part in self.key.split("."):
             pairs = node.value if isinstance(node, yaml.MappingNode) else []
@@ -139,7 +164,7 @@ def place_of(name: str, folder: Path) -> PromptPlace:
     """
     before, colon, key = name.rpartition(":") if ":" in name else (name, "", "")
     file = folder / before
-    if file.is_file() and (bool(colon) == (file.suffix in _YAML)):
+    if file.is_file() and (bool(colon) == (file.suffix in KEYED_FILES)):
         return PromptPlace(name, file.resolve(), key)
     look_in(folder)
     try:

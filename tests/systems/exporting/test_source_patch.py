@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from scripted_server import ScriptedServer
 
 from experiments.command import cli
-from experiments.systems.wrapped.places import place_of
+from experiments.systems.wrapped.places import PromptPlace, place_of
 from experiments.systems.wrapped.source_patch import source_patch
 from experiments.systems.wrapped.system import WrappedProgram
-from tracing.errors import ContractError, RunError
+from tracing.errors import ConfigError, ContractError, RunError
 from tracing.systems.suite.notebook import Notebook
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
@@ -106,6 +106,18 @@ def test_a_constant_a_file_of_jinja_and_a_key_of_yaml(folder: Path, scripted_ser
     assert sent(scripted_server) == f"{TUNED}\n\nBe brief.\n\nAsked: Who sails?\n{TUNED}\n\n- Mara sails.\n"
     assert (folder / "prompts.yaml").read_text().startswith("# the prompts\nanswer:\n  system: |\n    Keep {")
     assert (folder / "prompts.yaml").read_text().endswith("  model: x\n")
+
+
+def test_a_key_of_json_is_written_as_json_whatever_is_around_it(tmp_path: Path) -> None:
+    file = tmp_path / "prompts.json"
+    file.write_text('{\n  "n": 3,\n  "answer": {"system": "Say \\"yes\\" to {question}\\nnow"}\n}\n')
+    place = PromptPlace("prompts.json:answer.system", file, "answer.system")
+    assert list(place.text_keys()) == ["n", "answer.system"]
+    after = place.written(place.content(), place.template().text, 'Say "no" to {question}\n\tand «why»')
+    assert json.loads(after) == {"n": 3, "answer": {"system": 'Say "no" to {question}\n\tand «why»'}}
+    file.write_text("a: [")
+    with pytest.raises(ConfigError, match=r"prompts.json is not valid \(ParserError: while parsing"):
+        place.template()
 
 
 def test_what_was_changed_since_is_left_out_with_the_reason(folder: Path) -> None:
