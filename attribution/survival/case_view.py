@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from attribution.cases import Case
 from attribution.constants import MOST_OF_A_REPLY, MOST_OF_A_TURN, PARTLY_STATED, SAME_MATTER, STATED
-from attribution.explanations import ExplainedStep, quote, quoted
 from attribution.survival.assertion import Assertion
 from attribution.survival.flow import Answering, ContentFlow
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage
@@ -20,7 +19,6 @@ from tracing.graph.elements import Variable
 from tracing.interchange.agent_memory import BY_TEXT, LINKED
 from tracing.systems.conversations import Conversation
 
-_MOST_QUOTED = 3
 _NOTHING = Grade(0.0, "absent", 0.0, False, False)
 
 
@@ -48,15 +46,6 @@ class Trail:
     def last(self) -> tuple[Variable, ...]:
         """What carries the need at the last stage that still has it."""
         return self.context or self.stored or self.extracted
-
-    def steps(self) -> Iterator[ExplainedStep]:
-        """What it follows, and what carries that at every stage, for people."""
-        need = self.need
-        where = f" from {', '.join(need.turns)}" if need.turns else ""
-        yield ExplainedStep("What the answer needs", f"{quote(need.label)}{where} ({need.basis})")
-        yield _stage("Extracted", self.extracted, "nothing that was extracted carries it")
-        yield _stage("In memory at the end", self.stored, "no stored entry carries it")
-        yield _stage("Given to the answer", self.context, "nothing that the answer was given carries it")
 
 
 class CaseView:
@@ -350,10 +339,3 @@ def _carrying(
     relevant = [(variable, grade.coverage) for variable, grade in graded if grade.relevant and grade.coverage > 0]
     most = max((coverage for _, coverage in relevant), default=0.0)
     return tuple(variable for variable, coverage in relevant if coverage >= min(threshold, most))
-
-
-def _stage(title: str, carriers: Sequence[Variable], nothing: str) -> ExplainedStep:
-    quotes = "; ".join(quoted(carrier) for carrier in carriers[:_MOST_QUOTED])
-    more = f" and {len(carriers) - _MOST_QUOTED} more" if len(carriers) > _MOST_QUOTED else ""
-    text = f"carried by {quotes}{more}" if carriers else nothing
-    return ExplainedStep(title, text, tuple(carrier.id for carrier in carriers))

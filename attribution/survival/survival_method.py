@@ -17,7 +17,7 @@ error is how often spoiled and sound gold answers have such evidence (`attributi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -35,7 +35,7 @@ from attribution.constants import (
     STATED,
 )
 from attribution.evidence_index import EvidenceIndex, Ranking
-from attribution.explanations import Explained, ExplainedStep, quote
+from attribution.explanations import quote
 from attribution.gold_answers.answer_audit import Audit
 from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
 from attribution.history import History, as_known_in
@@ -43,6 +43,7 @@ from attribution.recordings import Recording
 from attribution.survival.assertion import Assertion
 from attribution.survival.calibration import GroundedBlame, Grounds, confidence_of, grounds_of, is_calibrated
 from attribution.survival.case_view import CaseView, Trail
+from attribution.survival.failure_picture import FailurePicture, drawn
 from attribution.survival.flow import ContentFlow, unusable_reply_of
 from attribution.survival.matching.matcher import HasEmbedding, Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
@@ -58,6 +59,7 @@ from attribution.text.languages.reading_language import in_its_language, reading
 from attribution.text.phrases import is_unknowable, says_unknown
 from attribution.text.question_kinds import is_count, is_inferred
 from attribution.text.stems import is_number
+from tracing.errors import in_one_line
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.recording.redaction import redact
 from tracing.systems.conversations import Conversation, Question, Turn
@@ -71,6 +73,19 @@ def attribute(
 ) -> Attribution:
     """Attribute one wrong answer of a graph. For several of one graph, make one `Survival` and reuse it."""
     return Survival(graph, conversation, operations).attribute(case)
+
+
+def pictures_of(recording: Recording, attributions: Iterable[Attribution]) -> list[FailurePicture]:
+    """The picture of each attribution of a recording; one that cannot be drawn has no steps, and says why."""
+    method: Survival | None = None
+    pictures: list[FailurePicture] = []
+    for attribution in attributions:
+        try:
+            method = method or Survival(recording.graph, recording.conversation, recording.operations)
+            pictures.append(method.picture(attribution))
+        except Exception as error:  # whatever a damaged graph brings about; a page has more to show
+            pictures.append(FailurePicture((), f"it cannot be drawn: {in_one_line(error)}"))
+    return pictures
 
 
 class _Talk:
@@ -135,17 +150,15 @@ class Survival:
             view = past._view(case_then)
             return view if isinstance(view, str) else past._verdicts(view, case_then)
 
-    def explain(self, case: Case) -> Explained:
-        """As `attribute`, with what carries each need at every stage."""
-        past, case_then = self._as_of(case)
+    def picture(self, attribution: Attribution) -> FailurePicture:
+        """A verdict on a case, by whatever method, with what carries each need at every step."""
+        past, case_then = self._as_of(attribution.case)
         with reading(past.language):
             view = past._view(case_then)
-            attribution = replace(past._judged(case_then, view), case=case)
-            trails = [] if isinstance(view, str) else past._trails(view, past._known_needs(past._needs(view)))
-            right = " or ".join(quote(answer) for answer in case_then.question.answers if answer.strip()) or "not known"
-            evidence = (case.prediction,) if case.prediction else ()
-            reply = ExplainedStep("Reply", f"{quote(case.reply)}; right would be {right}", evidence)
-            return Explained(attribution, (*(step for trail in trails for step in trail.steps()), reply))
+            if isinstance(view, str):
+                return drawn(attribution, past._flow, None, ())
+            trails = past._trails(view, past._known_needs(past._needs(view)))
+            return drawn(attribution, past._flow, view, trails)
 
     def _as_of(self, case: Case) -> tuple[Survival, Case]:
         """The same for what there was when the case was answered, and the case as far as it was known then."""

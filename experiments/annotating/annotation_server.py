@@ -138,7 +138,7 @@ class AnnotationServer(PageServer):
     def _explain(self, body: Any) -> Mapping[str, Any]:
         case = _case_id(body)
         explanation = self._methods.explain(case, str(body["method"]))
-        return shown_explanation(explanation, self._workspace.graph(case.trace).recording.graph)
+        return shown_explanation(explanation, self._workspace.graph(case.trace).recording)
 
     def _label(self, body: Any) -> Mapping[str, Any]:
         case, name = _case_id(body), annotator_from(body)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from attribution.cases import Blame
 from attribution.explanations import Explained
 from attribution.recordings import Recording
+from attribution.survival.survival_method import pictures_of
 from experiments.annotating.case_graph import CaseGraphs
 from experiments.annotating.labels import CaseId, Label
+from experiments.display.pages import picture_html
 from experiments.display.terminal import visible
 from experiments.reports.text_difference import difference
 from tracing.errors import TraceError
@@ -186,10 +188,11 @@ def shown_label(label: Label) -> dict[str, Any]:
     }
 
 
-def shown_explanation(explanation: Explained, graph: ExecutionGraph) -> dict[str, Any]:
-    """A verdict with its steps."""
-    verdict = explanation.attribution
+def shown_explanation(explanation: Explained, recording: Recording) -> dict[str, Any]:
+    """A verdict with its picture, which is markup, and the method's steps."""
+    verdict, graph = explanation.attribution, recording.graph
     return {
+        "picture": picture_html(pictures_of(recording, [verdict])[0], ""),
         "steps": [
             {"title": safe(step.title), "text": safe(step.text), "variables": _briefs(step.variables, graph)}
             for step in explanation.steps

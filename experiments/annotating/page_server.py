@@ -34,9 +34,10 @@ _BYTES = 24
 
 
 def documents(page: str, files: Sequence[str]) -> dict[str, Document]:
-    """The parts of a page, by path; the theme of all pages is one."""
+    """The parts of a page, by path, with what it shares with other pages."""
     folder = resources.files("experiments") / "templates"
-    texts = {"theme.css": folder / "theme.css", **{name: folder / "annotate" / name for name in files}}
+    shared = {name: folder / name for name in ("theme.css", "failure.css")}
+    texts = {**shared, **{name: folder / "annotate" / name for name in files}}
     parts = {
         f"/{name}": Document(text.read_bytes(), _TYPES[Path(name).suffix], _HEADERS) for name, text in texts.items()
     }

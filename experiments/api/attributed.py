@@ -9,11 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.display.pages import template
+from experiments.display.pages import picture_html, template
+from tracing.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from attribution.survival.failure_picture import FailurePicture
     from experiments.attributing.attributions import Attributions, CaseLine
     from experiments.diagnosis.findings import Diagnosis
 
@@ -25,10 +27,12 @@ class Page:
     Attributes:
         text: the page.
         path: the file it is in; None if it was not written to one.
+        height: of its frame in a notebook, in pixels.
     """
 
     text: str
     path: Path | None = None
+    height: int = 640
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file.
@@ -45,7 +49,7 @@ class Page:
 
     def _repr_html_(self) -> str:
         # A frame keeps the styles of page and notebook apart.
-        style = "width: 100%; height: 640px; border: 1px solid #e2e8f0; border-radius: 8px"
+        style = f"width: 100%; height: {self.height}px; border: 1px solid #e2e8f0; border-radius: 8px"
         return f'<iframe sandbox style="{style}" srcdoc="{html.escape(self.text)}"></iframe>'
 
 
@@ -103,9 +107,28 @@ class Attributed:
     def report(self) -> Page:
         """The diagnostic report, as `memtune diagnose` writes it."""
         from experiments.diagnosis.diagnosis_page import render_html
-        from experiments.diagnosis.diagnosis_source import slices_of
 
-        return Page(render_html(self._facts, slices_of(self._facts, self.folder)))
+        return Page(render_html(self._facts, self._pictures))
+
+    def picture(self, row: int = 0) -> Page:
+        """Where a wrong answer lost what it needed: that of a row of `cases`, from left to right.
+
+        Raises:
+            DataError: there is no such row, or its trace is no longer at hand.
+        """
+        if not 0 <= row < len(self._facts.cases):
+            raise DataError(f"picture({row}): there are {len(self._facts.cases)} wrong answers, counted from 0")
+        case = self._facts.cases[row]
+        if case.id not in self._pictures:
+            raise DataError(f"picture({row}): {self.folder / case.line.trace} is not at hand; attribute again")
+        page = template("picture.html").render(title=case.line.id, picture=picture_html(self._pictures[case.id]))
+        return Page(page, height=420)
+
+    @cached_property
+    def _pictures(self) -> Mapping[str, FailurePicture]:
+        from experiments.diagnosis.diagnosis_source import case_pictures
+
+        return case_pictures(self._facts, self.folder)
 
     @property
     def notes(self) -> tuple[str, ...]:

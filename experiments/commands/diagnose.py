@@ -45,10 +45,11 @@ def diagnose(
     For what the run did, see report.html in its folder, which `memtune run` writes.
 
     Shows loss by operation, error types, where information was lost, clusters of failures, what to do and what no
-    prompt can fix. Every claim links to its cases, each with the relevant part of its graph. One file, works offline.
+    prompt can fix. Every claim links to its cases, each with a picture of where what it needed was
+    lost. One file, works offline.
     """
     from experiments.diagnosis.diagnosis_page import render_html, render_markdown
-    from experiments.diagnosis.diagnosis_source import diagnosis_of, pages_of, slices_of
+    from experiments.diagnosis.diagnosis_source import case_pictures, diagnosis_of, pages_of
     from experiments.diagnosis.prose import in_words
     from experiments.display.tables import run_view
     from experiments.running.parts import home_folder, model_access
@@ -63,9 +64,9 @@ def diagnose(
             with model_access(where, **helper) as access:
                 facts = in_words(facts, access.task)
         if out.suffix == ".html":
-            text = render_html(facts, slices_of(facts, folder), pages_of(facts, folder, out.parent))
+            text = render_html(facts, case_pictures(facts, folder), pages_of(facts, folder, out.parent))
         elif out.suffix == ".md":
-            text = render_markdown(facts)
+            text = render_markdown(facts, case_pictures(facts, folder))
         else:
             text = facts.model_dump_json(indent=2) + "\n"
     write_output(out, text, "--out")

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from experiments.diagnosis import diagnosis_charts
 from experiments.diagnosis.findings import BY_PROMPT
-from experiments.display.pages import template
+from experiments.display.pages import picture_html, template
 from experiments.display.terminal import literal
 
 if TYPE_CHECKING:
-    from experiments.diagnosis.case_slices import SliceOperation
+    from attribution.survival.failure_picture import FailurePicture
     from experiments.diagnosis.findings import Diagnosis
 
 MOST_CASES = 12
 """Links to cases shown beside a claim; the rest are folded."""
 
-Slices = Mapping[str, "tuple[SliceOperation, ...]"]
-"""Id of a case in the diagnosis → the part of its graph."""
+Pictures = Mapping[str, "FailurePicture"]
+"""By the id of a case in the diagnosis."""
 
 
-def render_html(facts: Diagnosis, slices: Slices, pages: Mapping[str, str] | None = None) -> str:
+def render_html(facts: Diagnosis, pictures: Pictures, pages: Mapping[str, str] | None = None) -> str:
     """The diagnosis as an HTML page; `pages` are addresses of trace pages by the id of a case."""
     from markupsafe import Markup
+
+    def whole_page(case_id: str) -> str | None:
+        return pages[case_id].partition("#")[0] if pages and case_id in pages else None
 
     drawn = {
         "flow": diagnosis_charts.flow(facts.flow),
@@ -33,7 +37,7 @@ def render_html(facts: Diagnosis, slices: Slices, pages: Mapping[str, str] | Non
     }
     return template("diagnosis.html").render(
         facts=facts,
-        slices=slices,
+        pictures={case_id: picture_html(picture, whole_page(case_id)) for case_id, picture in pictures.items()},
         pages=pages or {},
         replayed=any(loss.confirmed is not None for loss in facts.operations),
         shown=MOST_CASES,
@@ -45,8 +49,8 @@ def render_html(facts: Diagnosis, slices: Slices, pages: Mapping[str, str] | Non
     )
 
 
-def render_markdown(facts: Diagnosis) -> str:
-    """The facts as Markdown, without the graphs."""
+def render_markdown(facts: Diagnosis, pictures: Pictures = MappingProxyType({})) -> str:
+    """The facts as Markdown, each picture in a line."""
     from markupsafe import Markup
 
     titles = {case.id: literal(case.line.id) for case in facts.cases}
@@ -60,4 +64,6 @@ def render_markdown(facts: Diagnosis) -> str:
         return Markup(f"{listed}, and {len(ids) - MOST_CASES} more" if len(ids) > MOST_CASES else listed)  # noqa: S704
 
     others = [action for action in facts.actions if action.by not in BY_PROMPT]
-    return template("diagnosis.md").render(facts=facts, n=facts.counts, text=text, cases=cases, others=others)
+    return template("diagnosis.md").render(
+        facts=facts, n=facts.counts, text=text, cases=cases, others=others, pictures=pictures
+    )

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
+from attribution.recordings import recording_of
 from attribution.survival.matching.matcher import WORDS
+from attribution.survival.survival_method import pictures_of
 from experiments.attributing.attributions import Attributions, Header
 from experiments.attributing.batch import Batch, Progress
 from experiments.attributing.case_sources import run_sources
 from experiments.data.own.feedback import traces_in
 from experiments.data.own.histories import Histories
-from experiments.diagnosis.case_slices import SliceOperation, slice_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.display.pages import address_from
 from experiments.running.parts import open_access
@@ -28,6 +29,7 @@ from tracing.errors import RunError, TraceError
 from tracing.interchange import read_memory
 
 if TYPE_CHECKING:
+    from attribution.survival.failure_picture import FailurePicture
     from experiments.runs.summary import Summary
 
 
@@ -73,12 +75,12 @@ def diagnosis_of(
     return diagnose(attributions, title=title, subtitle=subtitle, ladder=rungs, notes=[*notes, *aside]), folder.path
 
 
-def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation, ...]]:
-    """The part of its graph that shows each case; nothing for a case whose trace no longer exists."""
+def case_pictures(facts: Diagnosis, folder: Path) -> dict[str, FailurePicture]:
+    """The picture of each case; none of a case whose trace no longer exists."""
     by_trace = defaultdict(list)
     for case in facts.cases:
         by_trace[case.line.trace].append(case)
-    slices: dict[str, tuple[SliceOperation, ...]] = {}
+    pictures: dict[str, FailurePicture] = {}
     histories: dict[Path, Histories] = {}
     for trace, cases in by_trace.items():
         path = (folder / trace).resolve()
@@ -90,8 +92,9 @@ def slices_of(facts: Diagnosis, folder: Path) -> dict[str, tuple[SliceOperation,
             graph = beside.whole(path, read_memory(path)[0])
         except TraceError:
             continue
-        slices |= {case.id: slice_of(graph, case.line) for case in cases}
-    return slices
+        drawn = pictures_of(recording_of(graph, trace), [case.line.attribution() for case in cases])
+        pictures |= {case.id: picture for case, picture in zip(cases, drawn, strict=True)}
+    return pictures
 
 
 def _outermost(trace: Path, folder: Path) -> Path:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
     from markupsafe import Markup
 
+    from attribution.survival.failure_picture import FailurePicture
+
 
 def address_from(place: Path, file: Path) -> str:
     """The address of a file for a page that is in the folder `place`, so that both may be moved together."""
@@ -56,6 +58,16 @@ def _environment() -> Environment:
         "plain": _plain,
     }
     return environment
+
+
+def picture_html(picture: FailurePicture, page: str | None = None) -> Markup:
+    """The picture of a failure as markup, without its style (`failure.css`).
+
+    `page` is the address of the page that opens a variable or operation by its id after `#`; None for no links.
+    """
+    from markupsafe import Markup
+
+    return Markup(template("failure.html").render(picture=picture, page=page))  # noqa: S704 (escaped by the template)
 
 
 def _displayed(value: Any) -> Any:

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from experiments.display.pages import template
+from experiments.display.pages import picture_html, template
 from experiments.reports import run_charts
 from experiments.reports.text_difference import difference
 from experiments.runs.cases_file import RunCase, page_of
@@ -26,6 +26,11 @@ from tracing.recording.redaction import redact
 from tracing.systems.prompts import Candidate
 from tracing.systems.registry import caveats_of
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from attribution.survival.failure_picture import FailurePicture
+
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
@@ -41,6 +46,7 @@ class ReportInput:
         rewrites: the rewrites that were tried, each with its round.
         champions: round → prompts that its rewrites began with, where they are not the baseline's.
         cases: the questions asked under the baseline prompts and the champion.
+        pictures: of their wrong replies, by conversation, question and side.
         resume: the command that goes on with the run.
     """
 
@@ -54,6 +60,7 @@ class ReportInput:
     rewrites: Sequence[tuple[int, RewriteRecord]] = ()
     champions: Mapping[int, Candidate] = field(default_factory=dict)
     cases: Sequence[RunCase] = ()
+    pictures: Mapping[tuple[str, str, str], FailurePicture] = field(default_factory=dict)
     resume: str | None = None
 
 
@@ -87,8 +94,16 @@ def render_report(content: ReportInput) -> str:
         sides=sides,
         replies=lambda case: [case.replies[side] for side in sides if side in case.replies],
         anchor=question_anchor,
+        picture=lambda case: _picture(content, case, sides),
         tokens=estimated_tokens,
     )
+
+
+def _picture(content: ReportInput, case: RunCase, sides: Sequence[str]) -> Markup | None:
+    """Of the last wrong reply, whose blame the table shows too; None if it was not attributed."""
+    wrong = [side for side, reply in case.replies.items() if side in sides and not reply.passed]
+    picture = content.pictures.get((*case.key, wrong[-1])) if wrong else None
+    return picture_html(picture, case.replies[wrong[-1]].page) if picture is not None else None
 
 
 def line_gains(prompt: str, content: ReportInput) -> list[tuple[LineChange, float | None]]:
@@ -128,5 +143,7 @@ def write_pages(folder: RunFolder, cases: Iterable[SeenCase]) -> None:
             by_trace[seen_case.trace].append(seen_case)
     for trace, group in by_trace.items():
         title = f"{group[0].case.conversation} · {folder.id}"
-        page = render_page(group[0].graph, title, [(seen_case.case, seen_case.attribution) for seen_case in group])
+        judged = [(seen_case.case, seen_case.attribution) for seen_case in group]
+        pictures = {seen.case.prediction or "": seen.picture for seen in group if seen.picture is not None}
+        page = render_page(group[0].graph, title, judged, pictures)
         folder.write(page_of(trace).relative_to(folder.path).as_posix(), page)

@@ -19,7 +19,7 @@ from experiments.running.judging import calibrate_judge, judge_summary
 from experiments.running.observers import Observers, RunJournal, WatchesBudget
 from experiments.running.parts import check_endpoints, evaluator_of, variants_of
 from experiments.running.run_parts import RunParts, config_of_run, loop_settings, open_parts, rewrite_files
-from experiments.runs.cases_file import RunCase, run_cases, write_cases, write_verdicts
+from experiments.runs.cases_file import RunCase, Side, run_cases, write_cases, write_verdicts
 from experiments.runs.config import RunConfig
 from experiments.runs.fingerprint import check_fingerprint, fingerprint_json
 from experiments.runs.folder import (
@@ -49,6 +49,7 @@ from tracing.systems.prompts import Candidate
 from tracing.version import memtune_version
 
 if TYPE_CHECKING:
+    from attribution.survival.failure_picture import FailurePicture
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.variants import Variants
     from optimizer.tuning.failures import Failures
@@ -312,10 +313,17 @@ def _finish(
         summary = replace(summary, judge=judgement)
         run.folder.write_summary(summary)
         write_verdicts(run.folder, run.evaluator.cases())
-    cases = run_cases(run.folder, {"baseline": of_baseline, "champion": of_champion})
+    sides: dict[Side, list[SeenCase]] = {"baseline": of_baseline, "champion": of_champion}
+    cases = run_cases(run.folder, sides)
     write_cases(run.folder, cases)
+    pictures: dict[tuple[str, str, str], FailurePicture] = {
+        (seen.case.conversation, seen.case.question.id, side): seen.picture
+        for side, seen_group in sides.items()
+        for seen in seen_group
+        if seen.picture is not None
+    }
     observer.progress(SAVING, 1, 2)
-    run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases)))
+    run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases, pictures)))
     write_pages(run.folder, chain(of_baseline, of_champion))
     observer.progress(SAVING, 2, 2)
     remaining = None if result.stopped.by_budget else _left_over(run.parts.access.budget)
@@ -367,7 +375,13 @@ def _facts(config: RunConfig, dataset: Dataset, folder: RunFolder, tracked: Mlfl
     )
 
 
-def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[RunCase]) -> ReportInput:
+def _report_of(
+    run: _Run,
+    result: LoopResult,
+    summary: Summary,
+    cases: Sequence[RunCase],
+    pictures: Mapping[tuple[str, str, str], FailurePicture],
+) -> ReportInput:
     return ReportInput(
         summary=summary,
         baseline=run.parts.baseline,
@@ -379,5 +393,6 @@ def _report_of(run: _Run, result: LoopResult, summary: Summary, cases: Sequence[
         rewrites=[(record.n, rewrite) for record in result.rounds for rewrite in record.rewrites],
         champions={record.n + 1: record.champion for record in result.rounds if record.champion is not None},
         cases=cases,
+        pictures=pictures,
         resume=run.folder.resume_command,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from attribution.cases import Attribution, Case
+    from attribution.survival.failure_picture import FailurePicture
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.scores import SplitName, Splits
     from optimizer.tuning.failures import Failures
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SeenCase:
-    """A judged question of a split, the graph it was answered in, and its attribution, if one was made.
+    """A judged question of a split, the graph it was answered in, and its attribution and picture, if there are any.
 
     `trace` is the file of the graph; None if none was kept.
     """
@@ -27,6 +28,7 @@ class SeenCase:
     graph: ExecutionGraph
     attribution: Attribution | None
     trace: Path | None = None
+    picture: FailurePicture | None = None
 
 
 def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failures: Failures) -> list[SeenCase]:
@@ -39,8 +41,9 @@ def seen_cases(evaluator: Evaluator, splits: Splits, candidate: Candidate, failu
     for split, conversations in splits.named().items():
         for outcome in evaluator.known_outcomes(candidate, conversations):
             attributed = failures.known_attributions(outcome)
+            pictures = failures.pictures(outcome)
             trace = evaluator.trace_of(candidate, outcome.conversation)
-            cases += [
-                SeenCase(split, case, outcome.graph, attributed.get(case.question.id), trace) for case in outcome.cases
-            ]
+            for case in outcome.cases:
+                qid = case.question.id
+                cases.append(SeenCase(split, case, outcome.graph, attributed.get(qid), trace, pictures.get(qid)))
     return cases

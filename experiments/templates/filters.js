@@ -1,7 +1,8 @@
 /* Filters of a table's rows by the texts that they mark with `data-of`, and by any text. */
 const MOST_ROWS = 40;
 for (const controls of document.querySelectorAll(".filters")) {
-  const rows = [...document.getElementById(controls.dataset.table).tBodies[0].rows];
+  const table = document.getElementById(controls.dataset.table);
+  const rows = table.matches(".cases") ? [...table.tBodies] : [...table.tBodies[0].rows]; // a case may have a second row
   const texts = rows.map((row) => row.textContent.toLowerCase());
   const values = (row, name) => [...row.querySelectorAll(`[data-of="${name}"]`)].map((part) => part.textContent);
   const selects = [...controls.querySelectorAll("select")], search = controls.querySelector("input"), output = controls.querySelector("output");

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from attribution.cases import Attribution, Blame, Case
 from attribution.failures import answers_in
 from attribution.history import graph_at
+from attribution.recordings import recording_of
+from attribution.survival.failure_picture import FailurePicture
+from attribution.survival.survival_method import pictures_of
 from attribution.text.content import text_of
-from experiments.display.pages import template
+from experiments.display.pages import picture_html, template
 from experiments.runs.intervals import duration_text
 from experiments.views.trace_map import render_map
 from experiments.views.trace_tree import Nesting, shorten
@@ -34,18 +38,24 @@ Judged = tuple[Case, Attribution | None]
 """A judged question, and its attribution, if one was made."""
 
 
-def render_page(graph: ExecutionGraph, title: str, judged: Sequence[Judged] = ()) -> str:
+def render_page(
+    graph: ExecutionGraph,
+    title: str,
+    judged: Sequence[Judged] = (),
+    pictures: Mapping[str, FailurePicture] = MappingProxyType({}),
+) -> str:
     """The page as HTML. Its size is about that of the trace file.
 
     Args:
         graph: of the trace.
         title: of the page; credentials are removed from it.
         judged: the questions that were judged; what was asked besides is shown without a mark.
+        pictures: of wrong replies, by their predictions.
     """
     from markupsafe import Markup
 
     title = redact(title)
-    data = json.dumps(_data(graph, judged), ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(_data(graph, judged, pictures), ensure_ascii=False, separators=(",", ":"))
     data = data.encode("utf-8", "backslashreplace").decode()  # half of a character, as JSON has it
     # Only `<` could end a script element; JSON can escape it.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -59,7 +69,7 @@ def question_anchor(question: str) -> str:
     return f"#question={quote(question, safe='', errors='replace')}"
 
 
-def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
+def _data(graph: ExecutionGraph, judged: Sequence[Judged], pictures: Mapping[str, FailurePicture]) -> dict[str, Any]:
     """What the page's script reads; operations and variables refer to each other by id."""
     nesting = Nesting(graph)
     # A value that a file holds once is one object.
@@ -70,6 +80,7 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
     texts = _session_texts(graph)
     return {
         "questions": questions_of(graph, judged),
+        "pictures": {prediction: picture_html(picture, "") for prediction, picture in pictures.items()},
         "sessions": [
             {
                 "id": sid,
@@ -90,6 +101,13 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, Any]:
         },
         "operations": {oid: _operation(operation, nesting) for oid, operation in graph.operations.items()},
     }
+
+
+def pictures_in(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, FailurePicture]:
+    """The pictures of the attributed questions of a graph alone, by their predictions."""
+    attributions = [attribution for _, attribution in judged if attribution is not None]
+    pictures = zip(attributions, pictures_of(recording_of(graph, ""), attributions), strict=True)
+    return {attribution.case.prediction or "": picture for attribution, picture in pictures}
 
 
 def _session_texts(graph: ExecutionGraph) -> dict[str | None, str]:

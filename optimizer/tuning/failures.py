@@ -15,6 +15,7 @@ from tracing.errors import BudgetExceededError
 from tracing.systems.protocol import stage_of
 
 if TYPE_CHECKING:
+    from attribution.survival.failure_picture import FailurePicture
     from optimizer.evaluation.evaluator import Outcome
     from tracing.graph.execution_graph import ExecutionGraph
     from tracing.llm.access import ModelAccess
@@ -69,6 +70,14 @@ class Failures:
             with contextlib.suppress(BudgetExceededError):
                 self.of(outcome)
         return dict(self._of_graph(outcome))
+
+    def pictures(self, outcome: Outcome) -> dict[str, FailurePicture]:
+        """The pictures of the known attributions, by question id."""
+        from attribution.survival.survival_method import pictures_of
+
+        attributions = self._of_graph(outcome)
+        recording = Recording(outcome.graph, outcome.conversation, self._operations)
+        return dict(zip(attributions, pictures_of(recording, attributions.values()), strict=True))
 
     def _of_graph(self, outcome: Outcome) -> dict[str, Attribution]:
         return self._known.setdefault(id(outcome.graph), (outcome.graph, {}))[1]

@@ -83,9 +83,10 @@ def test_a_complaint_is_searched_in_what_had_been_said(pets: Conversation) -> No
         case = memory.answer(question(answers=[NOT_KNOWN]), ["m1"], "I don't know")
         memory.remember(("D1:3",), "Ana's dog is called Rex.")
     recording = recording_of(memory.recorder.graph, "ana")
-    found = Survival(recording.graph, recording.conversation, recording.operations).explain(case)
-    assert all("D1:3" not in step.text for step in found.steps)
-    assert found.attribution.decisive
+    method = Survival(recording.graph, recording.conversation, recording.operations)
+    found = method.attribute(case)
+    assert found.decisive
+    assert all(text.name != "D1:3" for step in method.picture(found).steps for text in step.texts)
 
 
 def test_pages_show_a_question_without_what_came_after_it() -> None:

@@ -17,7 +17,7 @@ from experiments.attributing.attributions import Attributions, CaseLine, Header,
 from experiments.command import main
 from experiments.diagnosis.case_clusters import case_clusters, masked
 from experiments.diagnosis.diagnosis_page import render_html, render_markdown
-from experiments.diagnosis.diagnosis_source import diagnosis_of, pages_of, slices_of
+from experiments.diagnosis.diagnosis_source import case_pictures, diagnosis_of, pages_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
 from experiments.diagnosis.prose import in_words, supported_sentences
 from experiments.runs.folder import RunFolder
@@ -65,7 +65,7 @@ def said(*cases: CaseLine, judged: int | None) -> Attributions:
 def test_the_page_of_a_run_links_every_claim_to_its_cases_and_fetches_nothing(
     folder: RunFolder, facts: Diagnosis
 ) -> None:
-    html = render_html(facts, slices_of(facts, folder.path))
+    html = render_html(facts, case_pictures(facts, folder.path))
     page = Page(html)
     assert page.open == [], "every element is closed"
     assert all(link.startswith("#") for link in page.links)
@@ -80,6 +80,7 @@ def test_the_page_of_a_run_links_every_claim_to_its_cases_and_fetches_nothing(
         assert f"{name}-food" in page.text
     reason = "extract_facts read D1:1, but nothing that it made says 'radicchio'"
     assert page.text.count(reason) - page.text.count(f"for example: {reason}") == 3
+    assert html.count('<li class="lost">') == 6
 
 
 def test_a_case_links_to_the_page_of_its_trace_where_there_is_one(facts: Diagnosis, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def report() -> str:
 
 FILTER = """
 const form = document.querySelector('.filters[data-table="case-table"]');
-const rows = () => [...document.querySelectorAll("#case-table tbody tr")].filter((row) => !row.hidden).length;
+const rows = () => [...document.querySelectorAll("#case-table tbody")].filter((row) => !row.hidden).length;
 const choose = (name, value) => {
   form.querySelector(`[name=${name}]`).value = value;
   form.dispatchEvent(new Event("input"));

@@ -118,9 +118,10 @@ def show(
         graph = graph.surroundings(oid)
     if html is not None:
         from experiments.attributing.case_sources import judged_in
-        from experiments.views.trace_page import render_page
+        from experiments.views.trace_page import pictures_in, render_page
 
-        write_output(html, render_page(graph, file.name, judged_in(graph, file)), "--html")
+        judged = judged_in(graph, file)
+        write_output(html, render_page(graph, file.name, judged, pictures_in(graph, judged)), "--html")
         say(f"written to {html}")
     if svg is not None:
         from experiments.views.trace_map import render_map

@@ -14,6 +14,12 @@ let options = {};
 
 export function setUp(given) {
   options = given;
+  byId("picture").addEventListener("click", (event) => {
+    const link = event.target.closest("a");
+    if (!link) return;
+    event.preventDefault();
+    views.open(decodeURIComponent(link.hash.slice(1)));
+  });
   window.addEventListener("beforeunload", (event) => { if (pending || dirty) event.preventDefault(); });
 }
 export const current = () => at;
@@ -28,6 +34,7 @@ export async function show(graph, id) {
   found = { ...told, blamed: [] };
   drawn = mine;
   verdict = null; basis = ""; dirty = false;
+  byId("picture").hidden = true;
   draw();
   views.showCase(found);
   if (found.state !== "right") run("survival");
@@ -103,7 +110,9 @@ export async function run(name) {
 }
 function drawVerdict() {
   byId("running").classList.remove("error");
-  const lost = (one) => !one.variables.length && /^(no|nothing) /.test(one.text);
+  const picture = byId("picture");
+  picture.hidden = false;
+  picture.innerHTML = verdict.picture; // by the server, which escaped all texts in it
   const blame = (one) => el("div", { class: "verdict" }, el("span", { class: "sure" }, `confidence ${one.confidence.toFixed(2)}`), el("b", {}, `${one.error_type} at ${one.operation}`),
     el("div", {}, one.reason, one.verdict ? ` (${one.verdict} by replay)` : ""),
     el("div", { class: "chips" }, one.operation_id ? el("button", { class: "chip", onclick: () => views.open(one.operation_id) }, one.operation_id) : null, ...one.evidence.map((each) => el("button", { class: "chip", title: each.text, onclick: () => views.open(each.id) }, each.name))));
@@ -114,7 +123,7 @@ function drawVerdict() {
       el("button", { id: "accept", disabled: !verdict.decisive.length, onclick: accept }, "Accept ", el("kbd", {}, "a")),
       el("button", { id: "correct", disabled: !verdict.decisive.length, onclick: correct }, "Correct ", el("kbd", {}, "c")),
       el("button", { id: "reject", onclick: reject }, "Reject ", el("kbd", {}, "r"))),
-    verdict.steps.length && el("details", { open: true }, el("summary", { class: "muted small" }, `How it got there: ${verdict.steps.length} steps`), el("ol", { class: "steps" }, ...verdict.steps.map((one) => el("li", { class: lost(one) ? "lost" : "" }, el("b", {}, one.title), one.text, el("div", { class: "chips" }, ...one.variables.slice(0, 6).map((each) => el("button", { class: "chip", title: each.text, onclick: () => views.open(each.id) }, each.name))))))),
+    verdict.steps.length && el("details", { open: true }, el("summary", { class: "muted small" }, `How it got there: ${verdict.steps.length} steps`), el("ol", { class: "steps" }, ...verdict.steps.map((one) => el("li", {}, el("b", {}, one.title), one.text, el("div", { class: "chips" }, ...one.variables.slice(0, 6).map((each) => el("button", { class: "chip", title: each.text, onclick: () => views.open(each.id) }, each.name))))))),
     verdict.alternatives.length && el("details", {}, el("summary", { class: "muted small" }, "Or else"), ...verdict.alternatives.map(blame)));
 }
 function taken() {

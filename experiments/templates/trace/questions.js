@@ -47,12 +47,21 @@ function showQuestion(one) {
   openView("questions", el("div", { class: "tools" }, el("button", { onclick: questionsView }, "All questions"), next(-1, "Previous wrong one"), next(1, "Next wrong one")),
     el("h2", {}, questionMark(one), " ", one.asked), el("div", { class: "muted" }, [one.id, one.kind, one.score !== undefined && `score ${one.score}`].filter(Boolean).join(" · ")),
     el("div", { class: "sides" }, one.gold ? side("gold answer", goldOf(one)) : "", side("reply", one.reply)),
-    ...(one.decisive || []).map((blame) => blameCard(blame, "blame")),
-    one.abstained ? el("div", { class: "card" }, el("b", {}, "not attributed "), one.abstained) : "",
+    ...(one.prediction in data.pictures ? [pictureOf(one)] : verdictOf(one)),
     one.evidence && one.evidence.length ? el("div", {}, el("div", { class: "part" }, "where the answer is said"), el("div", { class: "values" }, ...one.evidence.map(valueButton))) : "",
     answering.length ? el("div", { class: "chips" }, el("span", { class: "muted" }, "answered by "), ...answering.map(chip), el("button", { onclick: () => mark(one.prediction, true) }, "mark all it came from")) : "",
     ...(one.alternatives || []).map((blame) => blameCard(blame, "or else")),
     ...(sessionOf.has(one.session) ? waterfallOf(inSession(one.session), "What it took") : []));
+}
+function verdictOf(one) {
+  const why = one.abstained ? [el("div", { class: "card" }, el("b", {}, "not attributed "), one.abstained)] : [];
+  return [...(one.decisive || []).map((blame) => blameCard(blame, "blame")), ...why];
+}
+/* Markup of the page's writer, who escaped all texts in it. */
+function pictureOf(one) {
+  const place = el("div", { class: "where" });
+  place.innerHTML = data.pictures[one.prediction];
+  return place;
 }
 function blameCard(blame, title) {
   const known = blame.at && blame.at in O;
