@@ -49,7 +49,6 @@ from tracing.systems.prompts import Candidate
 from tracing.version import memtune_version
 
 if TYPE_CHECKING:
-    from attribution.survival.failure_picture import FailurePicture
     from optimizer.evaluation.evaluator import Evaluator
     from optimizer.evaluation.variants import Variants
     from optimizer.tuning.failures import Failures
@@ -316,14 +315,8 @@ def _finish(
     sides: dict[Side, list[SeenCase]] = {"baseline": of_baseline, "champion": of_champion}
     cases = run_cases(run.folder, sides)
     write_cases(run.folder, cases)
-    pictures: dict[tuple[str, str, str], FailurePicture] = {
-        (seen.case.conversation, seen.case.question.id, side): seen.picture
-        for side, seen_group in sides.items()
-        for seen in seen_group
-        if seen.picture is not None
-    }
     observer.progress(SAVING, 1, 2)
-    run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases, pictures)))
+    run.folder.write(REPORT, render_report(_report_of(run, result, summary, cases, sides)))
     write_pages(run.folder, chain(of_baseline, of_champion))
     observer.progress(SAVING, 2, 2)
     remaining = None if result.stopped.by_budget else _left_over(run.parts.access.budget)
@@ -380,7 +373,7 @@ def _report_of(
     result: LoopResult,
     summary: Summary,
     cases: Sequence[RunCase],
-    pictures: Mapping[tuple[str, str, str], FailurePicture],
+    sides: Mapping[Side, Sequence[SeenCase]],
 ) -> ReportInput:
     return ReportInput(
         summary=summary,
@@ -393,6 +386,11 @@ def _report_of(
         rewrites=[(record.n, rewrite) for record in result.rounds for rewrite in record.rewrites],
         champions={record.n + 1: record.champion for record in result.rounds if record.champion is not None},
         cases=cases,
-        pictures=pictures,
+        pictures={
+            (seen_case.case.conversation, seen_case.case.question.id, side): seen_case.picture
+            for side, group in sides.items()
+            for seen_case in group
+            if seen_case.picture is not None
+        },
         resume=run.folder.resume_command,
     )

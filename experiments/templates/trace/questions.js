@@ -47,7 +47,7 @@ function showQuestion(one) {
   openView("questions", el("div", { class: "tools" }, el("button", { onclick: questionsView }, "All questions"), next(-1, "Previous wrong one"), next(1, "Next wrong one")),
     el("h2", {}, questionMark(one), " ", one.asked), el("div", { class: "muted" }, [one.id, one.kind, one.score !== undefined && `score ${one.score}`].filter(Boolean).join(" · ")),
     el("div", { class: "sides" }, one.gold ? side("gold answer", goldOf(one)) : "", side("reply", one.reply)),
-    ...(one.prediction in data.pictures ? [pictureOf(one)] : verdictOf(one)),
+    ...(Object.hasOwn(data.pictures, one.prediction) ? [pictureOf(one)] : verdictOf(one)),
     one.evidence && one.evidence.length ? el("div", {}, el("div", { class: "part" }, "where the answer is said"), el("div", { class: "values" }, ...one.evidence.map(valueButton))) : "",
     answering.length ? el("div", { class: "chips" }, el("span", { class: "muted" }, "answered by "), ...answering.map(chip), el("button", { onclick: () => mark(one.prediction, true) }, "mark all it came from")) : "",
     ...(one.alternatives || []).map((blame) => blameCard(blame, "or else")),
