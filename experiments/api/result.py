@@ -19,6 +19,8 @@ from tracing.errors import RunError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from experiments.api.tuned_memory import TunedMemory
+
 _CASE = ("prompts", "split", "conversation", "question_id", "kind", "question", "answers", "reply", "score", "passed")
 
 
@@ -135,6 +137,24 @@ class Result:
 
         result = attributed(self.path, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
         return replace(result, title=f"{self.id}: the {current_side(traces_of)} prompts")
+
+    def memory(self, prompts: str = CHAMPION) -> TunedMemory:
+        """The run's memory system with its champion's prompts and settings, or with the baseline's.
+
+        Programs that measure memories tell it turns and ask it; Bench'd takes it as an adapter (docs/data-format.md).
+
+        Args:
+            prompts: `champion` or `baseline`.
+
+        Raises:
+            ConfigError, RunError: the system or its prompts cannot be opened.
+
+        Example:
+            >>> BenchmarkRunner(memtune.load("latest").memory(), get_benchmark("locomo-v1")).run()  # doctest: +SKIP
+        """
+        from experiments.api.tuned_memory import TunedMemory
+
+        return TunedMemory(self._folder, self.home, current_side(prompts))
 
     @property
     def report(self) -> Page:

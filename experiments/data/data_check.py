@@ -23,7 +23,10 @@ from tracing.files.file_kinds import JSONL, SMARTCOMMENT, kind_of, likeness
 from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import Conversation
 
-_FILES = ("longmemeval", "locomo", "openai-chats", "realmem", "halumem", "mobilemem", "agent-traces", JSONL, "sharegpt")
+_FILES = (
+    *("longmemeval", "locomo", "openai-chats", "realmem", "halumem", "mobilemem", "benchd", "agent-traces"),
+    *(JSONL, "sharegpt"),
+)
 _FOLDERS = ("realmem", "mobilemem", "openai-chats", "sharegpt", "memeval", JSONL)
 """Data sets whose file or folder is recognised by the layout of a file."""
 _MOST_IDS = 3

@@ -41,6 +41,7 @@ DATASETS = PluginRegistry(
         "halumem": "experiments.data.published.halumem:READER",
         "mobilemem": "experiments.data.published.mobilemem:READER",
         "beam": "experiments.data.published.beam:READER",
+        "benchd": "experiments.data.published.benchd:READER",
         "memeval": "experiments.data.published.memtracebench:MEMEVAL_READER",
         "memtracebench": "experiments.data.published.memtracebench:MEMTRACEBENCH_READER",
     },

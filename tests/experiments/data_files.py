@@ -46,6 +46,26 @@ def longmemeval() -> list[dict[str, Any]]:
     return rows
 
 
+def benchd() -> dict[str, Any]:
+    traces = [
+        {
+            "question_id": f"q{number}",
+            "dimension": "recall",
+            "scoring_method": "exact",
+            "response": "",
+            "score": 0,
+            "query": "Where did I move?",
+            "expected_answer": city,
+            "ingest_history": [
+                {"role": "user", "content": f"I moved to {city}."},
+                {"role": "assistant", "content": "Noted."},
+            ],
+        }
+        for number, city in enumerate(CITIES)
+    ]
+    return {"manifest": {"benchmark": {"slug": "cities"}, "traces": traces}, "signature": "00"}
+
+
 def beam_chat() -> list[dict[str, Any]]:
     def said(number: int, role: str, content: str, **more: Any) -> dict[str, Any]:
         return {"role": role, "id": number, "content": content, **more}
@@ -416,6 +436,7 @@ SOUND: Mapping[str, Callable[[Path], Path]] = {
     "halumem": lambda folder: written(folder / "HaluMem.jsonl", "".join(json.dumps(row) + "\n" for row in halumem())),
     "mobilemem": lambda folder: written(folder / "locomo_u0.json", mobilemem()),
     "beam": beam,
+    "benchd": lambda folder: written(folder / "manifest.signed.json", benchd()),
     "memeval": annotated_folder,
     "memtracebench": annotated_folder,
 }

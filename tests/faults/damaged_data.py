@@ -90,6 +90,7 @@ DATA: Mapping[str, DamagedData] = {
     "mobilemem": DamagedData("mobilemem", "locomo_u0.json", in_json),
     "beam chat": DamagedData("beam", "1/chat.json", in_json),
     "beam questions": DamagedData("beam", "1/probing_questions/probing_questions.json", in_json),
+    "benchd": DamagedData("benchd", "manifest.signed.json", in_json, folder=False),
     "annotated graph": DamagedData("memeval", "g0.json", in_json, folder=False),
 }
 """By what is damaged."""
