@@ -12,8 +12,7 @@ home              where the cache and the MLflow store are, for a run that `--ou
 prompts/baseline/ one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 prompts/by-hand/  the rewrites of `--rewrites`, for a resumed run
-study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them), unless
-                  `search.storage` names a database
+study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them)
 cases.jsonl       every question asked under the baseline prompts and the champion: replies, scores and blame
 traces/           what was recorded of every evaluated conversation, and of these two also as pages
 verdicts.jsonl    the judge's verdict on each reply, if the judge is a model
@@ -35,7 +34,6 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.runs.earlier_names import first_folder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 from tracing.files.opening import read_file
@@ -209,7 +207,7 @@ class RunFolder:
 
     def prompts_folder(self, which: str) -> Path:
         """Where the prompts `baseline` or `champion` are."""
-        return first_folder((self.path / PROMPTS).joinpath, which)
+        return self.path / PROMPTS / which
 
 
 def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str, str]:
