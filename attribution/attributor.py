@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 SURVIVAL = "survival"
 
-ATTRIBUTORS = PluginRegistry(
-    "attributors",
-    "attribution",
-    {SURVIVAL: "attribution.methods:survival"},
-    gone=dict.fromkeys(("assisted", "agent", "triage"), f"a model's help bettered no verdict; use {SURVIVAL}"),
-)
+ATTRIBUTORS = PluginRegistry("attributors", "attribution", {SURVIVAL: "attribution.methods:survival"})
 
 
 class Attributor(Protocol):

@@ -8,9 +8,7 @@ from experiments.commands.bench.attribution import attribution
 from experiments.commands.bench.optimize import optimize
 from experiments.commands.whole_summaries import WholeSummaries
 
-GONE = {"gate": "it measures memtune, not your prompts; in a clone it is `python -m benchmarks gate --recorded FILE`"}
 
-
-@click.group(cls=WholeSummaries, commands=[optimize, attribution], gone=GONE)
+@click.group(cls=WholeSummaries, commands=[optimize, attribution])
 def bench() -> None:
     """Measure on your own data: optimizers, an attribution method."""
