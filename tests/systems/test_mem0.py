@@ -290,12 +290,10 @@ def test_the_exported_module_leaves_other_requests_alone() -> None:
 def test_an_unknown_choice_of_reply_schema_is_told() -> None:
     with pytest.raises(ConfigError, match="embedded, always, never"):
         Mem0(reply_schema="sometimes")
-    with pytest.raises(ConfigError, match="short, library"):
-        Mem0(seed_prompts="long")
 
 
 def test_from_the_librarys_prompts_the_search_can_go_back_to_the_short_ones() -> None:
-    specs = Mem0(seed_prompts="library").prompts
+    specs = Mem0(config={}).prompts
     assert {name: spec.alternatives for name, spec in specs.items() if name != "answer"} == {
         name: (PROMPTS[name].text,) for name in ("extract", "update")
     }
@@ -309,7 +307,7 @@ def test_tuning_can_start_from_the_prompts_that_the_library_uses_itself(
     from mem0.configs.prompts import DEFAULT_UPDATE_MEMORY_PROMPT, USER_MEMORY_EXTRACTION_PROMPT
 
     scripted_server.script = lambda body: '{"facts": ["Birte plays bassoon."], "memory": []}'
-    system = Mem0(seed_prompts="library")
+    system = Mem0(config={})
     seed = {name: spec.text for name, spec in system.prompts.items()}
     system.build(SMALL_TALK, seed, open_access())
     first, second = (body["messages"] for body in scripted_server.requests[:2])

@@ -38,8 +38,6 @@ from tracing.systems.prompts import Candidate, PromptSpec
 from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import noted, noted_again
 
-PROMPT_CHOICES = ("short", "library")
-
 
 class AnyMem0(SharedAnswer, EnforcesSchemas):
     """What the generations of Mem0 have in common; for the settings see `Mem0`."""
@@ -73,7 +71,10 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
         if self.own is not None:
             self._take_over(self.own)
         # Memories built by another release of the library are other memories.
-        self.version = f"1 with {self.generation.package} {self.generation.release}"
+        self.version = f"1 with {self.generation.package} {self._release()}"
+
+    def _release(self) -> str:
+        return self.generation.release
 
     @classmethod
     def kept_settings(cls, settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -209,34 +210,18 @@ class Mem0(DecidingMem0):
         reply_schema: when the prompts' reply schemas replace the `json_object` that Mem0 asks for: "embedded" with an
             embedded model, which stores almost nothing otherwise, "always" or "never".
         config: a user's own configuration, as for `Memory.from_config`: the path of its JSON or YAML, or its keys.
-            Tuning starts from its prompts, and from the library's where it has none.
+            Tuning starts from its prompts, and from the library's where it has none (so all of them with `{}`);
+            without one, from short ones.
         ids: whose memories they are, by `user_id`, `agent_id` and `run_id`; by default `{user_id: memtune}`.
-        seed_prompts: what tuning starts from: "short" prompts, or those that the "library" uses by default.
 
     Raises:
-        ConfigError: `reply_schema` or `seed_prompts` is none of these; or the library's are wanted, and it is missing.
+        ConfigError: `reply_schema` is none of these; or the library's prompts are wanted, and it is missing.
     """
 
     name = "mem0"
 
-    def __init__(
-        self,
-        *,
-        top_k: int = 4,
-        window: int = 4,
-        max_tokens: int | None = None,
-        reply_schema: str = "embedded",
-        config: Any = None,
-        ids: Any = None,
-        seed_prompts: str = "short",
-    ) -> None:
-        super().__init__(
-            top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema, config=config, ids=ids
-        )
-        check_choice("seed_prompts", seed_prompts, PROMPT_CHOICES)
-        if seed_prompts == "library" and config is None:
-            self.prompts = with_texts(PROMPTS, V1.keys, shipped_texts(V1, None))
-        self.version = f"1 with {self.generation.package} {self.generation.here() or 'missing'}"
+    def _release(self) -> str:
+        return self.generation.here() or "missing"
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
