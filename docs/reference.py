@@ -45,6 +45,7 @@ _VARIABLES = """
 | `MEMTUNE_HOME` | Folder of runs, MLflow store and caches, where `--home` is not given; `.memtune` by default. |
 | `MEMTUNE_WEIGHTS` | Folder of the weights of embedded models; `memtune/weights` in your cache folder by default. |
 | `MEMTUNE_SYSTEMS` | Folder of memory systems' environments; `memtune/systems` in your cache folder by default. |
+| `MEMTUNE_STORAGE_PASSWORD` | Password of the database in `search.storage`. |
 | `HF_ENDPOINT` | Mirror of the model hub that weights are fetched from. |
 | `XDG_CACHE_HOME` | Your cache folder; `~/.cache` by default. |
 """

@@ -132,6 +132,12 @@ def _pgbouncer(postgres: PostgresCluster, mode: str) -> Iterator[PgBouncer]:
 
 
 @pytest.fixture
+def postgres_url(postgres: PostgresCluster) -> str:
+    """The address of its database for SQLAlchemy, without the password."""
+    return postgres.url_without_password
+
+
+@pytest.fixture
 def open_access(
     scripted_server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., ModelAccess]]:

@@ -53,6 +53,11 @@ class PostgresCluster:
         """The address of a database."""
         return f"postgresql://{user}:{quote(password or PASSWORD, safe='')}@127.0.0.1:{self.port}/{database}"
 
+    @property
+    def url_without_password(self) -> str:
+        """The address of a database for SQLAlchemy; the password is in an environment variable."""
+        return f"postgresql+psycopg://{OWNER}@127.0.0.1:{self.port}/postgres"
+
     def new_database(self) -> str:
         """The address of an empty database."""
         name = f"d{secrets.token_hex(6)}"

@@ -194,6 +194,8 @@ def _prepare(
     from optimizer.tuning.failures import Failures
 
     parts = open_parts(config, dataset, home, stack, resume=resume, by_hand=by_hand)
+    if parts.server is not None:
+        parts.server.open()
     files = {CONFIG: dump_config(config), FINGERPRINT: fingerprint_json(parts.fingerprint)}
     if config.prompts.start is not None:
         files |= {f"{PROMPTS}/{BASELINE}/{name}.txt": text for name, text in parts.baseline.items()}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attribution.attributor import AttributorFactory, open_attributor
 from attribution.survival.matching.matcher import WORDS, MatcherFactory, open_matcher
+from experiments.mlflow_tracking.outbox import run_key
 from experiments.mlflow_tracking.store import check_store
 from experiments.running.parts import choices_of, configured_system, open_access, ready_system, unpriced
 from experiments.runs.config_file import anchored
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from experiments.runs.config import RunConfig
     from optimizer.objectives.objectives import ObjectiveFactory
     from optimizer.proposers.rewrites import ProposerFactory
+    from optimizer.racing.study_storage import Studies, StudyServer
     from optimizer.search.optimizers import Optimizer
     from optimizer.tuning.round import RewriteRecord
     from tracing.llm.access import ModelAccess
@@ -46,7 +48,10 @@ _OTHER_CALLS = ("judge", "reflect", "matcher", "update_memory")
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """The parts that a configuration names, and the fingerprint of the run with them."""
+    """The parts that a configuration names, and the fingerprint of the run with them.
+
+    `server` keeps the studies; None if the run's own folder does.
+    """
 
     system: MemorySystem
     attributor: AttributorFactory
@@ -58,6 +63,7 @@ class RunParts:
     baseline: Candidate
     rewrites: tuple[Rewrite, ...]
     fingerprint: Mapping[str, str]
+    server: StudyServer | None
 
 
 def open_parts(
@@ -97,6 +103,7 @@ def open_parts(
     check_reply_limits(config, system)
     objectives = open_objectives(config.search.objectives, system.prompts)
     optimizer, proposers = open_optimizer(config.optimizer), open_proposers(config.proposers)
+    server = study_server(config)
     access = stack.enter_context(open_access(config, home))
     if by_hand is None and resume is not None and (resume.path / BY_HAND).is_dir():
         by_hand = resume.path / BY_HAND
@@ -110,7 +117,7 @@ def open_parts(
         access = access.going_on_as(read_fingerprint(resume).get("models.embedding", ""))
     depends_on = fingerprint(config, system, dataset.splits, baseline, access.identities(), rewrites)
     return RunParts(
-        system, attributor, matcher, optimizer, proposers, objectives, access, baseline, rewrites, depends_on
+        system, attributor, matcher, optimizer, proposers, objectives, access, baseline, rewrites, depends_on, server
     )
 
 
@@ -129,6 +136,11 @@ def loop_settings(
     """How the run in `folder` searches."""
     from optimizer.racing.study_storage import StudyJournal
 
+    if parts.server is None:
+        studies: Studies = StudyJournal(folder.path / STUDY)
+    else:
+        # Two runs of one second, or with the same --out on two machines, have the same id.
+        studies = parts.server.studies(f"{folder.id}-{(run_key(folder) or '')[:8]}")
     return LoopSettings(
         config.planned_rounds,
         config.proposals,
@@ -142,7 +154,7 @@ def loop_settings(
         local_objectives=config.search.local_objectives,
         objectives=parts.objectives,
         matcher=parts.matcher,
-        studies=StudyJournal(folder.path / STUDY),
+        studies=studies,
         calls=config.search.calls,
         open_ended=config.rounds is None,
         margin=config.margin if config.goal == "cheaper" else None,
@@ -189,6 +201,21 @@ def _check_place(folder: Path, option: str) -> None:
         raise ConfigError(f"{there}: is not a folder; give {option} another one")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"{there}: cannot be written to; give {option} a writable folder")
+
+
+def study_server(config: RunConfig) -> StudyServer | None:
+    """The database that keeps the studies of the run, which can be reached; None if its own folder keeps them.
+
+    Raises:
+        ConfigError: it cannot be reached.
+    """
+    from optimizer.racing.study_storage import StudyServer
+
+    if config.search.storage is None:
+        return None
+    server = StudyServer(config.search.storage)
+    server.check()
+    return server
 
 
 def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Rewrite, ...]:

@@ -27,6 +27,7 @@ from experiments.data.datasets import DATASETS, SAMPLE
 from optimizer.objectives.objective import OBJECTIVES
 from optimizer.proposers.rewrites import PROPOSERS
 from optimizer.proposers.text_limits import TextLimits
+from optimizer.racing.study_storage import storage_url
 from optimizer.search.optimizers import LOCAL_SEARCH, OPTIMIZERS, optimizers_of
 from optimizer.tuning.results import Selector
 from tracing.errors import ConfigError
@@ -137,6 +138,8 @@ class SearchSettings(_Section):
     calls: Positive | None = None
     """Most model calls of the search alone: those of baselines and test do not count, nor embedding calls that compare
     settings."""
+    storage: Annotated[str, AfterValidator(storage_url)] | None = None
+    """URL of a database for the Optuna studies of the joint choice; by default a file in the run's folder."""
 
     @field_validator("settings", mode="wrap")
     @classmethod

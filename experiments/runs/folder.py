@@ -12,7 +12,8 @@ home              where the cache and the MLflow store are, for a run that `--ou
 prompts/baseline/ one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
 prompts/by-hand/  the rewrites of `--rewrites`, for a resumed run
-study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them)
+study.log         the joint choices as Optuna studies in a journal (`optuna-dashboard` shows them), unless
+                  `search.storage` names a database
 cases.jsonl       every question asked under the baseline prompts and the champion: replies, scores and blame
 traces/           what was recorded of every evaluated conversation, and of these two also as pages
 verdicts.jsonl    the judge's verdict on each reply, if the judge is a model

@@ -25,6 +25,9 @@ def dump_config(config: RunConfig) -> str:
     values = config.model_dump(mode="json", exclude_none=True)
     if config.tracking.uri is not None:
         values["tracking"]["uri"] = without_credentials(config.tracking.uri)
+    if config.search.storage is not None:
+        # A resumed run has its user's name from here, and the password from the environment.
+        values["search"]["storage"] = without_password(config.search.storage)
     if not config.modules:
         del values["modules"]
     for role, model in config.models.roles().items():
@@ -58,13 +61,14 @@ def lasting_params(config: RunConfig) -> dict[str, Any]:
     """Those of `params_of` that must be the same when a run is resumed.
 
     A raised budget lets a run continue that the old one had stopped, and no result depends on the number of concurrent
-    requests or on how an endpoint is reached. Data, baseline prompts, weights and modules may have moved: their content
-    decides, which the fingerprint has under its own names.
+    requests, on where studies are kept, or on how an endpoint is reached. Data, baseline
+    prompts, weights and modules may have moved: their content decides, which the fingerprint has under its own names.
     """
     free = {
         "concurrency",
         "data",
         "modules",
+        "search.storage",
         "prompts.start",
         *(f"models.{role}.model" for role, model in config.models.roles().items() if model.embedded),
         *(f"models.{role}.{name}" for role in config.models.roles() for name in _REACHING),

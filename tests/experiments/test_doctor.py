@@ -54,6 +54,7 @@ def test_where_all_is_well_nothing_is_broken_and_nothing_is_made(
         ("optimizer: 'not_there:search'", "not_there"),
         ("prompts: {pinned: {summarize: [x]}}", "summarize"),
         ("search: {settings: {tok_k: [3]}}", "tok_k"),
+        ("search: {storage: 'mysql://127.0.0.1:9/none'}", "search.storage"),
         ("dataset: jsonl\ndata: rows.jsonl", "rows.jsonl"),
     ],
 )

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from experiments.display.terminal import say, say_library_messages
 from experiments.mlflow_tracking.store import TrackingStore
+from optimizer.racing.study_storage import StudyServer
 from tracing import load_trace, operation, trace
 from tracing.llm.accounting.budget import Budget
 from tracing.llm.endpoints import Endpoints
@@ -92,9 +93,10 @@ def test_a_message_traceback_cause_and_note_show_no_key(
         lambda: ModelSettings(**SETTINGS, key_command=COMMAND).key(),
         lambda: ModelSettings(**SETTINGS, headers={"X-Gateway": SecretStr(KEY)}),
         lambda: Endpoints(Budget(Limits()), None, None).close(),
+        lambda: StudyServer(f"postgresql+psycopg://ann:{quote(KEY, safe='')}@db/studies"),
         lambda: TrackingStore(f"http://ann:{quote(KEY, safe='')}@127.0.0.1:9", "e", "k"),
     ],
-    ids=["api_key", "api_key_env", "key_command", "header", "proxy", "tracking"],
+    ids=["api_key", "api_key_env", "key_command", "header", "proxy", "studies", "tracking"],
 )
 def test_every_secret_of_a_run_is_remembered(given: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_GATEWAYS_KEY", KEY)

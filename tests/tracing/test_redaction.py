@@ -13,7 +13,6 @@ from urllib.parse import quote
 import pytest
 
 from tracing import attributes, operation, trace, variable
-from tracing.recording.credentials import without_password
 from tracing.recording.redaction import Redaction, excerpt, redact
 
 HIDDEN = 'kolibri"REST\\end'
@@ -267,17 +266,3 @@ def test_a_user_id_is_recorded_under_one_pseudonym_wherever_it_stands_and_in_nes
     assert "mara@" not in json.dumps([*outer.records(), *inner.records()])
     assert Redaction(pseudonyms={"user_id": "another"}).named("user_id", "mara@example.org") != pseudonym
     assert "our own key" not in repr(rules)
-
-
-@pytest.mark.parametrize(
-    ("given", "left"),
-    [
-        ("postgresql+psycopg://ann:pa/s?s:w%40rd#x@host:5432/x", "postgresql+psycopg://ann@host:5432/x"),
-        ("mysql://:word@host/x", "mysql://@host/x"),
-        ("postgresql://ann@host:5432/x?a=b", "postgresql://ann@host:5432/x?a=b"),
-        ("sqlite:////home/a:b@c/studies.db", "sqlite:////home/a:b@c/studies.db"),
-        ("no URL: of anything", "no URL: of anything"),
-    ],
-)
-def test_only_the_password_is_taken_out_of_a_url(given: str, left: str) -> None:
-    assert without_password(given) == left
