@@ -15,6 +15,7 @@ from tracing.errors import DataError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from attribution.recordings import Recording
     from attribution.survival.failure_picture import FailurePicture
     from experiments.attributing.attributions import Attributions, CaseLine
     from experiments.diagnosis.findings import Diagnosis
@@ -68,6 +69,7 @@ class Attributed:
         attributions: the result for each trace and case.
         title, subtitle: what was attributed, for people.
         folder: the paths of the traces are relative to it.
+        recording: of a graph that was given as an object.
 
     Example:
         >>> import memtune
@@ -81,6 +83,7 @@ class Attributed:
     title: str
     subtitle: str
     folder: Path
+    recording: Recording | None = None
 
     @cached_property
     def cases(self) -> pd.DataFrame:
@@ -126,9 +129,14 @@ class Attributed:
 
     @cached_property
     def _pictures(self) -> Mapping[str, FailurePicture]:
+        from attribution.survival.survival_method import pictures_of
         from experiments.diagnosis.diagnosis_source import case_pictures
 
-        return case_pictures(self._facts, self.folder)
+        if self.recording is None:
+            return case_pictures(self._facts, self.folder)
+        attributions = [case.line.attribution() for case in self._facts.cases]
+        pictures = pictures_of(self.recording, attributions)
+        return {case.id: picture for case, picture in zip(self._facts.cases, pictures, strict=True)}
 
     @property
     def notes(self) -> tuple[str, ...]:

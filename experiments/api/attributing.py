@@ -70,7 +70,7 @@ def attributed(
             attributor = make(recording)
             for case in wrong:
                 attributions.add(case_line(attributor.attribute(case), GRAPH))
-            return Attributed(attributions, "a graph", method, Path.cwd())
+            return Attributed(attributions, "a graph", method, Path.cwd(), recording)
         if cases is not None:
             raise DataError("cases: are for a graph given as an object; a run has its own, a trace file those of data=")
         Batch(make, attributions, attributions.add, folder=Path.cwd(), access=access).run(

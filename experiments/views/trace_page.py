@@ -106,6 +106,8 @@ def _data(graph: ExecutionGraph, judged: Sequence[Judged], pictures: Mapping[str
 def pictures_in(graph: ExecutionGraph, judged: Sequence[Judged]) -> dict[str, FailurePicture]:
     """The pictures of the attributed questions of a graph alone, by their predictions."""
     attributions = [attribution for _, attribution in judged if attribution is not None]
+    if not attributions:
+        return {}
     pictures = zip(attributions, pictures_of(recording_of(graph, ""), attributions), strict=True)
     return {attribution.case.prediction or "": picture for attribution, picture in pictures}
 

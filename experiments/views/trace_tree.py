@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rich.text import Text
@@ -56,6 +57,7 @@ def tree_lines(
     session: str | None = None,
     depth: int | None = None,
     questions: Sequence[Mapping[str, Any]] = (),
+    pictures: Mapping[str, object] = MappingProxyType({}),
 ) -> Iterator[Text]:
     """The lines of a tree.
 
@@ -63,6 +65,7 @@ def tree_lines(
         session: name or id of the one session to show; None shows all.
         depth: levels of operations to open; at 0 a session's operations are counted by name. None opens all.
         questions: judgements to tell with the sessions that were asked them (`questions_of`).
+        pictures: of wrong replies, by their predictions; each is told in a line.
     """
     nesting = Nesting(graph)
     for sid, tops in nesting.tops.items():
@@ -75,6 +78,8 @@ def tree_lines(
         for question in questions:
             if question["session"] == sid and question["passed"] is not None:
                 yield styled("  ", *judgement(question), (f"  right: {shorten(' | '.join(question['gold']))}", "dim"))
+                if question["prediction"] in pictures:
+                    yield styled("    ", (shorten(str(pictures[question["prediction"]]), None), "dim"))
         if depth == 0:
             counts = Counter(operation.name for operation, _ in _branches(tops, nesting, None))
             for name, count in counts.most_common():

@@ -38,6 +38,15 @@ FORMS: dict[str, dict[str, Any]] = {
     "print": {"viewport": {"width": 720, "height": 1000}, "color_scheme": "dark"},
 }
 GRAVE = ("serious", "critical")
+OPENED = {
+    "report": "#case-table details summary",
+    "diagnosis": "details.case summary",
+    "waterfall": "#open-waterfall",
+    "map": "#open-map",
+    "operations": "#tab-operations",
+}
+"""What is clicked on a page before it is looked at."""
+UNPICTURED = ("comparison", "waterfall", "map")
 
 
 class Forgetful(GoldModel):
@@ -78,13 +87,17 @@ def pages(memtune: MemtuneCommand, tmp_path: Path, scripted_server: ScriptedServ
     command += ["--labels", str(tmp_path / "labels.sqlite"), "--home", str(tmp_path / "home")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        served = f"{process.stdout.readline().split()[0]}&annotator=ann"
         yield {
             "report": (folder.path / "report.html").as_uri(),
             "trace": page.as_uri() + question_anchor(case.question_id),
+            "waterfall": page.as_uri(),
+            "map": page.as_uri(),
             "diagnosis": (tmp_path / "diagnosis.html").as_uri(),
             "comparison": (tmp_path / "comparison.html").as_uri(),
             "picture": (tmp_path / "picture.html").as_uri(),
-            "annotate": f"{process.stdout.readline().split()[0]}&annotator=ann",
+            "annotate": served,
+            "operations": served,
         }
         process.terminate()
 
@@ -100,12 +113,11 @@ def test_every_page_can_be_read_in_every_form(pages: dict[str, str]) -> None:
                 page = context.new_page()
                 page.on("pageerror", lambda error, where=f"{name}, {form}": problems.append(f"{where}: {error}"))
                 page.goto(address)
-                if name == "annotate":
+                if name in ("annotate", "operations"):
                     page.wait_for_selector("#accept:enabled")
-                for opened in ("#case-table details", "details.case"):
-                    if page.locator(opened).count():
-                        page.locator(f"{opened} summary").first.click()
-                if name != "comparison":
+                if name in OPENED:
+                    page.locator(OPENED[name]).first.click()
+                if name not in UNPICTURED:
                     page.wait_for_selector(".failure li.lost")
                 if form == "print":
                     page.emulate_media(media="print")

@@ -26,7 +26,7 @@ from experiments.runs.config import BudgetSettings
 from experiments.runs.config_file import load_config
 from experiments.runs.fingerprint import differing, fingerprint
 from experiments.systems.fact_memory import FactMemory
-from tracing.errors import ConfigError, RunError, TraceError
+from tracing.errors import ConfigError, DataError, RunError, TraceError
 from tracing.llm.settings import ModelSettings
 from tracing.systems.conversations import Conversation, Question, write_conversations
 
@@ -168,6 +168,12 @@ def test_a_graph_is_attributed_with_its_cases() -> None:
     found = memtune.attribute(recorder.graph, [case])
     assert found.cases["operation"].tolist() == ["extract_facts"]
     assert found.blame.index.tolist() == ["extract_facts"]
+    drawn = found.picture(0)
+    assert drawn.text.count('<li class="lost">') == 1
+    assert "✗ Extracted ExtractionError · extract_facts" in Page(drawn.text).text
+    assert Page(drawn._repr_html_()).open == []
+    with pytest.raises(DataError, match=r"picture\(1\): there are 1 wrong answers"):
+        found.picture(1)
 
 
 def test_traces_that_cannot_be_used_are_told_and_refused_where_there_are_no_others(tmp_path: Path) -> None:

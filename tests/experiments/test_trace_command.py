@@ -161,6 +161,8 @@ def test_what_is_right_and_whose_fault_is_what_is_not_is_told_with_the_questions
     lines = out.splitlines()
     food, gecko = (next(n for n, line in enumerate(lines) if line.startswith(f"one-{q}")) for q in ("food", "gecko"))
     assert lines[food + 1] == "  ✗ wrong: ExtractionError · extract_facts  right: radicchio"
+    lost = "extracted ✗ ExtractionError · extract_facts → in memory – → retrieved – → given – → reply –"
+    assert lines[food + 2] == f"    needs ✓ → said ✓ → {lost}"
     assert lines[gecko + 1] == "  ✓ right  right: papaya"
     other = path.parent.parent / "other" / path.name
     other.parent.mkdir()

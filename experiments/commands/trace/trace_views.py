@@ -104,6 +104,8 @@ def show(
 
     A trace of more than 200 operations is shown collapsed; --session, --operation or --depth expand it.
     """
+    from experiments.attributing.case_sources import judged_in
+    from experiments.views.trace_page import pictures_in, questions_of, render_page
     from experiments.views.trace_tree import MANY, operation_lines, tree_lines
 
     graph = _loaded(file)
@@ -116,12 +118,10 @@ def show(
         if oid not in graph.operations:
             raise click.BadParameter(_no_such(file, "operation", oid))
         graph = graph.surroundings(oid)
+    judged = judged_in(graph, file) if html is not None or (oid is None and svg is None) else []
+    pictures = pictures_in(graph, judged)
     if html is not None:
-        from experiments.attributing.case_sources import judged_in
-        from experiments.views.trace_page import pictures_in, render_page
-
-        judged = judged_in(graph, file)
-        write_output(html, render_page(graph, file.name, judged, pictures_in(graph, judged)), "--html")
+        write_output(html, render_page(graph, file.name, judged, pictures), "--html")
         say(f"written to {html}")
     if svg is not None:
         from experiments.views.trace_map import render_map
@@ -135,8 +135,9 @@ def show(
         _print(console, operation_lines(graph, graph.operations[oid], 0, whole=True))
         console.print("\nwith what is nested in it, what its inputs come from and where its outputs go:", style="dim")
     closed = depth is None and session is None and oid is None and len(graph.operations) > MANY
-    questions = _questions(graph, file) if oid is None else ()
-    _print(console, tree_lines(graph, session=session, depth=0 if closed else depth, questions=questions))
+    questions = questions_of(graph, judged) if oid is None else ()
+    lines = tree_lines(graph, session=session, depth=0 if closed else depth, questions=questions, pictures=pictures)
+    _print(console, lines)
     if closed:
         say("collapsed; expand it with --session NAME, --operation ID or --depth N, or write --html FILE", err=True)
 
