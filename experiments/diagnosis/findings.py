@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from attribution.cases import OUTSIDE_THE_SYSTEM, UNUSABLE_REPLY
 from attribution.signals import Signals, aggregate
+from attribution.survival.flow import STAGES
 from experiments.attributing.attributions import Attributions, CaseLine, doubts_of
 from experiments.diagnosis.case_clusters import case_clusters
 from optimizer.evaluation.ladder import Rung, attainable
 from tracing.systems.protocol import OperationSpec, Stage
-
-LOST_AT: dict[str, int] = {
-    "ExtractionError": 0,
-    "UpdateError": 1,
-    "DeletionError": 1,
-    "RetrievalError": 2,
-    "ResponseError": 3,
-}
-"""Error type → the passage of FLOW on which the information was lost."""
 
 UNUSABLE_REMEDY = (
     "Make replies usable: raise models.task.max_tokens where they are cut short, take a model that keeps to a form, "
@@ -32,6 +24,9 @@ UNUSABLE_REMEDY = (
 """What to do about replies that were malformed, cut short, empty, refused or filtered."""
 
 FLOW = ("said in the conversation", "extracted", "stored at the end", "in the answer's context", "answered right")
+"""What was said, and what each stage makes of it."""
+
+_STAGES: tuple[Stage, ...] = get_args(Stage)
 
 _Namer = Callable[[Iterable[CaseLine]], tuple[str, ...]]
 By = Literal["prompt", "either", "system", "data", "judge"]
@@ -293,8 +288,8 @@ def _flow(lines: Sequence[CaseLine], right: int, case_ids: _Namer) -> tuple[Flow
     lost: list[list[CaseLine]] = [[] for _ in FLOW[1:]]
     for case in lines:
         main = case.main
-        if main is not None and main.error_type in LOST_AT:
-            lost[LOST_AT[main.error_type]].append(case)
+        if main is not None and main.error_type in STAGES:
+            lost[_STAGES.index(STAGES[main.error_type])].append(case)
     remaining = right + sum(map(len, lost))
     steps = [FlowStep(name=FLOW[0], reached=remaining, lost=0)]
     for name, cases in zip(FLOW[1:], lost, strict=True):

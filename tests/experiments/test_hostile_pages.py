@@ -39,7 +39,7 @@ from experiments.runs.cases_file import CaseBlame, CaseReply, RunCase, write_cas
 from experiments.runs.comparison import compare
 from experiments.runs.folder import RunFolder
 from experiments.views.trace_map import render_map
-from experiments.views.trace_page import render_page
+from experiments.views.trace_page import pictures_in, render_page
 from optimizer.evaluation.ladder import Rung
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.tuning.round import BlameShare, RewriteRecord
@@ -278,7 +278,8 @@ def test_a_trace_as_a_page_and_as_a_picture_is_well_formed_and_only_text() -> No
 
 
 @NO_BROWSER
-def test_questions_on_the_page_of_a_trace_run_nothing_and_hide_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pictured", [False, True])
+def test_questions_on_the_page_of_a_trace_run_nothing_and_hide_nothing(pictured: bool, tmp_path: Path) -> None:
     script = "</script><script>window.ran = true</script><img src=x onerror='window.ran = true'>"
     hostile = f"{script} {TEXT}".replace("\x00", "")
     seen_one = seen_case(1, f"wrong {hostile}", lost_at="answer")
@@ -289,7 +290,8 @@ def test_questions_on_the_page_of_a_trace_run_nothing_and_hide_nothing(tmp_path:
     )
     case = replace(seen_one.case, question=question)
     attribution = replace(seen_one.attribution, decisive=(replace(blame, reason=f"since {hostile}"),))
-    page = render_page(seen_one.graph, TEXT, [(case, attribution)])
+    judged = [(case, attribution)]
+    page = render_page(seen_one.graph, TEXT, judged, pictures_in(seen_one.graph, judged) if pictured else {})
     telling = r"""
     const texts = () => { const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); let found = "";
       while (all.nextNode()) if (all.currentNode.parentNode.tagName !== "SCRIPT") found += all.currentNode.data;
@@ -304,7 +306,8 @@ def test_questions_on_the_page_of_a_trace_run_nothing_and_hide_nothing(tmp_path:
     told.push(["why", "gold", "wrong", "since"].every(whole));
     told.push(document.getElementById("found").textContent);
     """
-    assert told_by(page, telling, tmp_path) == ["false", "0", "true", "true", "2 found"]
+    telling += "showQuestion(Q[0]); told.push(document.querySelectorAll('.failure li.lost').length);"
+    assert told_by(page, telling, tmp_path) == ["false", "0", "true", "true", "2 found", str(int(pictured))]
 
 
 def test_blame_of_operations_with_any_name_arrives_in_mlflow(mlflow_home: Path) -> None:

@@ -11,6 +11,8 @@ function roots() {
 }
 function overview() {
   openView("map", document.getElementById("map").content.cloneNode(true));
+  const picture = view.querySelector(".picture");
+  picture.scrollLeft = (picture.scrollWidth - picture.clientWidth) / 2;
 }
 const begun = (open) => () => { search.value = ""; unmark(); roots(); open(); };
 document.getElementById("open-map").addEventListener("click", begun(overview));
