@@ -12,6 +12,8 @@ _LESS_WANTED = {"decisions/": 0.05}
 """Why something was built as it is answers few of the questions that people type into a search."""
 
 _BEYOND = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+[^)\s]*)\)")
+_FAILURE = re.compile(r"!\[[^\]]*\]\((pictures/one-failure)\.png\)")
+"""A picture of which the site has the markup, which fits any width and takes the colours that a reader chose."""
 _DIALOG = 'data-md-component="search" role="dialog"'
 
 
@@ -29,6 +31,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         if path.startswith(folder):
             page.meta.setdefault("search", {"boost": boost})
 
+    if _FAILURE.search(markdown):
+        page.meta["hide"] = ["toc"]  # for its width
+
     def linked(link: re.Match[str]) -> str:
         target, _, anchor = link[2].partition("#")
         file = (ROOT / "docs" / PurePosixPath(path).parent / target).resolve()
@@ -40,7 +45,13 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         address = f"{config.repo_url}/{kind}/HEAD/{file.relative_to(ROOT).as_posix()}"
         return f"[{link[1]}]({address}{'#' * bool(anchor)}{anchor})"
 
-    return _BEYOND.sub(linked, markdown)
+    return _FAILURE.sub(_failure, _BEYOND.sub(linked, markdown))
+
+
+def _failure(picture: re.Match[str]) -> str:
+    style = " ".join((ROOT / "experiments" / "templates" / "failure.css").read_text(encoding="utf-8").split())
+    style = style.replace(".failure", ".md-typeset .failure")  # before what the theme says of every list
+    return f"<style>{style}</style>\n" + (ROOT / "docs" / f"{picture[1]}.html").read_text(encoding="utf-8").rstrip()
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
