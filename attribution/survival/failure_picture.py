@@ -144,7 +144,7 @@ def drawn(
         if fault is not None and not places[lost] and lost != "reply":
             place(lost, flow.outputs_of(fault), carries=False)
     texts = {
-        name: [_text(variables[vid], words, carries=carries) for vid, carries in shown.items()]
+        name: [_text(variables[vid], words, carries=carries) for vid, carries in list(shown.items())[:_MOST_TEXTS]]
         for name, shown in places.items()
     }
     answers = " · ".join(answer for answer in case.question.answers if answer.strip()) or "not known"
@@ -154,12 +154,12 @@ def drawn(
     ]
     reply = excerpt(case.reply, _LONGEST_TEXT) or "(empty)"
     texts["reply"] = [PictureText("reply", reply, case.prediction, carries=False)]
-    shown_steps = [
-        PictureStep(name, tuple(texts[name][:_MOST_TEXTS]), max(0, len(texts[name]) - _MOST_TEXTS), tuple(blames[name]))
+    steps = (
+        PictureStep(name, tuple(texts[name]), max(0, len(places[name]) - _MOST_TEXTS), tuple(blames[name]))
         for name in STEP_NAMES
         if blames[name] or name not in _STAGE_OF or flow.has(_STAGE_OF[name])
-    ]
-    return FailurePicture(tuple(shown_steps), attribution.abstained)
+    )
+    return FailurePicture(tuple(steps), attribution.abstained)
 
 
 def _lost_at(blame: Blame, flow: ContentFlow) -> StepName:
