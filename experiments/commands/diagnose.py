@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from experiments.commands.examples import examples
-from experiments.commands.options import home_option, model_options, whose_traces_option
+from experiments.commands.options import home_option, whose_traces_option
 from experiments.commands.output import write_output
 from experiments.display.terminal import say
 
@@ -28,18 +27,8 @@ from experiments.display.terminal import say
     type=click.Path(path_type=Path),
     help="Oracle ladder to show, from `memtune data audit --json` [default: ladder.json in the run's folder].",
 )
-@click.option("--prose", is_flag=True, help="Let a model summarize the facts in words, above them.")
-@model_options
 @home_option
-def diagnose(
-    source: str,
-    out: Path,
-    traces_of: str,
-    ladder: Path | None,
-    prose: bool,
-    home: Path | None,
-    **helper: Any,
-) -> None:
+def diagnose(source: str, out: Path, traces_of: str, ladder: Path | None, home: Path | None) -> None:
     """Write the diagnosis of a run, or of an attributions file that `memtune attribute` wrote: why answers are wrong.
 
     For what the run did, see report.html in its folder, which `memtune run` writes.
@@ -50,9 +39,8 @@ def diagnose(
     """
     from experiments.diagnosis.diagnosis_page import render_html, render_markdown
     from experiments.diagnosis.diagnosis_source import case_pictures, diagnosis_of, pages_of
-    from experiments.diagnosis.prose import in_words
     from experiments.display.tables import run_view
-    from experiments.running.parts import home_folder, model_access
+    from experiments.running.parts import home_folder
     from tracing.errors import ConfigError
 
     if out.suffix not in (".html", ".md", ".json"):
@@ -60,9 +48,6 @@ def diagnose(
     where = home_folder(home)
     with run_view() as view:
         facts, folder = diagnosis_of(source, where, prompts=traces_of, ladder=ladder, progress=view.progress)
-        if prose:
-            with model_access(where, **helper) as access:
-                facts = in_words(facts, access.task)
         if out.suffix == ".html":
             text = render_html(facts, case_pictures(facts, folder), pages_of(facts, folder, out.parent))
         elif out.suffix == ".md":

@@ -111,6 +111,9 @@ setup_options = several(system_option, data_options, task_model_options, concurr
 helper_options = several(_helper_model_option, _base_url_option, concurrency_option)
 """The model that a method asks, whose cases are many."""
 
+traces_options = several(whose_traces_option, _questions_option)
+"""Which traces of a run, and what was asked in those of no run."""
+
 model_options = several(
     _helper_model_option,
     _base_url_option,
@@ -119,9 +122,6 @@ model_options = several(
     ),
 )
 """Which model to ask about traces, and how often: what `model_access` takes."""
-
-traces_options = several(whose_traces_option, _questions_option)
-"""Which traces of a run, and what was asked in those of no run."""
 
 case_options = several(_case_timeout_option, model_options)
 """Which model to ask about cases, and how long."""

@@ -159,7 +159,6 @@ class Diagnosis(_Fact):
     abstained: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     cases: tuple[DiagnosedCase, ...]
     notes: tuple[str, ...] = ()
-    prose: str | None = None
 
 
 def diagnose(

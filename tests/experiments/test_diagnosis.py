@@ -1,7 +1,6 @@
 """The diagnosis claims only what its cases show, links every claim to them, and trusts no text in it."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -9,7 +8,6 @@ from urllib.parse import unquote
 import pytest
 from html_pages import Page
 from run_shapes import loop_result, summary
-from scripted_server import Reply, ScriptedServer
 from traced_runs import CONVERSATIONS, HOSTILE, traced_run
 
 from attribution.cases import Blame
@@ -19,10 +17,8 @@ from experiments.diagnosis.case_clusters import case_clusters, masked
 from experiments.diagnosis.diagnosis_page import render_html, render_markdown
 from experiments.diagnosis.diagnosis_source import case_pictures, diagnosis_of, pages_of
 from experiments.diagnosis.findings import Diagnosis, diagnose
-from experiments.diagnosis.prose import in_words, supported_sentences
 from experiments.runs.folder import RunFolder
 from optimizer.tuning.round import SettingChange
-from tracing.llm.access import ModelAccess
 from tracing.systems.protocol import OperationSpec
 
 
@@ -236,24 +232,6 @@ def test_a_cluster_whose_name_leaves_out_what_differs_gives_an_example() -> None
     (shortened,) = [one.example or "" for one in case_clusters([case(1, "extract_facts", "ExtractionError", long)])]
     assert len(shortened) == 240
     assert shortened.endswith("…")
-
-
-def test_prose_stands_above_the_facts_without_numbers_of_its_own(
-    facts: Diagnosis, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
-) -> None:
-    assert supported_sentences("It lost 3 of 9. That is 77 percent! Mend it.", '{"lost": 3, "judged": 9}') == (
-        "It lost 3 of 9. Mend it.",
-        1,
-    )
-    scripted_server.script = lambda body: "Extraction loses most. It is 1234 times worse."
-    told = in_words(facts, open_access(cache=False, retries=0).task)
-    assert told.prose is not None
-    assert told.prose.startswith("Extraction loses most.\nWritten by scripted")
-    assert "1234" not in told.prose
-    assert told.model_copy(update={"prose": None}) == facts
-    scripted_server.script = lambda body: Reply("out of order", status=500)
-    failed = in_words(facts, open_access(cache=False, retries=0).task)
-    assert (failed.prose, len(failed.notes)) == (None, len(facts.notes) + 1)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -178,7 +178,7 @@ def _is_only_text(html: str, *scripts: str) -> None:
 
 @pytest.fixture
 def facts() -> Diagnosis:
-    """A diagnosis in which every text is hostile: operations, prompts, ids, reasons, notes and prose."""
+    """A diagnosis in which every text is hostile: operations, prompts, ids, reasons and notes."""
     found = Attributions(Header(method=f"survival {TEXT}", model=TEXT))
     operations = tuple(
         OperationSpec(name=f"op {name}", stage="answer", prompt=f"prompt {name}") for name in dict.fromkeys(NAMES)
@@ -200,8 +200,7 @@ def facts() -> Diagnosis:
         found.add(CaseLine(**case, question_id=f"q {name}", evidence=(name,), decisive=(blame,)))  # type: ignore[arg-type]
         found.add(CaseLine(**case, question_id=f"r {name}", abstained=f"unsure of {name}"))  # type: ignore[arg-type]
     rungs = [Rung(f"rung {name}", 0.5, (0.4, 0.6), 10) for name in NAMES]
-    made = diagnose(found, title=TEXT, subtitle=TEXT, ladder=rungs, notes=NAMES)
-    return made.model_copy(update={"prose": "\n".join(NAMES)})
+    return diagnose(found, title=TEXT, subtitle=TEXT, ladder=rungs, notes=NAMES)
 
 
 def test_a_diagnosis_shows_hostile_texts_as_they_are(facts: Diagnosis) -> None:
