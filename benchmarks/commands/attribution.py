@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks.commands.suite_options import suite_options
-from experiments.commands.bench.attribution import matcher_option
+from experiments.commands.bench import matcher_option
 from experiments.commands.options import config_from
 from experiments.commands.output import write_output
 

@@ -63,7 +63,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["model", "pull", "gpt-9"], "gpt-9: "),
         (["frobnicate"], "No such command"),
         (["rnu"], "No such command 'rnu'; did you mean 'run'?"),
-        (["bench", "optimise"], "No such command 'optimise'; did you mean 'optimize'?"),
+        (["bench", "atribution"], "No such command 'atribution'; did you mean 'attribution'?"),
         (["run", "--system", "fact-memry"], "--system: unknown: 'fact-memry'; did you mean 'fact-memory'?"),
         (["run", "--dataset", "sampel"], "did you mean 'sample'?"),
         (["run", "--selector", "blmae"], "did you mean 'blame'?"),
@@ -100,7 +100,7 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, name, "--help")
     assert code == 0
     nested = {
-        "bench": ["attribution", "optimize"],
+        "bench": ["attribution"],
         "data": ["audit", "fetch", "list", "show", "validate"],
         "mlflow": ["send"],
         "model": ["list", "pull", "serve"],

@@ -256,10 +256,6 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("benchmarks", "matcher", "--matcher", "words", "--json", f"{OUT}.json"), []),
         (("benchmarks", "matcher", "--matcher", ARGUMENT), []),
     ],
-    "bench optimize": [
-        (("bench", "optimize", "--optimizer", ARGUMENT), ["[/INST]"]),
-        (("bench", "optimize", "--optimizer", "random", ARGUMENT), GIVEN),
-    ],
     "benchmarks optimize": [
         (("benchmarks", "optimize", "--optimizer", ARGUMENT), ["[/INST]"]),
         (("benchmarks", "optimize", ARGUMENT), GIVEN),

@@ -1,4 +1,4 @@
-"""`memtune bench attribution`: how often a method names the operation at fault."""
+"""`memtune bench`: measure attribution methods on data of your own: how often one names the operation at fault."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from experiments.commands.examples import examples
 from experiments.commands.options import config_from, helper_options, home_option
 from experiments.commands.output import write_output
+from experiments.commands.whole_summaries import WholeSummaries
 
 matcher_option = click.option(
     "--matcher",
@@ -21,7 +22,12 @@ matcher_option = click.option(
 )
 
 
-@click.command(epilog=examples("bench attribution"))
+@click.group(cls=WholeSummaries)
+def bench() -> None:
+    """Measure on your own data: an attribution method."""
+
+
+@bench.command(epilog=examples("bench attribution"))
 @click.option(
     "--suite",
     type=click.Path(path_type=Path),
