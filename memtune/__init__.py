@@ -207,8 +207,7 @@ def attribute(
         source: a run (its result, id, folder or `latest`), a trace file or a folder of them, or a graph.
         cases: for a graph, its judged questions; by default those that judges in the graph found wrong.
         method: `survival`, which asks no model, or your own as `module:Object`.
-        matcher: what decides whether a text carries what an answer needs: `words`, `meaning` (with the embedding model)
-            or `llm`, or your own.
+        matcher: what decides whether a text carries what an answer needs: `words` or `llm`, or your own.
         model: the model to ask (see `run`).
         traces_of: for a run, whose answers: `baseline`, `champion` or `all`.
         data: for trace files, the conversations with the questions that were asked (JSONL).

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from benchmarks.matching.replies import Part
     from tracing.systems.conversations import Conversation
 
+MEANING = "benchmarks.matching.embedding_matcher:by_meaning"
+"""The matcher by meaning, which memtune does not ship."""
+
 
 @click.command(
     epilog="""\b
@@ -34,8 +37,8 @@ Examples:
     "matchers",
     multiple=True,
     metavar="NAME",
-    help="What to measure, several times: words, meaning, llm or your own as module:Object [default: words and "
-    "meaning; llm too with --helper-model].",
+    help="What to measure, several times: words, llm or your own as module:Object [default: words and "
+    f"{MEANING}; llm too with --helper-model].",
 )
 @click.option(
     "--part",
@@ -79,7 +82,7 @@ def matcher(
     import json
     from contextlib import nullcontext
 
-    from attribution.survival.matching.matcher import LLM, MEANING, WORDS, open_matcher
+    from attribution.survival.matching.matcher import LLM, WORDS, open_matcher
     from benchmarks.attribution_measuring import calls_of
     from benchmarks.gold_answers.suite import conversations_to_spoil
     from benchmarks.matching.measuring import measure_matcher

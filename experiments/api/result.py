@@ -125,7 +125,7 @@ class Result:
 
         Args:
             method: `survival`, which asks no model, or your own as `module:Object`.
-            matcher: what decides whether a text carries what an answer needs: `words`, `meaning` or `llm`.
+            matcher: what decides whether a text carries what an answer needs: `words` or `llm`.
             model: the model to ask.
             traces_of: whose answers, `baseline` or `champion`.
 

@@ -44,8 +44,8 @@ DEFAULT_OUT, COMPLAINTS = "attributions.jsonl", "complaints.jsonl"
     metavar="NAME",
     default="words",
     show_default=True,
-    help="What decides whether a text carries what the answer needs: words; meaning adds the embedding model; llm asks "
-    "the model; your own as module:Object.",
+    help="What decides whether a text carries what the answer needs: words; llm asks the model; your own as "
+    "module:Object.",
 )
 @click.option(
     "--replay",
@@ -101,7 +101,7 @@ def attribute(
     Exit code 0, or 1 if a trace was damaged or a case failed; all other cases are attributed.
     """
     from attribution.attributor import SURVIVAL, AsksModel, bound, open_attributor
-    from attribution.survival.matching.matcher import MEANING, WORDS
+    from attribution.survival.matching.matcher import WORDS
     from experiments.attributing.attributions import AttributionsFile, Header, doubts_of
     from experiments.attributing.batch import Batch
     from experiments.attributing.case_sources import sources_of
@@ -138,7 +138,7 @@ def attribute(
             surely = isinstance(factory, AsksModel)
             access = stack.enter_context(model_access(where, timeout=timeout, surely=surely, **helper))
         make = bound(factory, access)
-        asked_model = access.task.settings.model if access and (method, matcher) != (SURVIVAL, MEANING) else None
+        asked_model = access.task.settings.model if access else None
         header = Header(method=method, matcher=matcher, model=asked_model, replayed=replay)
         if replay:
             make, models = stack.enter_context(

@@ -18,7 +18,7 @@ matcher_option = click.option(
     metavar="NAME",
     default="words",
     show_default=True,
-    help="What decides for the method what a text carries: words, meaning, llm or your own.",
+    help="What decides for the method what a text carries: words, llm or your own.",
 )
 
 

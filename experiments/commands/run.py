@@ -42,7 +42,7 @@ _WHY_THE_DEMO = (
 @click.option(
     "--matcher",
     metavar="NAME",
-    help="What decides whether a text carries what a question needs: words, meaning, llm or your own.",
+    help="What decides whether a text carries what a question needs: words, llm or your own.",
 )
 @click.option(
     "--optimizer",

@@ -9,9 +9,9 @@ from scripted_memory import ScriptedMemory
 from scripted_server import ScriptedServer
 
 from attribution.cases import Attribution, Blame
-from attribution.survival.matching.embedding_matcher import by_meaning
 from attribution.text.content import content_of
 from attribution.text.languages.reading_language import is_read
+from benchmarks.matching.embedding_matcher import by_meaning
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
 

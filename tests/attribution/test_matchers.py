@@ -18,8 +18,6 @@ from attribution.conformance import MatcherConformance
 from attribution.failures import NOT_KNOWN
 from attribution.recordings import Recording
 from attribution.survival.gold import Gold
-from attribution.survival.matching.contradictions import contrary, of_another, swapped, unreal
-from attribution.survival.matching.embedding_matcher import by_meaning
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
 from attribution.survival.matching.matcher import Claim, Grade, Matcher, Passage, open_matcher
 from attribution.survival.matching.model_matcher import MOST_ASKED, by_asking, margins_of
@@ -27,6 +25,8 @@ from attribution.survival.matching.word_matcher import WordMatcher, by_words
 from attribution.survival.needs import Need
 from attribution.survival.survival_method import Survival
 from attribution.text.content import Vocabulary, content_of
+from benchmarks.matching.contradictions import contrary, of_another, swapped, unreal
+from benchmarks.matching.embedding_matcher import by_meaning
 from optimizer.objectives.objectives import Golds
 from tracing.errors import BudgetExceededError, ConfigError
 from tracing.llm.access import ModelAccess
@@ -271,8 +271,8 @@ def test_a_budget_ends_the_asking(pets: Conversation, open_access: Open, scripte
 
 def test_a_method_without_a_matcher_and_an_unknown_matcher_are_refused() -> None:
     with pytest.raises(ConfigError, match="asks no matcher"):
-        open_attributor("asking_method:ASKING", matcher="meaning")
-    with pytest.raises(ConfigError, match="matcher: unknown: 'sense'; choose one of words, meaning, llm"):
+        open_attributor("asking_method:ASKING", matcher="llm")
+    with pytest.raises(ConfigError, match="matcher: unknown: 'sense'; choose one of words, llm"):
         open_matcher("sense")
 
 

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation, Question
 
-WORDS, MEANING, LLM = "words", "meaning", "llm"
+WORDS, LLM = "words", "llm"
 
 MATCHERS = PluginRegistry(
     "matchers",
     "matcher",
     {
         WORDS: "attribution.survival.matching.word_matcher:by_words",
-        MEANING: "attribution.survival.matching.embedding_matcher:by_meaning",
         LLM: "attribution.survival.matching.model_matcher:by_asking",
     },
 )

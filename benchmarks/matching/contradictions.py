@@ -93,7 +93,7 @@ def _choices() -> tuple[tuple[re.Pattern[str], ...], ...]:
 
     A star stands for any ending, an underscore for a space, and a star between underscores for up to two words.
     """
-    text = packaged_text("attribution.survival.matching", "contrary_terms.txt")
+    text = packaged_text("benchmarks.matching", "contrary_terms.txt")
     return tuple(tuple(map(_side, choice.split("|"))) for choice in text.strip().split("\n\n"))
 
 
