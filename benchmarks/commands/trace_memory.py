@@ -37,9 +37,9 @@ def trace_memory(events: int, store: str | None, file: Path | None) -> None:
     from rich.table import Table
 
     from benchmarks.trace_memory.figures import TraceMemoryFigures, bars
+    from benchmarks.trace_memory.projects import read_projects
     from benchmarks.trace_memory.quality import measure_quality
     from benchmarks.trace_memory.speed import measure_speed
-    from experiments.data.agent_traces import read_projects
     from experiments.display.literal_console import LiteralConsole, styled
     from tracing.errors import ConfigError
     from tracing.trace_memory.semantic import E5Embedding
@@ -49,9 +49,7 @@ def trace_memory(events: int, store: str | None, file: Path | None) -> None:
     errors = LiteralConsole(stderr=True)
     with tempfile.TemporaryDirectory(prefix="memtune-bench-") as folder, errors.status("measuring") as status:
         model = E5Embedding()
-        quality = measure_quality(
-            read_projects(None), store or f"{folder}/quality.db", model, model.tokens, status.update
-        )
+        quality = measure_quality(read_projects(), store or f"{folder}/quality.db", model, model.tokens, status.update)
         speed = measure_speed(store or f"{folder}/speed.db", events, status.update)
     figures = TraceMemoryFigures(store="postgres" if store else "sqlite", quality=quality, speed=speed)
     if file is not None:

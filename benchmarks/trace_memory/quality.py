@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from statistics import mean
 
 from benchmarks.trace_memory.figures import QualityFigures, RecallFigures
-from experiments.data.agent_traces import TracedProject, TracedQuestion
+from benchmarks.trace_memory.projects import TracedProject, TracedQuestion
 from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from tracing.trace_memory import Event, TraceMemory
 from tracing.trace_memory.semantic import Embedding

@@ -24,7 +24,7 @@ from tracing.suggestions import did_you_mean
 from tracing.systems.conversations import Conversation
 
 _FILES = (
-    *("longmemeval", "locomo", "openai-chats", "realmem", "halumem", "mobilemem", "benchd", "agent-traces"),
+    *("longmemeval", "locomo", "openai-chats", "realmem", "halumem", "mobilemem", "benchd"),
     *(JSONL, "sharegpt"),
 )
 _FOLDERS = ("realmem", "mobilemem", "openai-chats", "sharegpt", "memeval", JSONL)

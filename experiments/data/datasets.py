@@ -29,7 +29,7 @@ DATASETS = PluginRegistry(
     "dataset",
     {
         SAMPLE: "experiments.data.datasets:sample",
-        "agent-traces": "experiments.data.agent_traces:agent_traces",
+        "agent-traces": "experiments.data.datasets:agent_traces",
         JSONL: "experiments.data.own.own_format:JSONL_READER",
         "csv": "experiments.data.own.own_format:CSV_READER",
         "openai-chats": "experiments.data.own.openai_chats:READER",
@@ -205,3 +205,9 @@ def sample(path: Path | None) -> list[Conversation]:
     with resources.as_file(resources.files("experiments") / "sample") as folder:
         files = [folder / f"{name}.jsonl" for name in ("train", "validation", "test", "sealed")]
         return [conversation for file in files for conversation in read_conversations(file)]
+
+
+def agent_traces(path: Path | None) -> list[Conversation]:
+    """What agents did in twelve small projects, written by hand, with questions about it."""
+    with resources.as_file(resources.files("experiments") / "sample" / "agent_traces.jsonl") as file:
+        return read_conversations(file)

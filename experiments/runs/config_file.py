@@ -181,9 +181,11 @@ def bundled_configs() -> list[str]:
 
 
 def _complete(config: RunConfig, label: str) -> RunConfig:
-    if config.dataset == SAMPLE and config.data is not None:
-        raise ConfigError(f"{label}: data: the bundled sample takes no file; add --dataset jsonl or --dataset locomo")
     card = CARDS.get(config.dataset)
+    if card is not None and card.takes == "nothing" and config.data is not None:
+        raise ConfigError(
+            f"{label}: data: the bundled {config.dataset} takes no file; add --dataset jsonl or --dataset locomo"
+        )
     if config.data is None:
         if card is not None and card.takes != "nothing":
             named = "FOLDER" if card.takes == "a folder" else "FILE"

@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.trace_memory.figures import TraceMemoryFigures
+from benchmarks.trace_memory.projects import read_projects
 from benchmarks.trace_memory.quality import measure_quality
 from benchmarks.trace_memory.speed import measure_speed
-from experiments.data.agent_traces import read_projects
 from tracing.errors import ConfigError
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ class Letters:
 
 
 def test_precision_recall_and_tokens_are_of_what_was_recalled(tmp_path: Path) -> None:
-    projects = read_projects(None)[:2]
+    projects = read_projects()[:2]
     figures = measure_quality(projects, str(tmp_path / "q.db"), Letters(), lambda text: len(text.split()))  # type: ignore[arg-type]
     assert figures.events == sum(1 for project in projects for _ in project.turns())
     assert figures.questions == 12

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.trace_memory.projects import read_projects
 from benchmarks.trace_memory.quality import stored_project
-from experiments.data.agent_traces import agent_traces, read_projects
 from experiments.data.conformance import DatasetConformance
-from experiments.data.data_check import dataset_name_of
-from experiments.data.datasets import DatasetLoader, conversations_of
+from experiments.data.datasets import DatasetLoader, agent_traces, conversations_of
 from tracing.errors import DataError
 
-PROJECTS = read_projects(None)
+PROJECTS = read_projects()
 
 
 class TestAgentTraces(DatasetConformance):
@@ -22,11 +21,8 @@ class TestAgentTraces(DatasetConformance):
         return agent_traces
 
 
-def test_a_file_of_its_form_is_recognised(tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
-    path.write_text(PROJECTS[0].model_dump_json())
-    assert dataset_name_of(path) == "agent-traces"
-    assert [one.id for one in conversations_of("agent-traces", path)] == [PROJECTS[0].id]
+def test_the_data_set_is_what_was_written_by_hand() -> None:
+    assert conversations_of("agent-traces", None) == [project.conversation() for project in PROJECTS]
 
 
 def test_it_has_its_size() -> None:

@@ -12,7 +12,7 @@ from scripted_server import ScriptedServer, prompt_of
 from attribution.cases import Blame, Case
 from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
-from experiments.data.agent_traces import TracedProject, read_projects
+from benchmarks.trace_memory.projects import TracedProject, read_projects
 from experiments.systems.trace_memory.question_filters import FEWEST, TraceVocabulary, filters_of
 from experiments.systems.trace_memory.system import TraceMemorySystem
 from experiments.systems.trace_memory.turn_events import events_of_turn, turn_text
@@ -271,7 +271,7 @@ def test_an_event_that_is_not_recalled_is_the_recalls_fault(
 def test_the_projects_of_the_data_set_are_parsed_without_loss() -> None:
     """What a turn says as a conversation, the trace memory reads back as the event that it is."""
     project: TracedProject
-    for project in read_projects(None):
+    for project in read_projects():
         events = {event.id: event for event in project.events()}
         for _, turn in project.turns():
             event = events[turn.id]

@@ -1,4 +1,4 @@
-"""The data set `agent-traces`: what agents did in twelve small projects, written by hand, with questions about it.
+"""What the data set `agent-traces` was made from: twelve small projects of agents, written by hand, with questions.
 
 Each turn is somebody's words, a tool call, a step or a decision. As a conversation, tool calls are the messages that an
 OpenAI client would send and get; as events, they are what a trace memory records.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
@@ -153,14 +152,9 @@ class TracedProject(_Row):
         ]
 
 
-def agent_traces(path: Path | None) -> list[Conversation]:
-    """The bundled projects, or those of a JSONL file of the same form, as conversations."""
-    return [project.conversation() for project in read_projects(path)]
+_FILE = Path(__file__).with_name("projects.jsonl")
 
 
-def read_projects(path: Path | None) -> list[TracedProject]:
-    """The projects of a JSONL file; of the bundled one without a path."""
-    if path is None:
-        with resources.as_file(resources.files("experiments") / "sample" / "agent_traces.jsonl") as bundled:
-            return read_projects(bundled)
+def read_projects(path: Path = _FILE) -> list[TracedProject]:
+    """The projects of a JSONL file."""
     return [project for _, _, project in rows_of(path, TracedProject, Reading(), "see docs/trace-memory.md")]
