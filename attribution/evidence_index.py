@@ -1,7 +1,6 @@
 """Where to look: the turns that most likely hold what a question needs, for cases without annotated evidence.
 
-Turns are ranked by their words (BM25, Robertson and Zaragoza 2009), by their embeddings, or by both: the sum of the two
-scores, each as a part of its highest (CombSUM, Fox and Shaw 1994). What is said by the one person that the question
+Turns are ranked by their words (BM25, Robertson and Zaragoza 2009). What is said by the one person that the question
 names counts more, and so does what is said at the time that it names or soon after, and what stands near a likely turn:
 a dialogue answers in the turn after the question.
 """
@@ -11,8 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from statistics import fmean, pstdev
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from attribution.text.content import words_of
@@ -22,12 +20,10 @@ from attribution.text.phrases import without_courtesies
 
 if TYPE_CHECKING:
     from attribution.cases import Case
-    from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation
 
 Query = Literal["question", "prediction", "gold"]
 """What to search with: the question alone, with the wrong reply, or with the accepted answer."""
-Ranking = Literal["words", "embeddings", "both"]
 
 STARTING_POINTS = 8
 _K1, _B = 0.9, 0.4
@@ -37,19 +33,14 @@ _NEARBY = {1: 0.4, 2: 0.2}
 _SPOKEN_BY = 1.6
 """Factor of the turns of the person asked about."""
 _AT_THE_TIME, _SOON_DAYS = 2.0, 7
-"""Factor of the turns at the time asked about, and how many days later they may tell of it."""
-_MEANING = 0.5
-"""What the embeddings count for beside the words, which count 1. These six were chosen on LoCoMo's conversations 41 to
-43, and checked on 44, 47 and 48."""
+"""Factor of the turns at the time asked about, and how many days later they may tell of it. These five were chosen on
+LoCoMo's conversations 41 to 43, and checked on 44, 47 and 48."""
 
 
 class EvidenceIndex:
-    """The turns of one conversation, indexed once, to be searched for many cases.
+    """The turns of one conversation, indexed once, to be searched for many cases."""
 
-    The calls of the model for rankings by embeddings are made on the first such search.
-    """
-
-    def __init__(self, conversation: Conversation, embedding: EmbeddingModel | None = None) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         self._texts = {turn.id: turn.spoken for turn in conversation.turns()}
         self._speakers = {turn.id: turn.speaker for turn in conversation.turns()}
         self._nearby: dict[str, list[tuple[str, float]]] = defaultdict(list)
@@ -61,8 +52,6 @@ class EvidenceIndex:
         self._days = {turn: day.toordinal() for turn, day in days_of(conversation).items() if day is not None}
         self.language = language_of(self._texts.values())
         """The conversation's language, in which texts are read."""
-        self._embedding = embedding
-        self._vectors: dict[str, Sequence[float]] | None = None
         self._postings: Mapping[str, list[tuple[str, int]]]
         postings: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self._lengths: dict[str, int] = {}
@@ -75,21 +64,9 @@ class EvidenceIndex:
         self._postings = postings
         self._mean_length = sum(self._lengths.values()) / max(1, len(self._lengths))
 
-    def search(
-        self, case: Case, top: int = STARTING_POINTS, *, query: Query = "question", ranking: Ranking = "words"
-    ) -> list[str]:
-        """Ids of the `top` likeliest evidence turns, the likeliest first.
-
-        Raises:
-            ValueError: a ranking by embeddings without an embedding model.
-        """
-        text = query_text(case, query)
-        scores: dict[str, float] = defaultdict(float)
-        if ranking != "embeddings":
-            _add(scores, self._by_words(text), 1.0)
-        if ranking != "words":
-            _add(scores, self._by_embedding(text), _MEANING)
-        return self._in_context(scores, case.question.question)[:top]
+    def search(self, case: Case, top: int = STARTING_POINTS, *, query: Query = "question") -> list[str]:
+        """Ids of the `top` likeliest evidence turns, the likeliest first."""
+        return self._in_context(self.scores(query_text(case, query)), case.question.question)[:top]
 
     def _asked_about(self, question: str) -> str | None:
         """The one speaker whom a question names."""
@@ -106,7 +83,7 @@ class EvidenceIndex:
         }
 
     @in_its_language
-    def _by_words(self, text: str) -> dict[str, float]:
+    def scores(self, text: str) -> Mapping[str, float]:
         """BM25 of the turns that have any word of the text."""
         scores: dict[str, float] = defaultdict(float)
         for word in dict.fromkeys(words_of(without_courtesies(text))):
@@ -116,24 +93,6 @@ class EvidenceIndex:
                 length = 1 - _B + _B * self._lengths[turn] / self._mean_length
                 scores[turn] += rarity * count * (_K1 + 1) / (count + _K1 * length)
         return scores
-
-    def _by_embedding(self, text: str) -> dict[str, float]:
-        """How much nearer each turn is to the text than the others are: e to the power of its standardized cosine.
-
-        Models differ in how near unrelated texts are, and in how far related ones stand out.
-        """
-        if self._embedding is None:
-            raise ValueError("a ranking by embeddings needs an embedding model; give EvidenceIndex one")
-        if self._vectors is None:
-            vectors = self._embedding.embed(list(self._texts.values()))
-            self._vectors = dict(zip(self._texts, vectors, strict=True))
-        (query_vector,) = self._embedding.embed([text], query=True)
-        near = {
-            turn: sum(a * b for a, b in zip(query_vector, vector, strict=True))
-            for turn, vector in self._vectors.items()
-        }
-        mean, spread = fmean(near.values()), pstdev(near.values()) or 1.0
-        return {turn: math.exp((cosine - mean) / spread) for turn, cosine in near.items()}
 
     @in_its_language
     def _in_context(self, scores: Mapping[str, float], question: str) -> list[str]:
@@ -146,13 +105,6 @@ class EvidenceIndex:
             for turn, score in scores.items()
         }
         return sorted(likely, key=lambda turn: -likely[turn])
-
-
-def _add(scores: dict[str, float], new_scores: Mapping[str, float], weight: float) -> None:
-    """Add what was found, each as a part of the highest, times its weight."""
-    highest = max(new_scores.values(), default=1.0)
-    for turn, score in new_scores.items():
-        scores[turn] += weight * score / highest
 
 
 def query_text(case: Case, query: Query) -> str:

@@ -34,7 +34,7 @@ from attribution.constants import (
     NEXT_BEST,
     STATED,
 )
-from attribution.evidence_index import EvidenceIndex, Ranking
+from attribution.evidence_index import EvidenceIndex
 from attribution.explanations import quote
 from attribution.gold_answers.answer_audit import Audit
 from attribution.gold_answers.suspicion import NOT_CALIBRATED, Suspicion
@@ -45,7 +45,7 @@ from attribution.survival.calibration import GroundedBlame, Grounds, confidence_
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.failure_picture import FailurePicture, drawn
 from attribution.survival.flow import ContentFlow, unusable_reply_of
-from attribution.survival.matching.matcher import HasEmbedding, Matcher
+from attribution.survival.matching.matcher import Matcher
 from attribution.survival.matching.word_matcher import WordMatcher
 from attribution.survival.needs import Need, needs_of, outdated_value, stating
 from attribution.survival.unread import NOT_READ, UNREAD, is_guess
@@ -96,11 +96,10 @@ class _Talk:
         texts = (turn.text for turn in conversation.turns())
         self.vocabulary: Vocabulary = Vocabulary(texts) if whole is None else whole.vocabulary.past(texts)
         self.matcher = matcher or WordMatcher(conversation, self.vocabulary)
-        self.embedding = matcher.embedding if isinstance(matcher, HasEmbedding) else None
 
     @cached_property
     def index(self) -> EvidenceIndex:
-        return EvidenceIndex(self.conversation, self.embedding)
+        return EvidenceIndex(self.conversation)
 
     @cached_property
     def audit(self) -> Audit:
@@ -248,8 +247,7 @@ class Survival:
         question = case.question
         if question.evidence or is_unknowable(question):
             return case
-        ranking: Ranking = "words" if self._talk.embedding is None else "both"
-        likely_turns = self._talk.index.search(case, query="gold" if case.knows_answer else "question", ranking=ranking)
+        likely_turns = self._talk.index.search(case, query="gold" if case.knows_answer else "question")
         if assertion is not None:
             spoken = {turn.id: turn.spoken for turn in self._talk.conversation.turns()}
             likeliest = assertion.without_it((turn, spoken[turn]) for turn in likely_turns)[:COMPLAINT_EVIDENCE]

@@ -153,14 +153,6 @@ def _dot(first: Vector, second: Vector) -> float:
     return float(sum(map(mul, first, second)))
 
 
-class ByMeaning(ReviewedMatcher):
-    """A `Matcher` by words and meaning; it `HasEmbedding`."""
-
-    def __init__(self, conversation: Conversation, embedding: EmbeddingModel) -> None:
-        super().__init__(WordMatcher(conversation), Meaning(conversation, embedding))
-        self.embedding = embedding
-
-
-def by_meaning(conversation: Conversation, access: ModelAccess) -> ByMeaning:
+def by_meaning(conversation: Conversation, access: ModelAccess) -> ReviewedMatcher:
     """The matcher by words and meaning, with the embedding model of `access`."""
-    return ByMeaning(conversation, access.embedding)
+    return ReviewedMatcher(WordMatcher(conversation), Meaning(conversation, access.embedding))

@@ -9,7 +9,7 @@ from scripted_server import ScriptedServer
 from attribution.cases import Case
 from attribution.evidence_index import EvidenceIndex
 from attribution.judging.words import judge
-from benchmarks.evidence_recall import recall, recall_at
+from benchmarks.evidence_recall import EmbeddedEvidence, recall, recall_at
 from benchmarks.labelled_suites import load_suite
 from tracing.llm.access import ModelAccess
 from tracing.systems.conversations import Conversation, Question
@@ -36,15 +36,13 @@ def test_the_gold_answer_finds_what_the_question_does_not_and_a_reply_stands_in_
 def test_embeddings_rank_and_are_made_once_a_conversation(
     pets: Conversation, scripted_server: ScriptedServer, open_access: Callable[..., ModelAccess]
 ) -> None:
-    index = EvidenceIndex(pets, open_access(cache=False).embedding)
+    index = EmbeddedEvidence(pets, open_access(cache=False).embedding, by_words=False)
     text = "My gecko won't touch anything but mashed papaya."
-    found = index.search(case(f"Ilya: {text}"), ranking="embeddings", top=1)
+    found = index.search(case(f"Ilya: {text}"), top=1)
     first = len(scripted_server.embedding_requests)
     assert found == ["D1:2"]
-    index.search(case("What does the gecko eat?"), ranking="both")
+    index.search(case("What does the gecko eat?"))
     assert len(scripted_server.embedding_requests) == first + 1
-    with pytest.raises(ValueError, match="embedding model"):
-        EvidenceIndex(pets).search(case("gecko"), ranking="both")
 
 
 def talk(*said: str) -> Conversation:
@@ -87,10 +85,10 @@ def test_by_both_a_turn_with_the_words_and_the_meaning_comes_before_one_with_eit
     embedding = open_access(cache=False).embedding
     asked = "Which goose lays in winter?"
     said = ["Ana: Winter is long.", *[f"Ben: Fog number {n}." for n in range(3)], f"Ben: {asked}"]
-    index = EvidenceIndex(talk(*said), embedding)
-    assert index.search(case(f"Ben: {asked}"), ranking="both", top=1) == ["D1:5"]
+    index = EmbeddedEvidence(talk(*said), embedding, by_words=True)
+    assert index.search(case(f"Ben: {asked}"), top=1) == ["D1:5"]
     # By meaning every turn is ranked, by words only those that share one.
-    assert len(index.search(case(asked), ranking="both")) == len(said) > len(index.search(case(asked)))
+    assert len(index.search(case(asked))) == len(said) > len(EvidenceIndex(talk(*said)).search(case(asked)))
 
 
 def test_recall_is_the_part_of_the_evidence_that_was_found() -> None:

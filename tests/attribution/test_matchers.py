@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from scripted_server import ScriptedServer, vector_of
 from attribution.attributor import open_attributor
 from attribution.cases import Case
 from attribution.conformance import MatcherConformance
-from attribution.failures import NOT_KNOWN
 from attribution.recordings import Recording
 from attribution.survival.gold import Gold
 from attribution.survival.matching.known_verdicts import known_pairs, known_replies
@@ -121,21 +119,6 @@ def test_meaning_refuses_what_has_the_words_and_says_something_else(
     assert [grade.carries for grade in words] == [True, True, True]
     meaning = by_meaning(pets, open_access()).grades(claim, passages)
     assert [grade.carries for grade in meaning] == [True, False, False]
-
-
-def test_with_an_embedding_model_evidence_is_searched_by_meaning_too(
-    pets: Conversation, open_access: Open, scripted_server: ScriptedServer
-) -> None:
-    case, recording = recorded(pets, "m1", "m2")
-    complaint = replace(case, question=GREENS.model_copy(update={"evidence": (), "answers": (NOT_KNOWN,)}))
-
-    def embedded(matcher: Matcher) -> set[str]:
-        Survival(recording.graph, pets, recording.operations, matcher=matcher).attribute(complaint)
-        return {text for body in scripted_server.embedding_requests for text in body["input"]}
-
-    said = {turn.spoken for turn in pets.turns()}
-    assert not said & embedded(WordMatcher(pets))
-    assert said <= embedded(by_meaning(pets, open_access(cache=False)))
 
 
 KNOWN = {json.dumps(pair.text, ensure_ascii=False): pair.carries for pair in known_pairs("en")}

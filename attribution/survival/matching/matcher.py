@@ -15,7 +15,6 @@ from tracing.plugins import PluginRegistry
 if TYPE_CHECKING:
     from attribution.survival.needs import Need
     from tracing.llm.access import ModelAccess
-    from tracing.llm.models import EmbeddingModel
     from tracing.systems.conversations import Conversation, Question
 
 WORDS, LLM = "words", "llm"
@@ -117,16 +116,6 @@ class Matcher(Protocol):
         Raises:
             BudgetExceededError, ModelError: it asks a model, and the call was refused or failed.
         """
-        ...
-
-
-@runtime_checkable
-class HasEmbedding(Protocol):
-    """A `Matcher` with an embedding model, by which survival searches for evidence too."""
-
-    @property
-    def embedding(self) -> EmbeddingModel:
-        """The model."""
         ...
 
 
