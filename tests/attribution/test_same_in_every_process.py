@@ -20,7 +20,7 @@ vocabulary, transcript, index = Vocabulary(turns), Transcript(conversation), Evi
 for turn, other in zip(turns, turns[1:]):
     both, half = content_of(turn + other), content_of(turn)
     print(repr(vocabulary.coverage(both, half)), transcript.best(both), repr(transcript.share(both, range(9))))
-    print(index._by_words(turn + " " + other))
+    print(index.scores(turn + " " + other))
 """
 
 
