@@ -5,20 +5,27 @@ A conversation of the bundled sample takes it about as many calls as the embedde
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.scripted_model import UNKNOWN, ScriptedModel
+from benchmarks.scripted_model import UNKNOWN, ScriptedModel, serve
+from experiments.data.loaders import load_dataset
+from experiments.runs.config_file import load_config
 from experiments.systems.building_blocks.facts import LONGEST_FACT, MAX_FACTS
 from tracing.llm.serving.loopback import Request
+from tracing.llm.settings import ModelSettings
 from tracing.systems.conversations import Conversation
 
 _FORGETS, _MISREADS = 0.4, 0.2
 """How often it leaves out a fact, and answers from a context as if it did not tell."""
+_LINE = "Be careful: every detail counts."
+"""What it proposes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +48,17 @@ class WeakModel(ScriptedModel):
     So every rewrite changes what is stored and asked afterwards, and no two candidates have much in common to reuse.
     Asked for a better prompt, it adds a line to the one it is shown.
 
+    Args:
+        conversations: that it knows.
+        heeds: whether it leaves nothing out where its own line is in the prompt.
+
     Attributes:
         traffic: what it was sent so far, as its server sees it.
     """
 
-    def __init__(self, conversations: Sequence[Conversation]) -> None:
+    def __init__(self, conversations: Sequence[Conversation], *, heeds: bool = False) -> None:
         super().__init__(conversations)
+        self._heeds = heeds
         self.traffic = Traffic()
         self._guard = threading.Lock()
 
@@ -61,10 +73,11 @@ class WeakModel(ScriptedModel):
     def reply(self, text: str, schema: str) -> str:
         """The reply to a request, by what it asks for."""
         if "one line at a time" in text:
-            return json.dumps({"lines": ["Be careful: every detail counts."]})
+            return json.dumps({"lines": [_LINE]})
         right, wording = super().reply(text, schema), _wording(text)
         if right.startswith('{"facts"'):
-            kept = [fact for fact in json.loads(right)["facts"] if _drawn(wording, fact) >= _FORGETS]
+            forgets = 0.0 if self._heeds and _LINE in text else _FORGETS
+            kept = [fact for fact in json.loads(right)["facts"] if _drawn(wording, fact) >= forgets]
             said = [turn[:LONGEST_FACT] for turn, _ in self._told if turn in text]
             said.sort(key=lambda each: _drawn(wording, each))
             return json.dumps({"facts": [*kept, *said][:MAX_FACTS]})
@@ -87,3 +100,12 @@ def _wording(text: str) -> str:
 def _drawn(*parts: str) -> float:
     """A number in 0..1 that is always the same for the same texts."""
     return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:4], "big") / 2**32
+
+
+def sample_models() -> dict[str, ModelSettings]:
+    """The arguments of `memtune.run` that name a weak model of the bundled sample, served until the program ends."""
+    splits = load_dataset(load_config(None)).splits.named()
+    opened = ExitStack()
+    models = opened.enter_context(serve(WeakModel([told for group in splits.values() for told in group], heeds=True)))
+    atexit.register(opened.close)
+    return {"model": models["task"], "embedding": models["embedding"]}

@@ -20,6 +20,7 @@ SUBCOMMANDS: Mapping[str, str] = {
     "init": "init:init",
     "run": "run:run",
     "eval": "evaluate:evaluate",
+    "watch": "watch:watch",
     "runs": "run_history:runs",
     "compare": "run_history:compare",
     "export": "exporting:export",

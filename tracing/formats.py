@@ -23,6 +23,7 @@ FORMATS: Mapping[str, int] = {
     "cases.jsonl": 1,
     "verdicts.jsonl": 1,
     "ledger.jsonl": 1,
+    "progress.json": 1,
     "mlflow-outbox.jsonl": 1,
     "ladder.json": 1,
     "figures.json": 1,

@@ -14,6 +14,7 @@ from tracing.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from attribution.recordings import Recording
     from attribution.survival.failure_picture import FailurePicture
@@ -105,6 +106,28 @@ class Attributed:
             if loss.failures
         ]
         return pd.DataFrame(rows, columns=list(_LOSS)).set_index("operation")
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """By operation, how many wrong answers lost their information there, the most first."""
+        return {loss.operation: loss.failures for loss in self._facts.operations if loss.failures}
+
+    def plot_loss(self, ax: Axes | None = None) -> Axes:
+        """Draw where information was lost, operation by operation.
+
+        Args:
+            ax: matplotlib axes to draw on; new ones by default.
+
+        Raises:
+            ConfigError: matplotlib is missing.
+
+        Example:
+            >>> axes = memtune.attribute("traces/").plot_loss()  # doctest: +SKIP
+            >>> axes.figure.savefig("loss.svg")  # doctest: +SKIP
+        """
+        from experiments.api.plots import loss_plot
+
+        return loss_plot([(self.title, self.lost)], ax)
 
     @cached_property
     def report(self) -> Page:

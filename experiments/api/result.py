@@ -17,6 +17,7 @@ from tracing.errors import RunError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from experiments.api.tuned_memory import TunedMemory
 
@@ -155,6 +156,43 @@ class Result:
 
         return TunedMemory(self._folder, self.home, prompts)
 
+    def plot_loss(self, ax: Axes | None = None) -> Axes:
+        """Draw where information was lost, operation by operation, under the baseline prompts and the champion's.
+
+        Args:
+            ax: matplotlib axes to draw on; new ones by default.
+
+        Raises:
+            ConfigError: matplotlib is missing.
+            DataError, RunError, TraceError: the run's data or traces no longer exist.
+
+        Example:
+            >>> axes = result.plot_loss()  # doctest: +SKIP
+            >>> axes.figure.savefig("loss.svg")  # doctest: +SKIP
+        """
+        from experiments.api.plots import loss_plot
+
+        sides: tuple[str, ...] = (BASELINE, CHAMPION) if self.summary.rewritten else (BASELINE,)
+        return loss_plot([(side, self._of(side).lost) for side in sides], ax)
+
+    def plot_scores(self, ax: Axes | None = None) -> Axes:
+        """Draw gain against cost of all attempts on whole conversations, and what the test says of the champion.
+
+        Args:
+            ax: matplotlib axes to draw on; new ones by default.
+
+        Raises:
+            ConfigError: matplotlib is missing.
+            RunError: nothing was tried on whole conversations.
+
+        Example:
+            >>> axes = result.plot_scores()  # doctest: +SKIP
+            >>> axes.figure.savefig("scores.svg")  # doctest: +SKIP
+        """
+        from experiments.api.plots import scores_plot
+
+        return scores_plot(self.summary, ax)
+
     @property
     def report(self) -> Page:
         """The run's report, `report.html` in its folder.
@@ -188,4 +226,6 @@ class Result:
     def _repr_html_(self) -> str:
         baseline = self._folder.prompts(BASELINE)
         changed = [name for name, text in self.prompts.items() if baseline.get(name) != text]
-        return template("result.html").render(run=self.summary, splits=SPLITS, changed=changed, path=self.path)
+        here = Path.cwd()
+        path = self.path.relative_to(here) if self.path.is_relative_to(here) else self.path
+        return template("result.html").render(run=self.summary, splits=SPLITS, changed=changed, path=path)

@@ -11,6 +11,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from experiments.runs.summary import Summary
+
+
+def show_result(summary: Summary, power: float | None = None) -> None:
+    """Print what a run came to: scores, what changed, the verdict and the cost."""
+    from experiments.display.literal_console import LiteralConsole, styled
+    from experiments.display.tables import change_lines, result_table, verdict_lines
+
+    console = LiteralConsole()
+    console.print(
+        styled((f"{summary.system} on {summary.dataset}, {summary.model}", "bold"), f"; score: {summary.metric}")
+    )
+    console.print(result_table(summary))
+    for line in (*change_lines(summary), *verdict_lines(summary, power)):
+        console.print(line)
+
 
 def write_output_whole(path: Path, text: str, option: str) -> None:
     """As `write_output`, so that a reader finds the old text or the new one, also after a kill."""

@@ -233,20 +233,13 @@ def _begins(settings: RunConfig, dataset: Dataset) -> list[str]:
 
 
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
-    from experiments.display.literal_console import LiteralConsole, styled
-    from experiments.display.tables import change_lines, result_table, verdict_lines
+    from experiments.commands.output import show_result
     from experiments.mlflow_tracking.sqlite_store import store_uri
     from experiments.runs.folder import REPORT
     from tracing.recording.credentials import without_credentials
 
-    console = LiteralConsole()
     summary = finished.summary
-    console.print(
-        styled((f"{summary.system} on {summary.dataset}, {summary.model}", "bold"), f"; score: {summary.metric}")
-    )
-    console.print(result_table(summary))
-    for line in (*change_lines(summary), *verdict_lines(summary, finished.result.power)):
-        console.print(line)
+    show_result(summary, finished.result.power)
     option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")
     say(f"export: memtune export {finished.folder.named}{option} --to text --out PATH")

@@ -89,8 +89,11 @@ def show_comparison(comparison: RunComparison, names: Sequence[str]) -> None:
 @click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 [default: 5000, or a free one].")
 @home_option
 def ui(port: int | None, home: Path | None) -> None:
-    """Show the latest run, and all others, in the MLflow UI on this machine, until Ctrl-C."""
-    from experiments.mlflow_tracking.server_ui import LOG, latest_page, require_store, start_ui, stop_ui
+    """Show runs in the MLflow UI on this machine, until Ctrl-C.
+
+    The address it prints is that of the run in progress, or of the latest run that finished.
+    """
+    from experiments.mlflow_tracking.server_ui import LOG, page_of_interest, require_store, start_ui, stop_ui
     from experiments.running.parts import home_folder
     from tracing.errors import RunError
 
@@ -99,7 +102,7 @@ def ui(port: int | None, home: Path | None) -> None:
     say("starting the MLflow UI …", err=True)
     process, address = start_ui(where, port=port)
     try:
-        say(f"{address}{latest_page(where)}  (Ctrl-C ends it)")
+        say(f"{address}{page_of_interest(where)}  (Ctrl-C ends it)")
         process.wait()
         raise RunError(f"the MLflow UI ended by itself; {where / LOG} says why")
     except KeyboardInterrupt:

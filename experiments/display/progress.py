@@ -11,6 +11,7 @@ from rich.text import Text
 
 from experiments.display.literal_console import LiteralConsole
 from experiments.display.terminal import visible
+from experiments.runs.intervals import money_text
 
 EVERY_SECONDS = 25.0
 """Seconds between progress lines if the output is not a terminal, so that one comes at least every 30 s."""
@@ -84,14 +85,18 @@ class FailedColumn(ProgressColumn):
 
 
 class CallsColumn(ProgressColumn):
-    """Calls made so far, by the budget in a task's field `budget`; nothing where there is none.
+    """Calls made and money spent so far, by the budget in a task's field `budget`; nothing where there is none.
 
     An item of a phase can take minutes, and this shows that it goes on.
     """
 
     def render(self, task: Task) -> Text:
         budget = task.fields.get("budget")
-        return Text(f"{budget.spent.calls:,} calls" if budget is not None else "", style="dim")
+        if budget is None:
+            return Text("")
+        spent = budget.spent
+        money = f", money {money_text(spent.money)}" if spent.money else ""
+        return Text(f"{spent.calls:,} calls{money}", style="dim")
 
 
 class DescriptionColumn(ProgressColumn):

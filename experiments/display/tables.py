@@ -159,9 +159,9 @@ def _closest(rewrites: Sequence[RewriteRecord]) -> RewriteRecord | None:
 
 
 @contextmanager
-def run_view(*, quiet: bool = False) -> Iterator[RunView]:
-    """A view of a run on stderr: with a live progress bar on a terminal, with lines of progress elsewhere."""
-    console = LiteralConsole(stderr=True, quiet=quiet)
+def run_view(*, quiet: bool = False, stderr: bool = True) -> Iterator[RunView]:
+    """A view of a run: with a live progress bar on a terminal, with lines of progress elsewhere."""
+    console = LiteralConsole(stderr=stderr, quiet=quiet)
     with progress_on(
         console, BarColumn(), MofNCompleteColumn(), FailedColumn(), CallsColumn(), TimeElapsedColumn()
     ) as progress:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from experiments.mlflow_tracking.sqlite_store import artifacts_beside, is_ready, store_file, store_uri
 from experiments.runs.comparison import list_runs
+from experiments.runs.folder import RunFolder
 from experiments.runs.summary import Summary, SummaryMlflow
 from tracing.errors import RunError
 from tracing.llm.serving.child_process import start_child
@@ -54,12 +55,25 @@ def require_store(home: Path) -> None:
         raise RunError(f"{home}: has no runs yet; start one with `memtune run demo`, or give another --home")
 
 
-def latest_page(home: Path) -> str:
-    """Path of the latest run's page in the UI; empty if that run is in another store."""
-    for link in _links(home)[:1]:
-        if link.tracking_uri == store_uri(home):
-            return f"/#/experiments/{link.experiment_id}/runs/{link.run_id}"
-    return ""
+def page_of_interest(home: Path) -> str:
+    """Path in the UI of the curves of the run in progress, else of the page of the latest run that finished.
+
+    If none finished, it is that of the latest; it is empty if that run is in another store, or not yet in one.
+    """
+
+    def interest(run: tuple[RunFolder, Summary]) -> int:
+        folder, summary = run
+        return 1 if summary.finished else 2 if folder.process is not None else 0
+
+    runs = [(folder, summary) for folder, summary in list_runs(home) if isinstance(summary, Summary)]
+    if not runs:
+        return ""
+    run = max(runs, key=interest)
+    link = run[1].mlflow
+    if link is None or link.tracking_uri != store_uri(home):
+        return ""
+    tab = "/model-metrics" if interest(run) == 2 else ""
+    return f"/#/experiments/{link.experiment_id}/runs/{link.run_id}{tab}"
 
 
 def start_ui(home: Path, *, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from experiments.runs.folder import BASELINE, CASES, CHAMPION, REWRITES, RunFolder
+from experiments.runs.folder import BASELINE, CASES, CHAMPION, PROGRESS, REWRITES, RunFolder
+from experiments.runs.progress import Progress
 from experiments.runs.summary import RunFacts, Summary, summarize
 from optimizer.evaluation.scores import Score, SplitName
 from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import CallCounts, LoopResult, Observer, verdict_figures
 from optimizer.tuning.round import RewriteRecord, RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
+from tracing.errors import RunError
 from tracing.formats import stamped
 from tracing.recording.redaction import Redaction
 from tracing.systems.prompts import Candidate
@@ -21,6 +25,9 @@ from tracing.systems.prompts import Candidate
 if TYPE_CHECKING:
     from attribution.signals import Signal
     from tracing.llm.accounting.budget import Budget
+
+PROGRESS_SECONDS = 1.0
+"""Between two that are kept of the same phase."""
 
 
 class RunJournal:
@@ -50,6 +57,7 @@ class RunJournal:
         self._champion: Candidate = dict(baseline)
         self._verdict: Verdict | None = None
         self._changed: Mapping[str, SettingChange] = {}
+        self._phase, self._next_progress = "", 0.0
         self.signals: Sequence[Signal] = ()
         """The latest signals, for the report."""
         folder.write_prompts(BASELINE, baseline)
@@ -73,7 +81,14 @@ class RunJournal:
         self._verdict = verdict
 
     def progress(self, phase: str, done: int, total: int, failed: int = 0) -> None:
-        """Nothing to keep."""
+        if phase == self._phase and time.monotonic() < self._next_progress:
+            return
+        calls = self._calls()
+        values = Progress(phase, done, total, failed, calls.made, calls.money or 0.0, self._earlier is not None)
+        # It is for those who watch: where there is no room for it, the ledger ends the run before anything is lost.
+        with contextlib.suppress(RunError):
+            self._folder.write(PROGRESS, json.dumps(stamped(PROGRESS, asdict(values))))
+        self._phase, self._next_progress = phase, time.monotonic() + PROGRESS_SECONDS
 
     def result(self, stopped: Stopped) -> LoopResult:
         """What is known so far, as if the run had ended here for the reason `stopped`."""

@@ -321,7 +321,12 @@ def _finish(
     observer.progress(SAVING, 2, 2)
     remaining = None if result.stopped.by_budget else _left_over(run.parts.access.budget)
     finished = Finished(run.folder, summary, result, (), remaining)
-    sending = partial(observer.progress, SENDING) if on_result is None else on_result(finished)
+    shown = partial(observer.progress, SENDING) if on_result is None else on_result(finished)
+
+    def sending(done: int, total: int) -> None:
+        run.journal.progress(SENDING, done, total)
+        shown(done, total)
+
     interrupted: list[str] = []
     try:
         run.track_cases(of_baseline, of_champion, champion)

@@ -8,6 +8,7 @@ fingerprint.json  what the run depends on: it is resumed only if that is the sam
 ledger.jsonl      the calls it paid for, so that a resumed run counts them as its own
 mlflow-key        identifies the run in MLflow
 lock              held by the process that works on the run
+progress.json     the phase that the run is in, or was in last, and what it has cost
 home              where the cache and the MLflow store are, for a run that `--out` put elsewhere
 prompts/baseline/ one text file a prompt, as the system ships it
 prompts/champion/ the same, tuned
@@ -35,6 +36,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from experiments.runs.lock import holder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
 from tracing.files.opening import read_file
@@ -49,7 +51,7 @@ PROMPTS, TRACES = "prompts", "traces"
 BY_HAND = f"{PROMPTS}/by-hand"
 REPORT, SUMMARY, CONFIG, REWRITES = "report.html", "summary.json", "config.yaml", "rewrites.jsonl"
 FINGERPRINT, LEDGER, LOCK, MLFLOW_KEY = "fingerprint.json", "ledger.jsonl", "lock", "mlflow-key"
-HOME = "home"
+HOME, PROGRESS = "home", "progress.json"
 BASELINE: Final = "baseline"
 CHAMPION: Final = "champion"
 VERDICTS, STUDY, CASES = "verdicts.jsonl", "study.log", "cases.jsonl"
@@ -131,6 +133,11 @@ class RunFolder:
     def id(self) -> str:
         """The run's id."""
         return self.path.resolve().name
+
+    @property
+    def process(self) -> str | None:
+        """Id of the process that works on the run; None if none does."""
+        return holder(self.path / LOCK)
 
     @property
     def named(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,19 @@ class HeldError(RunError):
     """Another process holds the lock."""
 
 
+def holder(path: Path) -> str | None:
+    """Id of the process that holds the lock file `path`, as that names it; None if none does."""
+    try:
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read().decode(errors="replace").strip() or "unknown"
+    except OSError:
+        pass  # never held, or on a disk without locks
+    return None
+
+
 @contextmanager
 def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the lock file `path`, which names the holding process. The system releases it however the process ends.
@@ -27,9 +41,9 @@ def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
     try:
         lock = FileLock(path).acquire(timeout=wait_s)
     except Timeout:
-        holder = path.read_text(errors="replace").strip() or "unknown"
+        process = path.read_text(errors="replace").strip() or "unknown"
         raise HeldError(
-            f"{path.parent}: process {holder} is working on this run; wait for it, or end it first"
+            f"{path.parent}: process {process} is working on this run; wait for it, or end it first"
         ) from None
     except OSError as error:
         raise RunError(f"{path}: cannot be written ({error.strerror}); make its folder writable") from None

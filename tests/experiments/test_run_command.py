@@ -181,6 +181,7 @@ def test_a_run_leaves_summary_report_prompts_curves_and_an_export(command: Comma
         "mlflow-key",
         "summary.json",
         "report.html",
+        "progress.json",
         "prompts",
         "study.log",
         "traces",

@@ -15,10 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from run_shapes import run_folder, summary
+from run_shapes import loop_result, run_folder, summary
 
-from experiments.mlflow_tracking.server_ui import LOG, latest_page, require_store, start_ui, stop_ui
+from experiments.mlflow_tracking.server_ui import LOG, page_of_interest, require_store, start_ui, stop_ui
 from experiments.mlflow_tracking.sqlite_store import store_uri
+from experiments.runs.folder import LOCK
+from experiments.runs.lock import locked
 from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
 
@@ -120,12 +122,27 @@ def test_a_home_whose_runs_are_in_another_store_says_which(tmp_path: Path) -> No
         require_store(tmp_path)
 
 
+def test_the_page_is_that_of_the_run_in_progress_else_of_the_latest_that_finished(tmp_path: Path) -> None:
+    pages = []
+    for second, stopped in enumerate(("all rounds done", "running", "interrupted")):
+        folder = run_folder(tmp_path, second)
+        link = SummaryMlflow(tracking_uri=store_uri(tmp_path), experiment_id="1", run_id=f"r{second}")
+        result = loop_result(verdict=None, stopped=stopped)
+        folder.write_summary(summary(result, run_id=folder.id, mlflow=link))
+        pages.append(page_of_interest(tmp_path))
+        if stopped == "running":
+            with locked(folder.path / LOCK):
+                pages.append(page_of_interest(tmp_path))
+    finished = "/#/experiments/1/runs/r0"
+    assert pages == [finished, finished, "/#/experiments/1/runs/r1/model-metrics", finished]
+
+
 def test_the_page_of_the_latest_run_is_named_only_where_that_run_is(tmp_path: Path) -> None:
     for second, uri, page in ((0, store_uri(tmp_path), "/#/experiments/1/runs/r"), (1, "http://host:5000", "")):
         folder = run_folder(tmp_path, second)
         link = SummaryMlflow(tracking_uri=uri, experiment_id="1", run_id="r")
         folder.write_summary(summary(run_id=folder.id, mlflow=link))
-        assert latest_page(tmp_path) == page
+        assert page_of_interest(tmp_path) == page
 
 
 def test_a_log_that_cannot_be_written_is_told(tmp_path: Path) -> None:
