@@ -31,6 +31,8 @@ def loss_plot(sides: Sequence[tuple[str, dict[str, int]]], ax: Axes | None = Non
     """
     operations = list(dict.fromkeys(name for _, lost in sides for name in lost))[::-1]
     axes = _axes(ax, bars_height(len(operations) * len(sides)))
+    from matplotlib.ticker import MaxNLocator
+
     thickness = 0.76 / len(sides)
     for number, ((title, lost), colour) in enumerate(zip(sides, cycle((BASELINE, TUNED)), strict=False)):
         middle = (len(sides) - 1) / 2 - number
@@ -43,7 +45,7 @@ def loss_plot(sides: Sequence[tuple[str, dict[str, int]]], ax: Axes | None = Non
         )
         axes.bar_label(bars, padding=3, color=NEUTRAL)
     axes.set_yticks(range(len(operations)), [named(name) for name in operations])
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.set_xlabel("wrong answers that lost their information here")
     axes.margins(x=0.08)
     if len(sides) > 1:
@@ -99,10 +101,8 @@ def _axes(ax: Axes | None, height: float) -> Axes:
         from matplotlib import pyplot
     except ImportError as error:
         raise ConfigError(f"plots need {error.name}; install it with: pip install 'memtune[run]'") from None
-    figure, axes = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
-    figure.set_facecolor("none")
-    axes.set_facecolor("none")
-    return axes
+    figure = pyplot.figure(figsize=(_WIDTH, height), layout="constrained", facecolor="none")
+    return figure.add_subplot(facecolor="none")
 
 
 def _neutral(axes: Axes) -> None:
@@ -113,8 +113,8 @@ def _neutral(axes: Axes) -> None:
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(NEUTRAL)
-    for text in axes.findobj(lambda artist: hasattr(artist, "set_parse_math")):
-        text.set_parse_math(False)  # a name may hold dollar signs
+    for label in (*axes.get_yticklabels(), axes.yaxis.label):
+        label.set_parse_math(False)  # a name may hold dollar signs
     legend = axes.get_legend()
     if legend is not None:
         legend.set_frame_on(False)
