@@ -102,7 +102,8 @@ def _axes(ax: Axes | None, height: float) -> Axes:
     except ImportError as error:
         raise ConfigError(f"plots need {error.name}; install it with: pip install 'memtune[run]'") from None
     figure = pyplot.figure(figsize=(_WIDTH, height), layout="constrained", facecolor="none")
-    return figure.add_subplot(facecolor="none")
+    axes: Axes = figure.add_subplot(facecolor="none")
+    return axes
 
 
 def _neutral(axes: Axes) -> None:

@@ -109,7 +109,8 @@ def traces_seen(folder: RunFolder, side: str) -> list[Path]:
     """The traces that the replies under the prompts of a side are in, as far as they still exist."""
     pages = {reply.page for case in read_cases(folder) for name, reply in case.replies.items() if name == side}
     traces = [(folder.path / page).with_suffix(".jsonl") for page in pages if page is not None]
-    return sorted(trace for trace in traces if trace.is_file())
+    # By conversation: their folders have names that differ between models' addresses, and intervals are drawn in order.
+    return sorted((trace for trace in traces if trace.is_file()), key=lambda trace: (trace.name, trace.parent))
 
 
 def _reply(folder: RunFolder, seen_case: SeenCase) -> CaseReply:
