@@ -94,6 +94,17 @@ def test_a_reader_chooses_colours_and_finds_the_repository(site: tuple[Path, str
     assert beside == f"{REPOSITORY}/blob/HEAD/README.md"
 
 
+def test_home_shows_one_failure_a_film_and_three_ways_in_on_a_phone_too(site: tuple[Path, str], browser: Any) -> None:
+    _, address = site
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(address)
+    assert page.locator(".failure li.lost").inner_text().startswith("✗ Extracted")
+    assert page.locator("img[src$='walkthrough.svg']").evaluate("film => film.decode().then(() => film.naturalWidth)")
+    assert page.locator(".language-console").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.close()
+
+
 def test_a_copy_is_the_commands_alone(site: tuple[Path, str], browser: Any) -> None:
     _, address = site
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])

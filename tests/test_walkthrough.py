@@ -54,6 +54,16 @@ def test_the_film_is_of_this_story_and_lasts_two_minutes(parts: dict[str, Module
     assert re.findall(r"(?<![~\w.])/(?:tmp|home|root|work)\b", shown) == [], "a path of the machine it was made on"
 
 
+def test_the_kept_failure_has_the_form_of_the_pages_picture() -> None:
+    kept = (FILM.parent / "one-failure.html").read_text(encoding="utf-8")
+    templates = ROOT / "experiments" / "templates"
+    form = (templates / "failure.html").read_text(encoding="utf-8")
+    form += (templates / "failure.css").read_text(encoding="utf-8")
+    classes = {name for names in re.findall(r'class="([^"]+)"', kept) for name in names.split()}
+    assert "lost" in classes
+    assert {name for name in classes if name not in form} == set()
+
+
 def test_every_command_of_the_story_is_one_of_memtunes(parts: dict[str, ModuleType]) -> None:
     scenes = parts["walkthrough"].STORY
     lines = [line for scene in scenes for line in (*getattr(scene, "commands", ()), *getattr(scene, "words", ()))]

@@ -188,7 +188,7 @@ def run(
 
         def on_start() -> None:
             for line in _begins(settings, dataset) if not quiet and earlier is None else ():
-                say(line, err=True)
+                view.line(line)
 
         finished = run_experiment(
             settings,

@@ -66,6 +66,10 @@ class RunView:
         """Show with each phase how many calls were made so far."""
         self._budget = budget
 
+    def line(self, text: str) -> None:
+        """Print a line above what is drawn."""
+        self._say(text)
+
     def baseline(self, split: SplitName, score: Score) -> None:
         interval = (f" ({interval_text(score.ci, between=' to ')})", "dim")
         title = (split, "bold")

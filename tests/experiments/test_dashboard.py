@@ -194,6 +194,8 @@ def test_on_a_terminal_ctrl_c_is_answered_in_the_dashboard_and_the_run_says_how_
         said += _read_until(ours, "interrupted; saved in run; go on with: memtune run --resume run")
         assert process.wait(PATIENCE_S) == 130
         assert "\x1b[?25h" in said, "the cursor is shown again"
+        plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", said)
+        assert re.search(r"[\r\n]settings that may be tuned: ", plain), "a line begins above the dashboard, not in it"
         assert (tmp_path / "run" / "report.html").is_file()
     finally:
         process.kill()
