@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import get_args
+from typing import Any, get_args
 
 from attribution.text.content import text_of
 from attribution.text.tokens import normalise
@@ -97,7 +97,8 @@ def conversation_of(graph: ExecutionGraph, name: str, days: Mapping[str, str] = 
 def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     """The operations of a graph whose stage can be inferred, in pipeline order; judges and similar ones are left out.
 
-    Those that write the memory have no prompt if its contents are cut from the messages.
+    Those that write the memory have no prompt if its contents are cut from the messages, or if they carry out what
+    another operation decided.
     """
     told = {operation.name: operation for operation in graph.operations.values() if STAGE in operation.attributes}
     if told:
@@ -115,7 +116,20 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     staged = [(stage, name) for name, stage in stages.items() if stage is not None]
     staged.sort(key=lambda stage_and_name: _ORDER.index(stage_and_name[0]))
     unprompted = ("extract", "update") if _is_verbatim(graph) else ()
-    return tuple(OperationSpec(name, stage, None if stage in unprompted else name) for stage, name in staged)
+    carriers = {name for name, runs in executions.items() if any(_carries_out(graph, run) for run in runs)}
+    return tuple(
+        OperationSpec(name, stage, None if stage in unprompted or name in carriers else name) for stage, name in staged
+    )
+
+
+def event_of(outputs: Sequence[Variable]) -> tuple[str, str | None] | None:
+    """The event (ADD, UPDATE, DELETE, NONE) and the target of a decision among an operation's outputs."""
+    for variable in outputs:
+        value: Any = variable.value
+        if isinstance(value, Mapping) and isinstance(value.get("event"), str):
+            target = value.get("target")
+            return value["event"].upper(), None if target is None else str(target)
+    return None
 
 
 def _frames(graph: ExecutionGraph) -> set[str]:
@@ -130,6 +144,11 @@ def _frames(graph: ExecutionGraph) -> set[str]:
         for operation in graph.operations.values()
         if operation.id in frames and not any(graph.variables[vid].kind in _CONTENT for vid in operation.output_ids())
     }
+
+
+def _carries_out(graph: ExecutionGraph, operation: Operation) -> bool:
+    """Whether an operation read a decision that another one made."""
+    return any(event_of([graph.variables[vid]]) and graph.producers(vid) for vid in operation.input_ids())
 
 
 def _is_verbatim(graph: ExecutionGraph) -> bool:

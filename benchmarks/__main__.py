@@ -28,6 +28,7 @@ BENCHMARKS: Mapping[str, str] = {
     "languages": "languages:languages",
     "loop": "loop:loop",
     "matcher": "matcher:matcher",
+    "mem0-failures": "mem0_failures:mem0_failures",
     "optimize": "optimize:optimize",
     "providers": "providers:providers",
     "settings": "settings:settings",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attribution.cases import UNUSABLE_REPLY, Blame, ErrorType
 from attribution.constants import FAILED, FEW_MESSAGES
+from attribution.recordings import event_of
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -329,16 +330,6 @@ def _text_decided(variable: Variable) -> str:
     if not isinstance(value, Mapping):
         return ""
     return next((value[key] for key in _DECIDED_TEXTS if isinstance(value.get(key), str)), "")
-
-
-def event_of(outputs: Sequence[Variable]) -> tuple[str, str | None] | None:
-    """The event (ADD, UPDATE, DELETE, NONE) and the target of a decision among an operation's outputs."""
-    for variable in outputs:
-        value: Any = variable.value
-        if isinstance(value, Mapping) and isinstance(value.get("event"), str):
-            target = value.get("target")
-            return value["event"].upper(), None if target is None else str(target)
-    return None
 
 
 def turns_read(graph: ExecutionGraph, operation: Operation) -> tuple[str, ...]:

@@ -67,3 +67,27 @@ def test_a_tool_beside_a_memory_that_is_shown_has_no_stage_by_its_name() -> None
             op.output("result", "done")
     stages = {one.name: one.stage for one in operations_of(recorder.graph)}
     assert stages == {"remember": "extract", "store": "update"}
+
+
+def test_who_decided_is_to_blame_for_what_another_operation_carries_out() -> None:
+    with trace() as recorder:
+        message = variable("Mara: I moved to Oslo.", name="D1:1", kind="message")
+        with operation("extract", kind="llm", inputs={"message": message}) as op:
+            fact = op.output("fact", "Mara lives in Oslo.", kind="fact")
+        with operation("store", inputs={"fact": fact}) as op:
+            entry = op.output("entry", "Mara lives in Oslo.", name="m1", kind="memory_entry")
+        with operation("decide_update", kind="llm", inputs={"memories": entry}) as op:
+            decision = op.output("decision", {"event": "UPDATE", "target": "m1", "text": "Mara likes tea."})
+        with operation("store", inputs={"decision": decision, "entry": entry}) as op:
+            kept = op.output("entry", "Mara likes tea.", name="m1", kind="memory_entry", previous=entry)
+        query = variable("Where does Mara live?", name="q", kind="query")
+        with operation("answer", kind="llm", inputs={"query": query, "context": kept}) as op:
+            reply = op.output("prediction", "unknown", kind="prediction")
+    assert {spec.name: spec.prompt for spec in operations_of(recorder.graph) if spec.stage == "update"} == {
+        "decide_update": "decide_update",
+        "store": None,
+    }
+    question = Question(id="q", question="Where does Mara live?", answers=("Oslo",), evidence=("D1:1",))
+    case = Case("c", question, "unknown", judge("unknown", question.answers), reply.id)
+    (blame,) = survival(recording_of(recorder.graph, "c")).attribute(case).decisive
+    assert (blame.error_type, blame.operation) == ("UpdateError", "decide_update")
