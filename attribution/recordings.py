@@ -37,7 +37,7 @@ _HINTS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     ("update", re.compile(r"updat|merge|consolidat|delet|store", re.I)),
     ("extract", re.compile(r"extract|chunk|boundary|buffer|summar|ingest|finali[sz]e", re.I)),
 )
-_CONTENT = frozenset(("fact", "memory_entry", "delete_marker", "context", "prediction"))
+CONTENT = frozenset(("fact", "memory_entry", "delete_marker", "context", "prediction"))
 _JUDGED = frozenset(("golden_answers", "judge_response", "judge_score"))
 _ORDER: tuple[Stage, ...] = get_args(Stage)
 
@@ -111,7 +111,7 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     for operation in graph.operations.values():
         if operation.id not in frames:
             executions[operation.name].append(operation)
-    named = any(variable.kind in _CONTENT - {"prediction"} for variable in graph.variables.values())
+    named = any(variable.kind in CONTENT - {"prediction"} for variable in graph.variables.values())
     stages = {name: _stage(name, graph, runs, named=named) for name, runs in executions.items()}
     staged = [(stage, name) for name, stage in stages.items() if stage is not None]
     staged.sort(key=lambda stage_and_name: _ORDER.index(stage_and_name[0]))
@@ -142,7 +142,7 @@ def _frames(graph: ExecutionGraph) -> set[str]:
     return {
         operation.id
         for operation in graph.operations.values()
-        if operation.id in frames and not any(graph.variables[vid].kind in _CONTENT for vid in operation.output_ids())
+        if operation.id in frames and not any(graph.variables[vid].kind in CONTENT for vid in operation.output_ids())
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attribution.cases import UNUSABLE_REPLY, Blame, ErrorType
 from attribution.constants import FAILED, FEW_MESSAGES
-from attribution.recordings import event_of
+from attribution.recordings import CONTENT, event_of
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -177,7 +177,8 @@ class ContentFlow:
         memories: dict[str, tuple[Variable, bool]] = {}
         for operation in self.readers(turn):
             few = len(turns_read(self.graph, operation)) <= FEW_MESSAGES
-            memories |= {vid: (self.graph.variables[vid], few) for vid in operation.output_ids() if self._is_final(vid)}
+            outputs = self.outputs_of(operation)
+            memories |= {output.id: (output, few) for output in outputs if self._is_final(output.id)}
         return list(memories.values())
 
     def written(self, fact: Variable) -> Writing:
@@ -257,8 +258,10 @@ class ContentFlow:
         return [variable for variable in inputs if variable.kind not in _NOT_CONTENT]
 
     def outputs_of(self, operation: Operation) -> list[Variable]:
-        """What an operation made."""
-        return [self.graph.variables[vid] for vid in operation.output_ids()]
+        """What an operation made; a model's raw reply only where nothing was read from it."""
+        outputs = [self.graph.variables[vid] for vid in operation.output_ids()]
+        read = any(output.kind in CONTENT for output in outputs)
+        return [output for output in outputs if not (read and output.kind == "reply")]
 
     def _follow(self, operation: Operation) -> None:
         """Record which version an update made of which, by what it read and made, not by the numbers of versions.
@@ -274,13 +277,12 @@ class ContentFlow:
 
     def _stored(self) -> list[Variable]:
         """Everything that was ever in the memory. Without an update stage that is whatever was extracted."""
-        variables = self.graph.variables
         if self.has("update"):
             return self._entries
         if not self.has("extract"):
             return [message for messages in self._messages.values() for message in messages]
         extracts = [op for op in self.graph.operations.values() if self.stage(op) == "extract"]
-        return [variables[vid] for op in extracts for vid in op.output_ids() if self._is_final(vid)]
+        return [output for op in extracts for output in self.outputs_of(op) if self._is_final(output.id)]
 
     def _is_final(self, vid: str) -> bool:
         return vid not in self._read

@@ -8,6 +8,7 @@ from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.methods import survival
 from attribution.recordings import conversation_of, operations_of, recording_of
+from attribution.survival.flow import ContentFlow
 from tracing import operation, trace, variable
 from tracing.graph.elements import Variable
 from tracing.graph.execution_graph import ExecutionGraph
@@ -91,3 +92,26 @@ def test_who_decided_is_to_blame_for_what_another_operation_carries_out() -> Non
     case = Case("c", question, "unknown", judge("unknown", question.answers), reply.id)
     (blame,) = survival(recording_of(recorder.graph, "c")).attribute(case).decisive
     assert (blame.error_type, blame.operation) == ("UpdateError", "decide_update")
+
+
+def test_a_raw_reply_beside_the_facts_that_were_read_from_it_is_no_statement_of_its_own() -> None:
+    with trace() as recorder:
+        message = variable("Ann: My boat is called Otter.", name="D1:1", kind="message")
+        other = variable("Bea: Mine is Heron, and I met Ann.", name="D1:2", kind="message")
+        with operation("extract", kind="llm", inputs={"messages": [message, other]}) as op:
+            facts = [op.output("facts", text, kind="fact") for text in ("Ann met Bea.", "Bea's boat is called Heron.")]
+            op.output("reply", '{"facts": ["Ann met Bea.", "Bea\'s boat is called Heron."]}', kind="reply")
+        for number, fact in enumerate(facts):
+            with operation("store", inputs={"fact": fact}) as op:
+                entry = op.output("entry", fact.value, name=f"m{number}", kind="memory_entry")
+        query = variable("What is Ann's boat called?", name="q", kind="query")
+        with operation("answer", kind="llm", inputs={"query": query, "context": entry}) as op:
+            reply = op.output("prediction", "Heron", kind="prediction")
+    recording = recording_of(recorder.graph, "c")
+    flow = ContentFlow(recording.graph, recording.operations)
+    assert [(text.value, few) for text, few in flow.extracted("D1:1")] == [(fact.value, True) for fact in facts]
+    question = Question(id="q", question="What is Ann's boat called?", answers=("Otter",))
+    case = Case("c", question, "Heron", judge("Heron", question.answers), reply.id)
+    (blame,) = survival(recording).attribute(case).decisive
+    assert (blame.error_type, blame.operation) == ("ExtractionError", "extract")
+    assert "{" not in blame.reason
