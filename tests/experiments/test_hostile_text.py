@@ -139,7 +139,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
         (("doctor", "config.yaml", "--build"), []),
     ],
     "completion": [(("completion", "bash"), []), (("completion", ARGUMENT), MARKUP)],
-    "watch": [(("watch",), MARKUP), (("watch", "latest"), EVERYTHING), (("watch", ARGUMENT), GIVEN)],
+    "watch": [(("watch",), []), (("watch", "latest"), EVERYTHING), (("watch", ARGUMENT), GIVEN)],
     "ui": [(("ui", "--home", ARGUMENT), GIVEN)],
     "attribute": [
         (("attribute", "annotated.json", "--out", f"{OUT}.jsonl"), [shown(OUT)]),
