@@ -11,7 +11,7 @@ import venv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.agent_traces.story import FAULTS, STORIES, Story
+from benchmarks.agent_traces.story import STORIES, Story
 
 DOORS: Mapping[str, tuple[str, ...]] = {
     "langgraph": ("recorded", "openinference", "openllmetry"),
@@ -44,14 +44,11 @@ def recorded(agent: str, environments: Path, folder: Path, stories: Iterable[Sto
     """The traces of an agent in a folder, named agent-door-story-fault, as they are recorded."""
     python = environment_of(agent, environments)
     settings = {**os.environ, "PYTHONPATH": str(_ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    names = [story.name for story in stories]
     for door in DOORS[agent]:
-        for story in stories:
-            for fault in FAULTS:
-                path = folder / f"{agent}-{door}-{story.name}-{fault}.jsonl"
-                drive = [str(python), "-m", "benchmarks.agent_traces.drive"]
-                asked = [*drive, agent, door, story.name, fault, str(path)]
-                subprocess.run(asked, check=True, env=settings, capture_output=True, cwd=_ROOT)  # noqa: S603
-                yield path
+        drive = [str(python), "-m", "benchmarks.agent_traces.drive", agent, door, str(folder), *names]
+        subprocess.run(drive, check=True, env=settings, cwd=_ROOT, stdout=subprocess.DEVNULL)  # noqa: S603
+        yield from sorted(folder.glob(f"{agent}-{door}-*.jsonl"))
 
 
 def archived(traces: Iterable[Path], archive: Path) -> None:

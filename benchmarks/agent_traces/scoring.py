@@ -21,12 +21,18 @@ from tracing.interchange.agent_memory.mapping import read_mapping
 ARCHIVE = Path(__file__).with_name("traces.tar.xz")
 """What `make.py` recorded: a trace for each agent, door, story and fault."""
 
+RECORDED = Path(__file__).with_name("recorded.tar.xz")
+"""Traces of one story that memtune recorded by its one line, `instrument.agents()`, on these packages."""
+
 TOOLS: Mapping[str, tuple[str, str, str]] = {
     "langgraph": ("save_memory", "update_memory", "search_memory"),
     "pydantic_ai": ("remember", "revise", "recall"),
     "openai_agents": ("log_fact", "amend", "lookup"),
     "agent_framework": ("add_note", "change_note", "find_notes"),
     "adk": ("write_profile", "overwrite_profile", "read_profile"),
+    "autogen": ("keep_detail", "edit_detail", "get_details"),
+    "llama_index": ("memorize", "rewrite_memory", "look_in_memory"),
+    "mcp": ("create_entry", "update_entry", "search_entries"),
     "one_tool": ("memory (store)", "memory (update)", "memory (retrieve)"),
     "odd_names": ("jot_down", "put_right", "consult"),
 }

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,12 @@ from attribution.attributor import survival_in
 from attribution.cases import Blame
 from benchmarks.__main__ import benchmarks
 from benchmarks.agent_traces.recording import DOORS, recorded
-from benchmarks.agent_traces.scoring import AgentTrace, agent_traces, told, trace_at
+from benchmarks.agent_traces.scoring import RECORDED, AgentTrace, agent_traces, told, trace_at
 from benchmarks.agent_traces.story import FAULTS, KEYS, PETS, STORIES
+from tracing.graph.elements import Operation
+from tracing.graph.execution_graph import ExecutionGraph
+from tracing.interchange import read_graph
+from tracing.interchange.agent_memory import interpreted
 
 ROWS = [(agent, door) for agent, doors in DOORS.items() for door in doors]
 BY_WORDS = "which entry was made from which message is known by their words alone"
@@ -87,6 +92,42 @@ def test_an_entry_of_another_person_is_told_as_a_leak(
 ) -> None:
     (leaking,) = (t for t in traces if (t.agent, t.door, t.story, t.fault) == (agent, door, PETS, "leak"))
     assert leaking.read().leaks == (line,)
+
+
+def test_what_one_line_records_of_each_framework_is_as_the_page_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    with agent_traces(RECORDED) as traces:
+        by_agent = {agent: [t for t in traces if t.agent == agent] for agent in {t.agent for t in traces}}
+        assert rows == {agent: figures_of(recorded_here) for agent, recorded_here in by_agent.items()}
+
+
+def figures_of(traces: list[AgentTrace]) -> str:
+    """Calls to models with a prompt, calls of tools, operations that write and that find, entries linked, faults."""
+    (sound,) = (t for t in traces if t.fault == "none")
+    graph, _ = read_graph(sound.path)
+    memory = interpreted(graph)
+    asked = [op for op in graph.operations.values() if op.calls]
+    with_prompt = sum("You remember what people tell you." in json.dumps(variables_of(graph, op)) for op in asked)
+    stages = [op.attributes.get("stage") for op in memory.operations.values()]
+    entries = memory.find_variables(kind="memory_entry")
+    linked = sum(
+        any(v.kind == "message" for v in memory.backward_slice(entry.id).variables.values()) for entry in entries
+    )
+    right = sum(told(trace)[0] for trace in traces)
+    return " | ".join(
+        (
+            f"{with_prompt}/{len(asked)}",
+            f"{stages.count('update')}",
+            f"{stages.count('retrieve')}",
+            f"{linked}/{len(entries)}",
+            f"{right}/{len(traces)}",
+        )
+    )
+
+
+def variables_of(graph: ExecutionGraph, op: Operation) -> list[Any]:
+    return [graph.variables[vid].value for vid in op.input_ids()]
 
 
 @pytest.mark.slow

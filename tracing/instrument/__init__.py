@@ -6,13 +6,14 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
     client.chat.completions.create(…)
 """
 
-from tracing.instrument.frameworks import langchain, langgraph, langmem, llama_index
+from tracing.instrument.frameworks import agents, langchain, langgraph, langmem, llama_index
 from tracing.instrument.openai_calls import anthropic, openai
 from tracing.instrument.patches import Instrumentation, threads
 from tracing.plugins import PluginRegistry
 
 __all__ = [
     "Instrumentation",
+    "agents",
     "anthropic",
     "langchain",
     "langgraph",

@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from tracing.graph.elements import Variable
-from tracing.instrument.program_steps import Link, Step
+from tracing.instrument.program_steps import Link, Step, scope_here
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder, current_recorder
 from tracing.recording.redaction import LONGEST_THINKING, excerpt
-from tracing.recording.scope import NOTHING
+from tracing.recording.scope import NOTHING, current
 
 _UNUSABLE = {"length": "cut short", "content_filter": "filtered", "refusal": "refused"}
 """Why a reply could not be used, by the reason for which it ended."""
@@ -109,7 +109,9 @@ def asked_by_library() -> bool:
     """Whether a library records the model call that is being made here."""
     reference = _LAST_CALL.get()
     call = reference() if reference is not None else None
-    return _ELSEWHERE.get() or (call is not None and not call.over and call.recorder is current_recorder())
+    scope = scope_here()
+    in_a_call = scope is not current.get() and scope.operation is not None and scope.operation.kind == "llm"
+    return _ELSEWHERE.get() or in_a_call or (call is not None and not call.over and call.recorder is current_recorder())
 
 
 _ELSEWHERE: ContextVar[bool] = ContextVar("memtune_recorded_elsewhere", default=False)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracing.instrument.library_calls import ModelCall, asked_by_library
-from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
+from tracing.instrument.patches import Instrumentation, ResultHandler, is_installed, recorded
 from tracing.instrument.program_steps import step_here
 from tracing.interchange.thinking import split_thinking
 from tracing.recording.operations import ActiveOperation
@@ -64,6 +64,15 @@ def anthropic(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> I
     import anthropic as sdk
 
     return _of_clients((sdk.Anthropic, sdk.AsyncAnthropic), client, prices)
+
+
+def clients() -> Instrumentation:
+    """Record what `openai` and `anthropic` do, of those that are installed."""
+    instrumentation = Instrumentation()
+    for module, record in (("openai", openai), ("anthropic", anthropic)):
+        if is_installed(module):
+            instrumentation.also(record().undo)
+    return instrumentation
 
 
 def _of_clients(classes: tuple[Any, ...], client: Any, prices: Mapping[str, Price]) -> Instrumentation:

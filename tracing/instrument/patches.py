@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self
@@ -102,6 +103,14 @@ def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Ca
         return called
 
     return wrap
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be imported, which it is not here."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # nor its package
+        return False
 
 
 def with_subclasses(kind: Any) -> list[Any]:

@@ -88,7 +88,7 @@ class Step:
         self.contexts: list[Variable] = []
         self.replies: list[tuple[str, Variable]] = []
         self.streams = self.over = False
-        self.began_in = current.get()
+        self.began_in = scope_here()
         self._outer, self._own, self._op = outer, running is None, running
         self._read: set[tuple[str, int]] = set()
 
@@ -158,6 +158,19 @@ class Step:
 _OPEN_STEP: ContextVar[Step | None] = ContextVar("memtune_opened_step", default=None)
 _RUNNING: list[Callable[[], Step | None]] = []
 """Each says which step of its library runs in the present context."""
+_SURROUNDING: list[Callable[[], Scope | None]] = []
+"""Each says which scope of its library the present context is in."""
+
+
+def surrounding(say: Callable[[], Scope | None]) -> Callable[[], None]:
+    """Ask this function too for the scope that is here; returns what ends that."""
+    _SURROUNDING.append(say)
+    return lambda: _SURROUNDING.remove(say)
+
+
+def scope_here() -> Scope:
+    """The innermost scope of the present context: one that a library is in, or that of the user's own operation."""
+    return next((scope for say in _SURROUNDING if (scope := say()) is not None), current.get())
 
 
 def running(say: Callable[[], Step | None]) -> Callable[[], None]:
@@ -234,7 +247,7 @@ def begun(name: str, kind: str, scope: Scope, inputs: Iterable[Link] = ()) -> Ac
 @contextmanager
 def executed(name: str, kind: str, step: Step | None, inputs: Iterable[Link] = ()) -> Iterator[ActiveOperation]:
     """An operation of its own inside a step, current while it runs."""
-    op = begun(name, kind, current.get() if step is None else step.scope, inputs)
+    op = begun(name, kind, scope_here() if step is None else step.scope, inputs)
     try:
         with within(op):
             yield op

@@ -17,7 +17,7 @@ from tracing.errors import ConfigError, MalformedReplyError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.values import snapshot
 from tracing.instrument.known_texts import known_texts
-from tracing.instrument.openai_calls import anthropic, openai
+from tracing.instrument.openai_calls import clients
 from tracing.instrument.patches import Instrumentation
 from tracing.interchange.agent_memory import BY_TEXT, LINKED, STAGE
 from tracing.interchange.agent_memory.notes import notes_in, text_in
@@ -282,9 +282,5 @@ def watch(owner: Any, **names: str | Sequence[str]) -> Watched:
                 raise ConfigError(f"watch: {title} has no function {name!r}{did_you_mean(name, dir(owner))}")
             watched.replace(owner, name, decorate)
             watched.stages[name] = stage  # type: ignore[assignment]
-    for client in (openai, anthropic):
-        try:
-            watched.also(client().undo)
-        except ModuleNotFoundError:
-            continue  # then the program does not use it either
+    watched.also(clients().undo)
     return watched

@@ -90,7 +90,7 @@ def operation_of(
         Operation(
             oid,
             span.name,
-            _kind(span),
+            kind_of(span.attributes, span.kind),
             tuple(links[True]),
             tuple(links[False]),
             session=session,
@@ -245,9 +245,15 @@ def _with_lists(names: dict[str, Any]) -> Any:
     return [fields[key] for key in sorted(fields, key=int)] if numbered else fields
 
 
-def _kind(span: Span) -> str:
-    kind = first_of(span.attributes, _conventions().kind)
-    word = kind.lower() if isinstance(kind, str) and kind else span.kind
+def kind_of(attributes: Mapping[str, Any], usual: str = "function") -> str:
+    """The kind of operation that the attributes of a span tell; the usual one if they tell none.
+
+    Example:
+        >>> kind_of({"openinference.span.kind": "LLM"}), kind_of({"gen_ai.operation.name": "execute_tool"})
+        ('llm', 'tool')
+    """
+    kind = first_of(attributes, _conventions().kind)
+    word = kind.lower() if isinstance(kind, str) and kind else usual
     return _conventions().kinds.get(word, word)
 
 

@@ -144,10 +144,14 @@ class RunningOperation(Scope):
 
     def end(self, error: BaseException | None = None) -> None:
         """End what `begin` has started."""
+        self.end_with(None if error is None else _in_words(error))
+
+    def end_with(self, error: str | None) -> None:
+        """As `end`, with the error in words."""
         recorder = self.recorder
         if recorder is None or recorder.ended:
             return  # it is in the file as open: the trace was left before it
-        self.error = None if error is None else _in_words(error)
+        self.error = error
         self.ended = recorder.clock()
         recorder.note(self)
 

@@ -14,7 +14,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
-from benchmarks.agent_traces.drivers.exporting import exported_to
+from benchmarks.agent_traces.drivers.exporting import exported_to, in_sessions
 from benchmarks.agent_traces.model import Calls
 from benchmarks.agent_traces.tools import Notes
 from benchmarks.agent_traces.turns import Turn
@@ -28,9 +28,10 @@ CALLS = Calls(
 
 
 def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Path) -> None:
-    """Have the conversations with an agent, and export its spans."""
-    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"  # else spans have no messages
-    provider = exported_to(path)
+    """Have the conversations with an agent, and record it or export its spans."""
+    if door != "recorded":
+        os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"  # else spans have no messages
+        provider = exported_to(path)
     if door == "openinference":
         from openinference.instrumentation.google_adk import GoogleADKInstrumentor
 
@@ -62,7 +63,7 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
     async def talk() -> None:
         for session, by in dict.fromkeys((turn.session, turn.by) for turn in turns):
             await service.create_session(app_name="companion", user_id=by, session_id=session)
-        for turn in turns:
+        for turn in in_sessions(turns, door):
             content = types.Content(role="user", parts=[types.Part(text=turn.text)])
             async for _ in runner.run_async(user_id=turn.by, session_id=turn.session, new_message=content):
                 pass

@@ -11,7 +11,7 @@ from agent_framework import Agent
 from agent_framework.observability import enable_instrumentation
 from agent_framework.openai import OpenAIChatCompletionClient
 
-from benchmarks.agent_traces.drivers.exporting import exported_to
+from benchmarks.agent_traces.drivers.exporting import exported_to, in_sessions
 from benchmarks.agent_traces.model import Calls
 from benchmarks.agent_traces.tools import Notes
 from benchmarks.agent_traces.turns import Turn
@@ -25,9 +25,10 @@ CALLS = Calls(
 
 
 def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Path) -> None:
-    """Have the conversations with an agent, and export its spans."""
-    exported_to(path)
-    enable_instrumentation(enable_sensitive_data=True)
+    """Have the conversations with an agent, and record it or export its spans."""
+    if door != "recorded":
+        exported_to(path)
+        enable_instrumentation(enable_sensitive_data=True)
 
     def add_note(user: str, content: str) -> str:
         """Add a note about the user."""
@@ -50,7 +51,7 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
 
     async def talk() -> None:
         sessions: dict[str, Any] = {}
-        for turn in turns:
+        for turn in in_sessions(turns, door):
             session = sessions.setdefault(turn.session, agent.create_session(session_id=turn.session))
             await agent.run(turn.text, session=session)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
-from benchmarks.agent_traces.drivers.exporting import exported_to
+from benchmarks.agent_traces.drivers.exporting import exported_to, in_sessions
 from benchmarks.agent_traces.model import Calls
 from benchmarks.agent_traces.tools import Notes
 from benchmarks.agent_traces.turns import Turn
 
+RECORDER = "langgraph"
 CALLS = Calls(
     save=lambda by, text: ("save_memory", {"text": text}),
     change=lambda by, name, text: ("update_memory", {"memory_id": name, "text": text}),
@@ -46,35 +46,26 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
         name, kept = notes.change(memory_id, text)
         return json.dumps({"id": name, "memory": kept})
 
-    of: Any = lambda turn: nullcontext()  # noqa: E731
-    with ExitStack() as opened:
-        if door == "recorded":
-            from tracing import instrument, session, trace
+    if door == "openinference":
+        from openinference.instrumentation.langchain import LangChainInstrumentor
 
-            opened.enter_context(instrument.langgraph())
-            opened.enter_context(trace(path))
-            of = lambda turn: session(turn.session, user=turn.by)  # noqa: E731
-        elif door == "openinference":
-            from openinference.instrumentation.langchain import LangChainInstrumentor
+        LangChainInstrumentor().instrument(tracer_provider=exported_to(path))
+    elif door == "openllmetry":
+        from opentelemetry.instrumentation.langchain import LangchainInstrumentor
 
-            LangChainInstrumentor().instrument(tracer_provider=exported_to(path))
-        else:
-            from opentelemetry.instrumentation.langchain import LangchainInstrumentor
-
-            LangchainInstrumentor().instrument(tracer_provider=exported_to(path))
-        model = ChatOpenAI(model="scripted", base_url=base_url, api_key="none")
-        agent: Any = create_agent(
-            model,
-            [save_memory, search_memory, update_memory],
-            system_prompt="You remember what people tell you.",
-            checkpointer=InMemorySaver(),
+        LangchainInstrumentor().instrument(tracer_provider=exported_to(path))
+    model = ChatOpenAI(model="scripted", base_url=base_url, api_key="none")
+    agent: Any = create_agent(
+        model,
+        [save_memory, search_memory, update_memory],
+        system_prompt="You remember what people tell you.",
+        checkpointer=InMemorySaver(),
+    )
+    for turn in in_sessions(turns, door):
+        agent.invoke(
+            {"messages": [HumanMessage(turn.text)]},
+            {
+                "configurable": {"thread_id": turn.session},
+                "metadata": {"user_id": turn.by, "session_id": turn.session},
+            },
         )
-        for turn in turns:
-            with of(turn):
-                agent.invoke(
-                    {"messages": [HumanMessage(turn.text)]},
-                    {
-                        "configurable": {"thread_id": turn.session},
-                        "metadata": {"user_id": turn.by, "session_id": turn.session},
-                    },
-                )

@@ -19,7 +19,7 @@ from openai import AsyncOpenAI
 from openinference.instrumentation import using_attributes
 from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
 
-from benchmarks.agent_traces.drivers.exporting import exported_to
+from benchmarks.agent_traces.drivers.exporting import exported_to, in_sessions
 from benchmarks.agent_traces.model import Calls
 from benchmarks.agent_traces.tools import Notes
 from benchmarks.agent_traces.turns import Turn
@@ -33,9 +33,9 @@ CALLS = Calls(
 
 
 def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Path) -> None:
-    """Have the conversations with an agent, and export its spans."""
-    provider = exported_to(path)
-    OpenAIAgentsInstrumentor().instrument(tracer_provider=provider)
+    """Have the conversations with an agent, and record it or export its spans."""
+    if door != "recorded":
+        OpenAIAgentsInstrumentor().instrument(tracer_provider=exported_to(path))
 
     @function_tool
     def log_fact(statement: str) -> str:
@@ -60,7 +60,7 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
         "companion", instructions="You remember what people tell you.", model=model, tools=[log_fact, lookup, amend]
     )
     sessions: dict[str, Any] = {}
-    for turn in turns:
+    for turn in in_sessions(turns, door):
         session = sessions.setdefault(turn.session, SQLiteSession(turn.session))
         with using_attributes(user_id=turn.by, session_id=turn.session):
             run = RunConfig(group_id=turn.session, trace_metadata={"user_id": turn.by})

@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from benchmarks.agent_traces.drivers.exporting import exported_to
+from benchmarks.agent_traces.drivers.exporting import exported_to, in_sessions
 from benchmarks.agent_traces.model import Calls
 from benchmarks.agent_traces.tools import Notes
 from benchmarks.agent_traces.turns import Turn
@@ -24,15 +24,16 @@ CALLS = Calls(
 
 
 def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Path) -> None:
-    """Have the conversations with an agent, and export its spans."""
-    provider = exported_to(path)
-    if door == "openinference":
+    """Have the conversations with an agent, and record it or export its spans."""
+    provider = exported_to(path) if door != "recorded" else None
+    if provider is not None and door == "openinference":
         from openinference.instrumentation.pydantic_ai import OpenInferenceSpanProcessor
 
         # It rewrites the spans in place, so it has to come before what exports them.
         processors = provider._active_span_processor
         processors._span_processors = (OpenInferenceSpanProcessor(), *processors._span_processors)
-    Agent.instrument_all()
+    if provider is not None:
+        Agent.instrument_all()
     model = OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=base_url, api_key="none"))
     agent: Any = Agent(model, name="companion", instructions="You remember what people tell you.")
 
@@ -54,7 +55,7 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
         return {"id": name, "fact": kept}
 
     history: dict[str, Any] = {}
-    for turn in turns:
+    for turn in in_sessions(turns, door):
         result = agent.run_sync(
             turn.text,
             message_history=history.get(turn.session),

@@ -1,16 +1,46 @@
-"""Frameworks in which people build memories of their own, recorded: LangChain, LangGraph, LangMem and LlamaIndex."""
+"""Frameworks in which people build memories of their own, recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from importlib.util import find_spec
 from typing import Any
 
 from tracing.errors import ConfigError
-from tracing.instrument.patches import Instrumentation, recorded
+from tracing.instrument.openai_calls import clients
+from tracing.instrument.patches import Instrumentation, is_installed, recorded
 
 ANSWERS = ("messages", "answer", "response", "generation")
 """Under which keys of a graph's state a model's text is by default the answer to the user."""
+
+
+def agents() -> Instrumentation:
+    """Record agents of any framework that asks by OpenTelemetry's spans, OpenAI's or Anthropic's client, or MCP.
+
+    pydantic-ai, Agent Framework, ADK, AutoGen, CrewAI, OpenAI Agents and others: calls to models with their prompts,
+    tools with arguments and results, also those of MCP servers. Spans that the frameworks or OpenInference's packages
+    make become operations; what no span tells is read off the clients. `memtune attribute` sees in the tools what was
+    kept, changed and found.
+
+    Returns:
+        A context manager that undoes it, also with the method `undo`.
+
+    Raises:
+        ConfigError: the program has a tracer provider that takes no span processors.
+
+    Example:
+        >>> with instrument.agents(), trace("run.jsonl"), session("d1", user="mara"):  # doctest: +SKIP
+        ...     agent.run_sync("Where do I live?")
+    """
+    instrumentation = clients()
+    if is_installed("mcp"):
+        from tracing.instrument.frameworks.mcp_tools import record_tools
+
+        record_tools(instrumentation)
+    if is_installed("opentelemetry.sdk"):
+        from tracing.instrument.frameworks.agent_spans import follow_spans
+
+        follow_spans(instrumentation)
+    return instrumentation
 
 
 def langchain(*, answers: Collection[str] = ANSWERS) -> Instrumentation:
@@ -129,5 +159,5 @@ def llama_index() -> Instrumentation:
 
 
 def _require(module: str, name: str, package: str) -> None:
-    if find_spec(module) is None:
+    if not is_installed(module):
         raise ConfigError(f"{name} is not installed: pip install {package}")

@@ -36,7 +36,7 @@ _MARK = re.compile(
 _LAST = re.compile(r"\s*[\[(](?:memory[ _])?id\s*[:=]\s*(?P<id>[^\s\])]{1,64})[\])]\s*$", re.IGNORECASE)
 _MENTIONED = re.compile(
     r"\b(?:id|note|memory|fact|entry|key|record|item|line)\b[\s:#=]*[\"'`\[(]?(?P<id>[\w-]*\d[\w-]*)|"
-    r"(?P<uuid>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})",
+    r"(?P<uuid>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})|\b(?P<leading>[a-z]{1,8}[-_]?\d{1,9})(?=:\s)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w+")

@@ -6,16 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from tracing.files.depth import structured
 from tracing.graph.elements import Link, Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph
-from tracing.interchange.speech import ASSISTANT, SPEAKERS, TOOL_RESULTS, UNSPOKEN, USER, role_of, speech_of, unspoken
+from tracing.interchange.speech import (
+    ASSISTANT,
+    INSTRUCTIONS,
+    SPEAKERS,
+    TOOL_RESULTS,
+    UNSPOKEN,
+    USER,
+    role_of,
+    speech_of,
+    unspoken,
+)
 
 FRAMES = ("agent", "invoke_agent", "chain", "workflow", "invoke_workflow", "task", "execute_task")
 """Kinds of operations around calls to models."""
 
 _CALLED = ("tool_call", "tool_use", "function_call", "functionCall", "tool-call")
 _RETURNED = ("tool_call_response", "tool_result", "function_call_output", "functionResponse", "function_response")
+_REQUESTS = ("messages", "request")
+"""Roles of a whole request, as the gateway and the recording of a client have it."""
 _IDS = ("tool_call_id", "tool_use_id", "call_id", "id")
 
 
@@ -68,8 +82,16 @@ class Requests:
 
     def prompt(self, operation: Operation) -> Variable | None:
         """The instructions of a call, where they are recorded."""
-        variables = (self._variables[vid] for vid in operation.input_ids())
-        return next((variable for variable in variables if variable.kind == "prompt"), None)
+        inputs = [(role, self._variables[vid]) for role, vid in operation.inputs]
+        prompts = [variable for _, variable in inputs if variable.kind == "prompt"]
+        for role, variable in inputs:
+            for message in variable.value if role in _REQUESTS and isinstance(variable.value, list) else ():
+                if isinstance(message, Mapping) and unspoken(message) == INSTRUCTIONS:
+                    text = speech_of(message).text
+                    prompts.append(
+                        replace(variable, id=f"{variable.id}/prompt", name="prompt", kind="prompt", value=text)
+                    )
+        return prompts[0] if prompts else None
 
     def tool_calls(self, operation: Operation) -> list[ToolCall]:
         """The calls of tools in what a model read and gave, in order, with the results that it read."""
@@ -97,9 +119,10 @@ class Requests:
             variable = self._variables[vid]
             value = variable.value
             if isinstance(value, Mapping):
-                whole = operation.kind == "llm" and role == "result"
-                yield (who_else, speech_of(value).text, value) if whole else ("", "", value)
-            elif isinstance(value, list) and role == "messages":  # as the gateway records a request
+                whole = operation.kind == "llm" and role in ("result", "reply")
+                for part in _replied(value):
+                    yield (who_else, speech_of(part).text, part) if whole else ("", "", part)
+            elif isinstance(value, list) and role in _REQUESTS:
                 for message in value:
                     if isinstance(message, Mapping):
                         spoken = unspoken(message) is None
@@ -108,10 +131,20 @@ class Requests:
             elif isinstance(value, str) and value.strip():
                 spoken = variable.kind in ("message", "prediction", *(["reply"] if who_else == ASSISTANT else []))
                 bare = operation.kind in FRAMES and variable.kind == "value" and role in ("input", "output", "result")
+                bare = bare or variable.name == role == "request"
                 if spoken or bare:
                     named = str(variable.attributes.get("role") or role).lower()
                     who = SPEAKERS.get(named) or (ASSISTANT if variable.kind in ("reply", "prediction") else "")
                     yield who or (who_else if bare else ""), value.strip(), {}
+
+
+def _replied(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The messages in a whole reply as clients get it: of chat completions, or of responses; or the reply itself."""
+    listed = value.get("choices", value.get("output"))
+    for part in listed if isinstance(listed, list) else (value,):
+        message = part.get("message", part) if isinstance(part, Mapping) else None
+        if isinstance(message, Mapping):
+            yield message
 
 
 def _called(message: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:

@@ -229,7 +229,8 @@ class _Reading:
         return longest if " " in longest or not longest.isascii() else text  # one word may be a name that is in it
 
     def _call(self, operation: Operation, chat: Operation | None) -> Call:
-        facts = operation.attributes
+        telling = self._telling(operation)
+        facts = telling.attributes
         tool = _tool_of(operation)
         arguments, result = _first(facts, _ARGUMENTS), _first(facts, _RESULTS)
         variables = self._graph.variables
@@ -237,15 +238,15 @@ class _Reading:
         if tool_call is not None:
             arguments = tool_call.arguments if arguments is None else arguments
             result = tool_call.result if result is None else result
-        if arguments is None and result is None and not operation.inputs and not operation.outputs:
+        if arguments is None and result is None and not telling.inputs and not telling.outputs:
             own = f"{operation.name.partition('.')[0]}."
             facts_of_own = {name.removeprefix(own): fact for name, fact in facts.items() if name.startswith(own)}
             result = _first(facts_of_own, _OUTPUTS)
             arguments = {name: fact for name, fact in facts_of_own.items() if name not in _OUTPUTS} or None
         if arguments is None:
-            arguments = self._recorded_arguments(operation, tool)
+            arguments = self._recorded_arguments(telling, tool)
         if result is None or operation.kind == "retrieval":
-            results = [variables[vid].value for vid in operation.output_ids()]
+            results = [variables[vid].value for vid in telling.output_ids()]
             result = results[0] if len(results) == 1 else results or result
         sought = next((facts[name] for name in _SOUGHT if facts.get(name)), None)
         if sought is not None:
@@ -255,6 +256,11 @@ class _Reading:
         if operation.error:
             result = None
         return Call(operation, tool, arguments_of(arguments), result, chat)
+
+    def _telling(self, operation: Operation) -> Operation:
+        """The operation itself or, where that tells nothing of its call, the one of a tool around it that does."""
+        tools = [operation, *(outer for outer in self._around(operation) if outer.id in self._inside)]
+        return next((tool for tool in tools if tool.inputs or tool.outputs), operation)
 
     def _recorded_arguments(self, operation: Operation, tool: str) -> Any:
         """The arguments in what an operation read: of memtune's recordings, in the reply that called it."""
