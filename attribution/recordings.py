@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import get_args
 
+from attribution.recorded_values import CONTENT, event_of
 from attribution.text.content import text_of
 from attribution.text.tokens import normalise
 from tracing.graph.elements import Operation, Variable
@@ -37,7 +38,6 @@ _HINTS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     ("update", re.compile(r"updat|merge|consolidat|delet|store", re.I)),
     ("extract", re.compile(r"extract|chunk|boundary|buffer|summar|ingest|finali[sz]e", re.I)),
 )
-CONTENT = frozenset(("fact", "memory_entry", "delete_marker", "context", "prediction"))
 _JUDGED = frozenset(("golden_answers", "judge_response", "judge_score"))
 _ORDER: tuple[Stage, ...] = get_args(Stage)
 
@@ -120,16 +120,6 @@ def operations_of(graph: ExecutionGraph) -> tuple[OperationSpec, ...]:
     return tuple(
         OperationSpec(name, stage, None if stage in unprompted or name in carriers else name) for stage, name in staged
     )
-
-
-def event_of(outputs: Sequence[Variable]) -> tuple[str, str | None] | None:
-    """The event (ADD, UPDATE, DELETE, NONE) and the target of a decision among an operation's outputs."""
-    for variable in outputs:
-        value: Any = variable.value
-        if isinstance(value, Mapping) and isinstance(value.get("event"), str):
-            target = value.get("target")
-            return value["event"].upper(), None if target is None else str(target)
-    return None
 
 
 def _frames(graph: ExecutionGraph) -> set[str]:

@@ -117,7 +117,8 @@ def aggregate(
     outside = sum(bool(attribution.decisive) and not blames for attribution, blames in blamed)
     lossy = [attribution.case.conversation for attribution, blames in blamed if blames]
     weights = _weights(blamed)
-    units = [_Unit(weight, lossy.count(conversation)) for conversation, weight in weights.items()]
+    # Sorted, so that the same failures have the same intervals in whatever order they were judged.
+    units = [_Unit(weight, lossy.count(conversation)) for conversation, weight in sorted(weights.items())]
     units += [_Unit({}, 0)] * max(0, (conversations or 0) - len(units))
     rate = len(lossy) / total_cases if total_cases else 0.0
     shares = _shares(weights.values(), names)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attribution.cases import UNUSABLE_REPLY, Blame, ErrorType
 from attribution.constants import FAILED, FEW_MESSAGES
-from attribution.recordings import CONTENT, event_of
+from attribution.recorded_values import CONTENT, event_of
 from attribution.text.content import content_of, text_of
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.execution_graph import ExecutionGraph

@@ -82,6 +82,15 @@ def test_one_conversation_gives_no_interval_and_the_seed_decides() -> None:
     assert aggregate(rows, FACT_MEMORY, total_cases=9, seed=3) == aggregate(rows, FACT_MEMORY, total_cases=9, seed=3)
 
 
+def test_intervals_do_not_depend_on_the_order_of_the_failures() -> None:
+    rows = [attributed(f"c{at}", ("answer" if at % 3 else "store", "UpdateError", 0.5 + at / 20)) for at in range(9)]
+    forward, backward = (
+        {signal.operation: [*signal.share_ci, *signal.loss_ci] for signal in aggregated.signals}
+        for aggregated in (aggregate(some, FACT_MEMORY, total_cases=20, seed=0) for some in (rows, rows[::-1]))
+    )
+    assert {name: pytest.approx(intervals) for name, intervals in forward.items()} == backward
+
+
 def test_only_operations_with_a_prompt_are_fixable() -> None:
     signals = aggregate([], FACT_MEMORY, total_cases=0, seed=0).signals
     assert {signal.operation for signal in signals if signal.fixable} == {"extract_facts", "decide_update", "answer"}

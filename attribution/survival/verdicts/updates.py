@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from attribution.cases import Blame, ErrorType
 from attribution.constants import LOST, NOT_DELETED, NOT_UPDATED, SAME_REQUEST
 from attribution.explanations import quote, quoted
-from attribution.recordings import event_of
+from attribution.recorded_values import event_of
 from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.needs import Need, fact_of
 from attribution.text.content import content_of, text_of
