@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 SURVIVAL = "survival"
 
-ATTRIBUTORS = PluginRegistry("attributors", "attribution", {SURVIVAL: "attribution.methods:survival"})
+ATTRIBUTORS = PluginRegistry(
+    "attributors",
+    "attribution",
+    {SURVIVAL: "attribution.methods:survival"},
+    gone=dict.fromkeys(("assisted", "agent", "triage"), f"a model's help bettered no verdict; use {SURVIVAL}"),
+)
 
 
 class Attributor(Protocol):

@@ -14,6 +14,7 @@ from experiments.commands.examples import examples
 from experiments.commands.whole_summaries import LazyCommands
 from experiments.display.terminal import brief, say, say_library_messages
 from experiments.interrupts import INTERRUPTED, interruptible, own_process
+from experiments.runs.earlier_names import NO_CLUSTER
 from tracing.errors import MemtuneError
 
 SUBCOMMANDS: Mapping[str, str] = {
@@ -41,6 +42,18 @@ SUBCOMMANDS: Mapping[str, str] = {
 }
 """Name → `module:function` under `experiments.commands`, in the order of --help."""
 
+EARLIER_NAMES: Mapping[str, str] = {"report": "diagnose"}
+"""Names of commands that changed, which still work in this version."""
+
+GONE: Mapping[str, str] = {
+    "ask": "it answered none of 45 questions; search the trace with `memtune trace search`, look at it with "
+    "`memtune trace show`, or let `memtune attribute TRACE --question TEXT` say why an answer was wrong"
+}
+"""Names of commands that are no longer part of memtune: why, and what to use."""
+
+GONE_OPTIONS: Mapping[str, str] = {"--executor": NO_CLUSTER}
+"""Options that no longer exist, and what to do."""
+
 OFFLINE = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -61,6 +74,8 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
     cls=LazyCommands,
     package="experiments.commands",
     places=SUBCOMMANDS,
+    earlier_names=EARLIER_NAMES,
+    gone=GONE,
     epilog=examples("memtune"),
     context_settings=HELP,
 )
@@ -84,7 +99,9 @@ def main(arguments: Sequence[str] | None = None, *, command: click.Command = cli
         else:
             context = getattr(error, "ctx", None)
             help_line = f"; see `{context.command_path} --help`" if context else ""
-            say(f"{program}: {brief(error.format_message()).rstrip('.')}{help_line}", err=True)
+            option = getattr(error, "option_name", "")
+            gone = f"{option}: {GONE_OPTIONS[option]}" if option in GONE_OPTIONS else None
+            say(f"{program}: {gone or brief(error.format_message()).rstrip('.')}{help_line}", err=True)
         sys.exit(error.exit_code)
     except MemtuneError as error:
         say(f"{program}: {_with_notes(brief(str(error)), error)}", err=True)

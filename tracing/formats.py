@@ -1,5 +1,6 @@
 """The format of each file that memtune keeps: its number now, how it is written into a file, and read of one.
 
+A file without a number is of the first commits, and read by its names of then (`experiments.runs.earlier_names`).
 Raise a number when a reader of the number before would misread the file.
 """
 

@@ -15,7 +15,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -37,11 +37,13 @@ class PluginRegistry:
         kind: of the parts, in the plural: `systems`. The group of the entry points is `memtune.` plus this.
         key: the configuration key or option that names a part, for error messages: `system`.
         built_in: name → `module:Object` of the parts that memtune ships.
+        gone: name → why memtune ships that part no longer, and what to use.
     """
 
     kind: str
     key: str
     built_in: Mapping[str, str]
+    gone: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """The built-in names, then those of the entry points; nothing is imported."""
@@ -50,6 +52,8 @@ class PluginRegistry:
     def check(self, name: str) -> None:
         """Raise a `ConfigError` for what is neither a known name nor `module:Object`; nothing is imported."""
         if not (name in self.built_in or name in _REGISTERED or is_object(name) or name in self._entry_points()):
+            if name in self.gone:
+                raise ConfigError(f"{self.key}: {name!r} is no longer part of memtune: {self.gone[name]}")
             part, at, version = name.partition("@")
             versions = [
                 candidate.removeprefix(f"{part}@") for candidate in self.names() if candidate.startswith(f"{part}@")

@@ -24,6 +24,7 @@ from experiments.bench.attribution import Progress
 from experiments.data.loaders import Dataset
 from experiments.mlflow_tracking.sqlite_store import store_uri
 from experiments.runs.config import BudgetSettings, RunConfig
+from experiments.runs.earlier_names import by_current_keys
 from experiments.runs.fingerprint import differing
 from experiments.runs.folder import BASELINE, LOCK, RunFolder
 from experiments.runs.lock import HeldError, locked
@@ -229,7 +230,7 @@ def _check_settings(plan: Plan, folder: Path) -> None:
         RunFolder(folder).write(SETTINGS, json.dumps(stamped(SETTINGS, now), indent=2) + "\n")
         return
     try:
-        before = read_stamped(SETTINGS, file.read_bytes(), file, _READER)
+        before = by_current_keys(read_stamped(SETTINGS, file.read_bytes(), file, _READER))
     except ValidationError:
         raise RunError(f"{file}: is damaged; name another --folder") from None
     if different := differing(before, now):

@@ -18,6 +18,7 @@ from experiments.attributing.batch import Batch
 from experiments.attributing.case_sources import run_sources, sources_of
 from experiments.attributing.run_traces import run_traces
 from experiments.running.parts import open_access
+from experiments.runs.earlier_names import current_side
 from experiments.runs.folder import BASELINE, CHAMPION, RunFolder
 from tracing.errors import DataError, TraceError
 from tracing.graph.execution_graph import ExecutionGraph
@@ -45,6 +46,7 @@ def attributed(
     Raises:
         ConfigError, DataError, RunError, TraceError: an argument is invalid, or nothing of its traces can be used.
     """
+    traces_of = current_side(traces_of)
     factory = open_attributor(method, matcher=matcher)
     config = settings_from(home, models={"task": model}, settings={})
     asks = isinstance(factory, AsksModel) or matcher == LLM

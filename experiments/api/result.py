@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from experiments.api.attributed import BLAMED, Attributed, Page, blamed
 from experiments.api.starting import Model
 from experiments.display.pages import template
+from experiments.runs.earlier_names import current_side
 from experiments.runs.folder import BASELINE, CHAMPION, REPORT, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS
@@ -136,7 +137,7 @@ class Result:
         from experiments.api.attributing import attributed
 
         result = attributed(self.path, self.home, method=method, matcher=matcher, model=model, traces_of=traces_of)
-        return replace(result, title=f"{self.id}: the {traces_of} prompts")
+        return replace(result, title=f"{self.id}: the {current_side(traces_of)} prompts")
 
     def memory(self, prompts: str = CHAMPION) -> TunedMemory:
         """The run's memory system with its champion's prompts and settings, or with the baseline's.
@@ -154,7 +155,7 @@ class Result:
         """
         from experiments.api.tuned_memory import TunedMemory
 
-        return TunedMemory(self._folder, self.home, prompts)
+        return TunedMemory(self._folder, self.home, current_side(prompts))
 
     def plot_loss(self, ax: Axes | None = None) -> Axes:
         """Draw where information was lost, operation by operation, under the baseline prompts and the champion's.

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from experiments.data.datasets import DATASETS
 from experiments.runs.config import RunConfig
 from experiments.runs.config_file import OPTIONS, load_config
+from experiments.runs.earlier_names import NO_CLUSTER
+from experiments.runs.earlier_names import SETTINGS as EARLIER_SETTINGS
 from tracing.errors import ConfigError
 from tracing.llm.settings import ModelSettings
 from tracing.plugins import registered_object
@@ -67,7 +69,11 @@ def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
     names = [*options, *(name for name in RunConfig.model_fields if name not in options)]
     keyed: dict[str, Any] = {}
     for name, value in settings.items():
+        # `prompts` is a section of a configuration, and once was an option, which takes one value.
         section = name in RunConfig.model_fields and isinstance(value, Mapping | BaseModel)
+        name = name if section else EARLIER_SETTINGS.get(name, name)
+        if name == "executor":
+            raise ConfigError(f"{name}: {NO_CLUSTER}")
         if name not in names:
             near = did_you_mean(name, names) or f"; known: {', '.join(names)}"
             raise ConfigError(f"{name}: unknown setting{near}")

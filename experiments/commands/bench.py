@@ -22,7 +22,13 @@ matcher_option = click.option(
 )
 
 
-@click.group(cls=WholeSummaries)
+GONE = {
+    "gate": "it measures memtune, not your prompts; in a clone it is `python -m benchmarks gate --recorded FILE`",
+    "optimize": "run each and `memtune compare` them; over seeds, in a clone, it is `python -m benchmarks optimize`",
+}
+
+
+@click.group(cls=WholeSummaries, gone=GONE)
 def bench() -> None:
     """Measure on your own data: an attribution method."""
 

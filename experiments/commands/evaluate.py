@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.earlier_names import current_side
 from experiments.commands.examples import examples
 from experiments.commands.options import (
     SuggestingChoice,
@@ -41,11 +42,13 @@ def _a_score(context: click.Context, option: click.Parameter, value: float | Non
     "--prompts",
     required=True,
     metavar="PATH|RUN",
+    callback=current_side,
     help="Folder of NAME.txt prompts, a run (its champion), or `baseline` for the system's own.",
 )
 @click.option(
     "--against",
     metavar="PATH|RUN",
+    callback=current_side,
     help="Score these prompts too and report the difference with its interval, as for a second model.",
 )
 @setup_options
@@ -121,7 +124,7 @@ def evaluate(
     from optimizer.gating.verdict import verdict_over
     from tracing.systems.baseline import check_baseline
 
-    settings = config_from(config or _config_of(prompts, home), options)
+    settings = config_from(config or _config_of(prompts, home), options, typed=config is not None)
     chosen = load_sealed(settings) if sealed else getattr(dataset_from(settings).splits, split)
     named = "sealed" if sealed else split
     with open_evaluator(settings, home_folder(home)) as evaluator, run_view() as view:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.display.terminal import say
@@ -81,7 +82,14 @@ def _settings(context: click.Context, option: click.Option, texts: Sequence[str]
 @click.option(
     "--verify", is_flag=True, help="Load it in the real library and find the prompts in the requests that it sends."
 )
-@click.option("--target-model", "model", metavar="NAME", help="Model the prompts will be used with.")
+@click.option(
+    "--target-model",
+    "model",
+    cls=RenamedOption,
+    earlier="--model",
+    metavar="NAME",
+    help="Model the prompts will be used with.",
+)
 @home_option
 def export(run: str, target: str, out: Path | None, patch: str | None, home: Path | None, **options: Any) -> None:
     """Write the champion's prompts for use elsewhere, with a manifest of where they come from.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.earlier_names import RenamedOption, note_renamed, noted_word
+from experiments.runs.earlier_names import SIDES
 from tracing.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 class SuggestingChoice(click.Choice[str]):
     """click's, with a suggestion where the word is none of the choices."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The choice, also by an earlier name, which is noted."""
+        return super().convert(noted_word(value, SIDES) if SIDES.get(value) in self.choices else value, param, ctx)
 
     def get_invalid_choice_message(self, value: str, ctx: click.Context | None) -> str:
         """Name the choices, and the nearest."""
@@ -85,6 +91,8 @@ concurrency_option = click.option(
 _helper_model_option = click.option(
     "--helper-model",
     "model",
+    cls=RenamedOption,
+    earlier="--model",
     metavar="NAME",
     help="Model that helps: an embedded one (`memtune model list`) or the endpoint's name.",
 )
@@ -136,10 +144,16 @@ def dataset_from(config: RunConfig) -> Dataset:
         return load_dataset(config, progress=partial(view.progress, f"reading {config.dataset}"))
 
 
-def config_from(source: str | None, options: Mapping[str, Any], *, smoke: bool = False) -> RunConfig:
-    """The configuration in `source`, overridden by the options of a command."""
+def config_from(
+    source: str | None, options: Mapping[str, Any], *, smoke: bool = False, typed: bool = True
+) -> RunConfig:
+    """The configuration in `source`, overridden by the options of a command.
+
+    Earlier names of keys are noted, unless nobody `typed` it: it is that of a run.
+    """
     from experiments.runs.config_file import OPTIONS, load_config
 
     parameters = {key: option.removeprefix("--").replace("-", "_") for key, option in OPTIONS.items()}
     overrides = {key: options.get(parameter) for key, parameter in parameters.items()}
-    return load_config(source, overrides=overrides, smoke=smoke)
+    noted = {"on_earlier_key": note_renamed} if typed and source is not None else {}
+    return load_config(source, overrides=overrides, smoke=smoke, **noted)

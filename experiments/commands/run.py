@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.commands.earlier_names import RenamedOption
 from experiments.commands.examples import examples
 from experiments.commands.options import (
     SuggestingChoice,
@@ -57,6 +58,8 @@ _WHY_THE_DEMO = (
 )
 @click.option(
     "--no-blame",
+    cls=RenamedOption,
+    earlier="--no-attribution",
     flag_value=False,
     default=None,
     type=click.BOOL,
@@ -109,6 +112,8 @@ _WHY_THE_DEMO = (
 )
 @click.option(
     "--start",
+    cls=RenamedOption,
+    earlier="--prompts",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Start from these prompts instead of the system's own: a folder of NAME.txt (`memtune import-prompts`).",
@@ -158,9 +163,10 @@ def run(
         if home is None and earlier.home not in (None, where):
             # Named by its folder: its paid calls are in the cache of its own home.
             home = earlier.home
+    typed = config is not None
     if earlier is not None and config is None:
         config = str(earlier.path / CONFIG)
-    settings = config_from(config, options, smoke=smoke)
+    settings = config_from(config, options, smoke=smoke, typed=typed)
     dataset = dataset_from(settings)
     if dry_run:
         from experiments.running.run_parts import check_run

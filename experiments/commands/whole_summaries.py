@@ -8,13 +8,21 @@ from typing import Any
 
 import click
 
+from experiments.commands.earlier_names import note_renamed
 from tracing.suggestions import did_you_mean
 
 _LONGEST = 200
 
 
 class WholeSummaries(click.Group):
-    """A group that lists its commands with the whole first sentence of their help."""
+    """A group that lists its commands with the whole first sentence of their help.
+
+    `gone` has, by the name of a command that is no longer there, why, and what to use.
+    """
+
+    def __init__(self, *args: Any, gone: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._gone = gone or {}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands and their summaries, in the group's order."""
@@ -26,8 +34,10 @@ class WholeSummaries(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names; an error says which one was probably meant."""
+        """The command that the first argument names; an error says which one was probably meant, or what to use now."""
         name = args[0]
+        if name in self._gone:
+            ctx.fail(f"{name!r} is no longer part of memtune: {self._gone[name]}")
         # click suggests from the commands that are loaded, and ours are loaded when they are used.
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"No such command {name!r}{did_you_mean(name, self.list_commands(ctx))}")
@@ -37,12 +47,29 @@ class WholeSummaries(click.Group):
 class LazyCommands(WholeSummaries):
     """A group whose commands are imported from `package` when they are used.
 
-    `places` are `module:function` by name, in the order of --help.
+    `places` are `module:function` by name, in the order of --help; `earlier_names` have the names by those of before.
     """
 
-    def __init__(self, *args: Any, package: str, places: Mapping[str, str], **settings: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        package: str,
+        places: Mapping[str, str],
+        earlier_names: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(*args, **settings)
-        self._package, self._places = package, places
+        self._package, self._places, self._earlier_names = package, places, earlier_names or {}
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The same, also by an earlier name, which is told."""
+        name = self._earlier_names.get(args[0])
+        if name is not None:
+            note_renamed(args[0], name)
+            args = [name, *args[1:]]
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)

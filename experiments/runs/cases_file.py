@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
+from experiments.runs.earlier_names import by_current_side, current_split
 from experiments.runs.folder import CASES, CONFIG, VERDICTS
 from optimizer.evaluation.scores import SplitName
 from tracing.errors import RunError
@@ -67,12 +68,12 @@ class CaseReply(_Line):
 class RunCase(_Line):
     """A question of a split with its gold answers, and the replies under the prompts that it was asked with."""
 
-    split: SplitName
+    split: Annotated[SplitName, BeforeValidator(current_split)]
     conversation: str
     question_id: str
     question: str
     answers: tuple[str, ...]
-    replies: dict[Side, CaseReply]
+    replies: Annotated[dict[Side, CaseReply], BeforeValidator(by_current_side)]
 
     @property
     def key(self) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from experiments.data.datasets import CARDS, SAMPLE
 from experiments.runs.config import RunConfig
+from experiments.runs.earlier_names import with_current_keys
 from experiments.runs.run_settings import without_secrets
 from tracing.errors import ConfigError
 from tracing.files.file_kinds import likeness
@@ -28,7 +29,17 @@ from tracing.suggestions import did_you_mean, unknown_key
 from tracing.systems.registry import SYSTEMS
 
 
-def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = None, smoke: bool = False) -> RunConfig:
+def _unnoted(_earlier: str, _key: str) -> None:
+    """An earlier name of a key is as good as the name now."""
+
+
+def load_config(
+    source: str | None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    smoke: bool = False,
+    on_earlier_key: Callable[[str, str], None] = _unnoted,
+) -> RunConfig:
     """The configuration in `source`, with `overrides` (`key.path` → value, from the command line) applied.
 
     A file or folder of data without the name of its data set is recognised by its content.
@@ -38,6 +49,7 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
         overrides: values that are None are ignored. Another `base_url` of a model goes without the key in `source`.
         smoke: lay the bundled `smoke` configuration over `source`; its model only where that was pulled and no
             endpoint is named, and its limit of sessions only where the bundled sample is taken.
+        on_earlier_key: called with each key that `source` has by its earlier name, and with its name now.
 
     Raises:
         ConfigError: `FILE: key.path: message; remedy`.
@@ -47,11 +59,12 @@ def load_config(source: str | None, *, overrides: Mapping[str, Any] | None = Non
     folder = Path()
     label = "options"
     if source is not None:
-        label, folder, values = _read(source)
+        label, folder, values = _read(source, on_earlier_key)
     options = {key: value for key, value in (overrides or {}).items() if value is not None}
     above: dict[str, Any] = {}
     for key, value in options.items():
         above = _merged(above, _nested(key, value))
+    above = with_current_keys(above, "options", _unnoted)
     values = _without_keys(values, above)
     if smoke:
         values = _merged(values, _fitting(_read("smoke")[2], _merged(values, above)))
@@ -145,13 +158,14 @@ def anchored(config: RunConfig, folder: Path, *, besides: Collection[str] = ()) 
     """The same configuration with its relative paths under `folder`, except those of the keys in `besides`.
 
     These are the file of the data set, the folder of baseline prompts, folders of modules, the weights of embedded
-    models, and a sqlite file of MLflow.
+    models, and sqlite files of MLflow and of studies.
     """
     paths = {
         "data": config.data and folder / config.data,
         "prompts.start": config.prompts.start and folder / config.prompts.start,
         "modules": [(folder / path).absolute() for path in config.modules],
         "tracking.uri": _anchored_store(config.tracking.uri, folder),
+        "search.storage": _anchored_store(config.search.storage, folder),
         **{
             f"models.{role}.model": str(folder / model.model)
             for role, model in config.models.roles().items()
@@ -199,7 +213,7 @@ def _complete(config: RunConfig, label: str) -> RunConfig:
     return config
 
 
-def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
+def _read(source: str, on_earlier_key: Callable[[str, str], None] = _unnoted) -> tuple[str, Path, dict[str, Any]]:
     bundled = resources.files("experiments") / "configs" / f"{source}.yaml"
     if source in bundled_configs():
         label, folder, text = f"{source}.yaml", Path(), bundled.read_text(encoding="utf-8")
@@ -229,7 +243,7 @@ def _read(source: str) -> tuple[str, Path, dict[str, Any]]:
         values = {}
     if not isinstance(values, dict):
         raise ConfigError(f"{label}: holds a {type(values).__name__}; write `key: value` lines, such as `system: rag`")
-    return label, folder, unstamped("config.yaml", values, label)
+    return label, folder, with_current_keys(unstamped("config.yaml", values, label), label, on_earlier_key)
 
 
 _CANNOT_CONSTRUCT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)

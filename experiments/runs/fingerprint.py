@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.runs.config import RunConfig
+from experiments.runs.earlier_names import by_current_keys
 from experiments.runs.folder import CHAMPION, CONFIG, FINGERPRINT, PROMPTS, RunFolder
 from experiments.runs.run_settings import lasting_params, without_secrets
 from optimizer.evaluation.memories import digest
@@ -18,6 +19,7 @@ from optimizer.evaluation.scores import Splits
 from optimizer.proposers.rewrites import Rewrite
 from tracing.errors import RunError
 from tracing.formats import read_stamped, stamped
+from tracing.systems.conversations import Conversation
 from tracing.systems.description import describe
 from tracing.systems.prompts import Candidate
 from tracing.systems.protocol import MemorySystem
@@ -36,7 +38,7 @@ def fingerprint(
     rewrites: Sequence[Rewrite] = (),
 ) -> dict[str, str]:
     """Everything a run's results depend on, as `key → value` (long values as their SHA-256)."""
-    data = [[conversation.model_dump(mode="json") for conversation in group] for group in splits.named().values()]
+    data = [[_content(conversation) for conversation in group] for group in splits.named().values()]
     return {
         **{f"config.{key}": str(value) for key, value in lasting_params(config).items()},
         **{f"system.{key}": str(value) for key, value in _own_settings(system).items()},
@@ -50,7 +52,22 @@ def fingerprint(
     }
 
 
-_READER = TypeAdapter(dict[str, str])
+_LATER_FIELDS = ("after_session", "objected", "source", "confirmed_by")
+"""Fields of a question that came later: where they say nothing, a run from before them is the same run."""
+
+
+def _content(conversation: Conversation) -> dict[str, Any]:
+    content = conversation.model_dump(mode="json")
+    for question in content["questions"]:
+        for name in _LATER_FIELDS:
+            if question[name] in (None, [], "written"):
+                del question[name]
+    return content
+
+
+_LATER_SETTINGS = {"config.goal": "better", "config.margin": "0.02"}
+"""What settings that came later were in a run from before them."""
+_READER: TypeAdapter[Mapping[str, str]] = TypeAdapter(dict[str, str])
 
 
 def read_fingerprint(folder: RunFolder) -> dict[str, str]:
@@ -61,7 +78,8 @@ def read_fingerprint(folder: RunFolder) -> dict[str, str]:
     """
     path = folder.path / FINGERPRINT
     try:
-        return read_stamped(FINGERPRINT, path.read_bytes(), path, _READER)
+        depends_on = by_current_keys(read_stamped(FINGERPRINT, path.read_bytes(), path, _READER), prefix="config.")
+        return _LATER_SETTINGS | depends_on
     except (OSError, ValidationError):
         raise RunError(
             f"{path}: cannot be read, so the run cannot be resumed; start a new one: {_anew(folder)}"

@@ -36,6 +36,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from experiments.runs.earlier_names import first_folder
 from experiments.runs.lock import holder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
@@ -215,7 +216,7 @@ class RunFolder:
 
     def prompts_folder(self, which: str) -> Path:
         """Where the prompts `baseline` or `champion` are."""
-        return self.path / PROMPTS / which
+        return first_folder((self.path / PROMPTS).joinpath, which)
 
 
 def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str, str]:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 
 from attribution.judging.agreement import Agreement
 from attribution.judging.words import refused_for_form
+from experiments.runs.earlier_names import current_summary
 from experiments.runs.intervals import p_phrase
 from optimizer.evaluation.scores import SplitName, Splits, setting_text
 from optimizer.tuning.results import LoopResult, RunFigures
@@ -246,7 +247,7 @@ class Summary(RunFigures, RunFacts):
         return self.ended.finished
 
 
-_ADAPTER = TypeAdapter(Summary)
+_ADAPTER: TypeAdapter[Summary] = TypeAdapter(Annotated[Summary, BeforeValidator(current_summary)])
 
 
 def summarize(facts: RunFacts, result: LoopResult) -> Summary:

@@ -64,6 +64,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["frobnicate"], "No such command"),
         (["rnu"], "No such command 'rnu'; did you mean 'run'?"),
         (["bench", "atribution"], "No such command 'atribution'; did you mean 'attribution'?"),
+        (
+            ["bench", "gate"],
+            "'gate' is no longer part of memtune: it measures memtune, not your prompts; in a clone it is",
+        ),
         (["run", "--system", "fact-memry"], "--system: unknown: 'fact-memry'; did you mean 'fact-memory'?"),
         (["run", "--dataset", "sampel"], "did you mean 'sample'?"),
         (["run", "--selector", "blmae"], "did you mean 'blame'?"),
@@ -263,3 +267,22 @@ def test_export_writes_the_champion_with_its_origin(
 def test_model_list_says_what_is_missing_and_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "model", "list")
     assert "memtune model pull smollm2-135m" in out
+
+
+def test_a_command_still_has_its_earlier_name_and_says_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "report", "latest")
+    assert code == 2
+    assert err.startswith("note: report is called diagnose now; the old name still works in this version\n")
+    assert "latest: no such run" in err
+
+
+def test_an_option_that_is_gone_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "run", "--executor", "ray")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("memtune: --executor: Ray is no longer part of memtune: ")
+
+
+def test_a_command_that_is_gone_says_why_and_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "ask", "trace.jsonl", "why?")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "'ask' is no longer part of memtune: it answered none of 45 questions; search the trace with" in err

@@ -225,6 +225,15 @@ def test_a_run_goes_on_only_with_the_calls_its_search_was_allowed(tmp_path: Path
     assert lasting_params(limited) == lasting_params(load_config(None)) | {"search.calls": 7}
 
 
+def test_a_configuration_that_names_a_cluster_is_told_that_ray_is_gone_and_one_with_threads_is_read(
+    tmp_path: Path,
+) -> None:
+    assert load_config(write(tmp_path, "executor: {kind: threads, address: null}")) == load_config(None)
+    for section in ("{kind: ray}", "{kind: threads, address: auto}"):
+        with pytest.raises(ConfigError, match=r"executor: Ray is no longer part of memtune: .*; leave it out"):
+            load_config(write(tmp_path, f"executor: {section}"))
+
+
 def test_an_endpoint_without_a_model_is_refused_with_the_option_that_names_it() -> None:
     with pytest.raises(ConfigError, match=r"models\.task\.model: missing; .*--model"):
         load_config(None, overrides={"models.task.base_url": "http://h/v1"})

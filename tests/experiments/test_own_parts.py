@@ -217,6 +217,7 @@ def test_an_attributor_that_fails_abstains_and_the_run_goes_on(
     ("option", "expected"),
     [
         ("nowhere", "choose one of survival, or give your own as module:Object"),
+        ("agent", "'agent' is no longer part of memtune: a model's help bettered no verdict; use survival"),
         ("absent:Object", "no module 'absent'"),
         ("mine:Absent", "has no attribute 'Absent'"),
         ("mine:too_few", "it has to take (recording, access)"),

@@ -149,6 +149,8 @@ def test_a_setting_named_like_an_option_means_what_the_option_means(tmp_path: Pa
     sections = {"prompts": {"max_tokens": 9}, "budget": BudgetSettings(calls=7), "no_blame": False}
     config = settings_from(tmp_path, models={}, settings=sections)
     assert (config.prompts.max_tokens, config.budget.calls, config.search.blame) == (9, 7, True)
+    with pytest.raises(ConfigError, match="executor: Ray is no longer part of memtune"):
+        settings_from(tmp_path, models={}, settings={"executor": "ray"})
 
 
 def test_a_run_that_is_not_there_cannot_be_loaded() -> None:

@@ -26,6 +26,7 @@ MATCHERS = PluginRegistry(
         WORDS: "attribution.survival.matching.word_matcher:by_words",
         LLM: "attribution.survival.matching.model_matcher:by_asking",
     },
+    gone={"meaning": f"an embedding model errs more than words do; use {WORDS}, or {LLM} for replies in free words"},
 )
 
 Person = Literal["right", "absent", "other"]
