@@ -231,6 +231,17 @@ def test_another_home_hides_no_weights_and_gets_no_second_copy(
     assert (hub.asked, files(memtune_home)) == (1, [])
 
 
+def test_a_home_that_has_weights_of_its_own_goes_on_working(
+    hub: Hub, memtune_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toy: weights.Weights
+) -> None:
+    monkeypatch.setenv("MEMTUNE_WEIGHTS", str(tmp_path / "weights"))
+    kept = memtune_home / "weights" / f"{toy.sha256}.gguf"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(CONTENT)
+    assert locate("toy") == pull("toy") == kept
+    assert hub.asked == 0
+
+
 def test_the_folder_that_the_user_names_comes_first(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pull("toy")
     monkeypatch.setenv("MEMTUNE_WEIGHTS", str(tmp_path / "named"))

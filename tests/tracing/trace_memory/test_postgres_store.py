@@ -12,6 +12,49 @@ from tracing.errors import ConfigError
 from tracing.trace_memory import StoreError, TraceMemory
 from tracing.trace_memory.stores.postgres_schema import ROLE
 
+VERSION_1 = (
+    "CREATE SCHEMA memtune",
+    "COMMENT ON SCHEMA memtune IS 'memtune trace memory, version 1'",
+    """CREATE TABLE memtune.events (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        id text NOT NULL,
+        entity text NOT NULL DEFAULT current_setting('memtune.entity'),
+        process text NOT NULL DEFAULT current_setting('memtune.process'),
+        project text NOT NULL,
+        session text NOT NULL,
+        shared smallint NOT NULL,
+        type text NOT NULL,
+        key text NOT NULL,
+        value text NOT NULL,
+        metadata text NOT NULL,
+        time double precision NOT NULL,
+        UNIQUE (entity, process, id)
+    )""",
+    """CREATE TABLE memtune.vectors (
+        event bigint PRIMARY KEY REFERENCES memtune.events (number) ON DELETE CASCADE,
+        model text NOT NULL,
+        vector bytea NOT NULL
+    )""",
+    "ALTER TABLE memtune.events ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE memtune.events FORCE ROW LEVEL SECURITY",
+    "ALTER TABLE memtune.vectors ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE memtune.vectors FORCE ROW LEVEL SECURITY",
+    """CREATE POLICY seen ON memtune.events FOR SELECT USING (entity = current_setting('memtune.entity', true)
+       AND (process = current_setting('memtune.process', true) OR shared = 1))""",
+    """CREATE POLICY added ON memtune.events FOR INSERT WITH CHECK (entity = current_setting('memtune.entity', true)
+       AND process = current_setting('memtune.process', true))""",
+    """CREATE POLICY changed ON memtune.events FOR UPDATE USING (entity = current_setting('memtune.entity', true)
+       AND process = current_setting('memtune.process', true))""",
+    """CREATE POLICY of_seen_events ON memtune.vectors
+       USING (EXISTS (SELECT 1 FROM memtune.events e WHERE e.number = event))""",
+    f"GRANT USAGE ON SCHEMA memtune TO {ROLE}",
+    f"GRANT SELECT ON memtune.events TO {ROLE}",
+    f"GRANT INSERT (id, project, session, shared, type, key, value, metadata, time) ON memtune.events TO {ROLE}",
+    f"GRANT UPDATE (type, value, metadata) ON memtune.events TO {ROLE}",
+    f"GRANT SELECT, INSERT, UPDATE ON memtune.vectors TO {ROLE}",
+)
+"""What the first version made."""
+
 
 def one_line(error: pytest.ExceptionInfo[BaseException]) -> str:
     said = str(error.value)
@@ -51,6 +94,37 @@ def test_a_role_that_may_not_make_the_schema_is_told_what_to_do_and_leaves_nothi
         memory.step("now it may")
         assert len(memory.recall()) == 1
     assert len(postgres.run("SELECT 1 FROM memtune.events", url=store)) == 1
+
+
+def test_a_store_of_version_1_opens_with_its_events_and_keeps_tenants_apart_from_then_on(
+    postgres: PostgresCluster,
+) -> None:
+    TraceMemory(postgres.new_database(), entity="acme").close()  # makes the roles
+    store = postgres.new_database()
+    postgres.run(*VERSION_1, url=store)
+    as_umbra = f"SET ROLE {ROLE}", "SET memtune.entity = 'umbra'", "SET memtune.process = 'p'"
+    postgres.run(
+        *as_umbra,
+        "INSERT INTO memtune.events (id, project, session, shared, type, key, value, metadata, time) "
+        "VALUES ('x', '', '', 0, 'step', 'k', '\"of umbra\"', '{}', 1)",
+        "INSERT INTO memtune.vectors VALUES (1, 'words', '')",
+        url=store,
+    )
+    if not postgres.run("SELECT 1 FROM pg_roles WHERE rolname = 'late'"):
+        postgres.run("CREATE ROLE late LOGIN PASSWORD 'late'", f"GRANT {ROLE} TO late")
+    theirs = postgres.url(user="late", password="late", database=store.rsplit("/", 1)[1])
+    with pytest.raises(StoreError, match=r"version 1, in which .*open it once with the role that made it") as refused:
+        TraceMemory(theirs, entity="acme")
+    one_line(refused)
+    for address in (store, theirs):
+        with TraceMemory(address, entity="umbra", process="p") as memory:
+            assert [event.value for event in memory.recall(key="k")] == ["of umbra"]
+            memory.step("new", 1)
+            assert memory.check() == []
+        with TraceMemory(address, entity="acme", process="p") as memory:
+            assert memory.recall() == []
+    assert postgres.run(*as_umbra, "SELECT 1 FROM memtune.events", url=store) == []
+    assert postgres.run("SELECT DISTINCT entity FROM memtune.events", url=store) == [("umbra",)]
 
 
 def test_a_schema_of_another_version_is_refused_and_left_alone(postgres: PostgresCluster) -> None:

@@ -91,14 +91,20 @@ CATALOGUE = {weights.name: weights for weights in _catalogue()}
 def stored_path(weights: Weights) -> Path:
     """Where these weights are, or will be once they are pulled.
 
-    That is the folder `$MEMTUNE_WEIGHTS`, or else `weights` in the user's cache (`user_cache`).
+    That is the folder `$MEMTUNE_WEIGHTS`, or else `weights` in the user's cache (`user_cache`). Weights that an earlier
+    version put into `$MEMTUNE_HOME` are used from there.
 
     Raises:
         ConfigError: no variable names a folder, and the user has no home directory.
     """
     name = f"{weights.sha256}.gguf"
     named = os.environ.get("MEMTUNE_WEIGHTS")
-    return (Path(named).expanduser().absolute() if named else user_cache() / "weights") / name
+    own = (Path(named).expanduser().absolute() if named else user_cache() / "weights") / name
+    if (home := os.environ.get("MEMTUNE_HOME")) and not own.is_file():
+        earlier = Path(home).expanduser().absolute() / "weights" / name
+        if earlier.is_file():
+            return earlier
+    return own
 
 
 def locate(model: str) -> Path:

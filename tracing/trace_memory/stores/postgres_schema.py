@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 ROLE = "memtune_agent"
 READER = "memtune_reader"
 VERSION = "memtune trace memory, version 2"
+UNSEALED = "memtune trace memory, version 1"
+"""Its tenant was a plain setting of a session."""
 
 _LOCK = 7_261_513_201_917
 """Any number: who makes or changes the schema holds the advisory lock of this number."""
 
 
 def prepare_schema(connection: psycopg.Connection[Any], address: str) -> None:
-    """Make schema and roles where they are missing.
+    """Make schema and roles where they are missing, and bring those of version 1 up to date.
 
     The connection has no transaction open.
 
@@ -35,19 +37,24 @@ def prepare_schema(connection: psycopg.Connection[Any], address: str) -> None:
     import psycopg
 
     version = _version(connection)
-    if version is None:
+    if version in (None, UNSEALED):
         try:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-                if _version(connection) is None:
+                version = _version(connection)
+                if version in (None, UNSEALED):
                     _make_roles(connection)
-                    connection.execute(sql_in("postgres_tables.sql"))
+                    if version is None:
+                        connection.execute(sql_in("postgres_tables.sql"))
                     connection.execute(sql_in("postgres_seals.sql"))
         except psycopg.errors.InsufficientPrivilege as error:
             reason = excerpt(" ".join(str(error).split("\n")[0].split()), 200)
             raise StoreError(
                 f"{address}: the trace memory's schema is missing, and this role may not make it ({reason}); "
                 f"open it once with a role that may create schemas and roles, then GRANT {ROLE} TO this role"
+                if version is None
+                else f"{address}: the trace memory's schema is of version 1, in which a pooler mixes up tenants, and "
+                f"this role may not change it ({reason}); open it once with the role that made it, or a superuser"
             ) from None
         version = _version(connection)
     if version != VERSION:

@@ -41,7 +41,12 @@ GRANT EXECUTE ON FUNCTION memtune.seal, memtune.sealed, memtune.query TO memtune
 GRANT EXECUTE ON FUNCTION memtune.sealed TO memtune_reader;
 GRANT USAGE ON SCHEMA memtune TO memtune_reader;
 GRANT SELECT ON memtune.events, memtune.vectors TO memtune_reader;
+ALTER TABLE memtune.events ALTER entity DROP DEFAULT, ALTER process DROP DEFAULT;
 GRANT INSERT (entity, process) ON memtune.events TO memtune_agent;
+DROP POLICY IF EXISTS seen ON memtune.events;
+DROP POLICY IF EXISTS added ON memtune.events;
+DROP POLICY IF EXISTS changed ON memtune.events;
+DROP POLICY IF EXISTS of_seen_events ON memtune.vectors;
 -- As subqueries, what is sealed is computed once for a query, not for each row.
 CREATE POLICY seen ON memtune.events FOR SELECT USING (
     entity = (SELECT memtune.sealed(0)) AND (process = (SELECT memtune.sealed(1)) OR shared = 1));
