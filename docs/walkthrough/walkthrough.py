@@ -4,7 +4,9 @@
     python docs/walkthrough/walkthrough.py
 
 Everything in it is what commands print and pages show while this runs. Waiting is cut, and the path of the temporary
-folder is written `~/demo`. It needs `pip install '.[dev]'` and Chromium, and takes as long as `make demo`.
+folder is written `~/demo`. The first captions tell of the replies in tests/experiments/tutorial_program.py, which that
+model gave once; if it replies otherwise, serve those (`SmallModel` there). It needs `pip install '.[dev]'` and
+Chromium, and takes as long as `make demo`.
 """
 
 from __future__ import annotations
