@@ -219,7 +219,7 @@ COMMANDS: dict[str, list[tuple[Arguments, list[str]]]] = {
     "benchmarks authors": [(("benchmarks", "authors", "--system", ARGUMENT), ["[/INST]"])],
     "benchmarks generate": [(("benchmarks", "generate", "--data", ARGUMENT), GIVEN)],
     "benchmarks halumem": [(("benchmarks", "halumem", "--run", ARGUMENT), MARKUP)],
-    "benchmarks mem0-failures": [(("benchmarks", "mem0-failures", "--seed", ARGUMENT), GIVEN)],
+    "benchmarks mem0-failures": [(("benchmarks", "mem0-failures", "--seed", ARGUMENT), [GIVEN[0][:40]])],
     "benchmarks languages": [(("benchmarks", "languages", ARGUMENT), GIVEN)],
     "benchmarks gold-answers": [
         (("benchmarks", "gold-answers", "--data", "data.jsonl"), []),

@@ -297,13 +297,13 @@ def test_a_trace_of_a_run_opens_on_its_questions_with_reply_beside_gold_and_blam
     script = """
     const texts = (chosen) => [...view.querySelectorAll(chosen)].map((one) => one.textContent);
     told.push(...texts("h2").slice(0, 1), ...texts(".sides pre"));
-    told.push(view.querySelector(".card.blame").textContent);
-    view.querySelector(".card.blame button.chip").click();
-    told.push(view.querySelector("h2").textContent);
+    told.push(view.querySelector(".failure .lost .fault").textContent);
+    told.push(view.querySelector(".failure .lost .fault a").getAttribute("href"));
     """
-    asked, gold, reply, blame, operation_name = told_by(page, script, tmp_path, at="#question=one-food")
+    asked, gold, reply, blame, link = told_by(page, script, tmp_path, at="#question=one-food")
     assert (asked, gold, reply) == ("✗ What food does Mara's tortoise come out for?", "radicchio", hay)
     assert "extract_facts read D1:1, but nothing that it made says 'radicchio'" in blame
+    (operation_name,) = told_by(page, 'told.push(view.querySelector("h2").textContent);', tmp_path, at=link)
     assert operation_name == "extract_facts"
 
 
