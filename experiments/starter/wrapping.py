@@ -74,7 +74,9 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     found = _first(_FINDS, {step: steps[step] for step in steps if step not in (build, answer)})
     file = Path(inspect.getfile(program)).resolve()
     made, is_stored, unknown = _made(program, path)
-    prompts = dict(_prompts(chain(_in_source(module, file), _in_files(module, file, folder, unknown))))
+    source = file.read_text(encoding="utf-8")
+    places = chain(_in_source(module, file, source), _in_files(module, file, source, folder, unknown))
+    prompts = dict(_prompts(places))
     if not prompts:
         unknown.append("prompts: no text in the module looks like one; name their places")
     stages = {key: guessed_stage(key, text) for key, (_, text) in prompts.items()}
@@ -195,10 +197,10 @@ def _prompts(places: Iterator[tuple[str, PromptPlace]]) -> Iterator[tuple[str, t
             yield name, (place.name, text)
 
 
-def _in_source(module: str, file: Path) -> Iterator[tuple[str, PromptPlace]]:
+def _in_source(module: str, file: Path, source: str) -> Iterator[tuple[str, PromptPlace]]:
     """The constants of a module, and its functions in which a text is filled."""
     values = vars(sys.modules[module])
-    for dotted, node in _scopes(ast.parse(file.read_text(encoding="utf-8"))):
+    for dotted, node in _scopes(ast.parse(source)):
         value = values.get(dotted)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(map(_is_filled, ast.walk(node))):
             continue
@@ -206,9 +208,10 @@ def _in_source(module: str, file: Path) -> Iterator[tuple[str, PromptPlace]]:
             yield dotted, PromptPlace(f"{module}:{dotted}", file, dotted)
 
 
-def _in_files(module: str, file: Path, folder: Path, unread: list[str]) -> Iterator[tuple[str, PromptPlace]]:
+def _in_files(
+    module: str, file: Path, source: str, folder: Path, unread: list[str]
+) -> Iterator[tuple[str, PromptPlace]]:
     """The files near a module that it names or has read: each text file, and the texts of each with keys."""
-    source = file.read_text(encoding="utf-8")
     names = {text.strip(): name for name, text in vars(sys.modules[module]).items() if isinstance(text, str)}
     for path in sorted([*file.parent.glob("*"), *file.parent.glob("*/*")]):
         if not path.is_file() or path.suffix not in (*TEXT_FILES, *KEYED_FILES):
