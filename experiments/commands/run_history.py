@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +11,6 @@ from experiments.commands.examples import examples
 from experiments.commands.options import home_option
 from experiments.commands.whole_summaries import WholeSummaries
 from experiments.display.terminal import say
-
-if TYPE_CHECKING:
-    from experiments.runs.comparison import RunComparison
 
 
 @click.command(epilog=examples("runs"))
@@ -53,6 +48,8 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
 
     RUN: a run's id or a prefix of it, `latest` for the latest finished run, or the path of its folder.
     """
+    from experiments.display.literal_console import LiteralConsole
+    from experiments.display.tables import comparison_lines, comparison_table
     from experiments.running.parts import home_folder
     from experiments.runs.comparison import compare as compared
     from experiments.runs.folder import RunFolder
@@ -71,18 +68,10 @@ def compare(names: tuple[str, ...], html: Path | None, home: Path | None) -> Non
         write_output(html, render_comparison(folders, comparison, html.parent), "--html")
         say(f"written to {html}")
         return
-    show_comparison(comparison, [folder.id for folder in folders])
-
-
-def show_comparison(comparison: RunComparison, names: Sequence[str]) -> None:
-    """Print runs side by side under their names."""
-    from experiments.display.literal_console import LiteralConsole
-    from experiments.display.tables import comparison_lines, comparison_table
-
     console = LiteralConsole()
-    for line in comparison_lines(names, comparison):
+    for line in comparison_lines(comparison):
         console.print(line)
-    console.print(comparison_table(names, comparison))
+    console.print(comparison_table(comparison))
 
 
 @click.command(epilog=examples("ui"))

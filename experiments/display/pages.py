@@ -49,9 +49,10 @@ def _environment() -> Environment:
     environment.filters |= {
         "p_value": p_text,
         "score": partial(_number, form=".3f"),
-        "signed": partial(_number, form="+.3f", minus="−"),
-        "share": partial(_number, form=".0%"),
+        "signed": partial(_number, form="+z.3f"),
+        "share": partial(_number, form="z.0%"),
         "count": partial(_number, form=",.0f"),
+        "more": partial(_number, form="+,.0f"),
         "money": money_text,
         "breakable": _breakable,
         "interval": interval_text,
@@ -90,5 +91,5 @@ def _plain(value: Any) -> str:
     return "–" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _number(value: float | None, *, form: str, minus: str = "-") -> str:
-    return "–" if value is None else f"{value:{form}}".replace("-", minus)
+def _number(value: float | None, *, form: str) -> str:
+    return "–" if value is None else f"{value:{form}}".replace("-", "−")

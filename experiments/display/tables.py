@@ -293,24 +293,24 @@ def _most_blamed(summary: Summary) -> str:
     return f"blame: {operation} {share:.0%}" if share else ""
 
 
-def comparison_table(ids: Sequence[str], comparison: RunComparison) -> Table:
-    """Runs side by side under their ids; two fit a terminal of 80 columns."""
+def comparison_table(comparison: RunComparison) -> Table:
+    """Runs side by side under their names; two fit a terminal of 80 columns."""
     table = plain_table()
     table.add_column("", no_wrap=True, min_width=max(len(row[0]) for row in comparison.rows))
-    for name in ids:
+    for name in comparison.names:
         table.add_column(name, overflow="fold")
     for row in comparison.rows:
         table.add_row(*row)
     return table
 
 
-def comparison_lines(ids: Sequence[str], comparison: RunComparison) -> Iterator[Text]:
+def comparison_lines(comparison: RunComparison) -> Iterator[Text]:
     """How each further run differs from the first, on test first; which prompts differ; what cannot be compared."""
     for split in comparison.splits:
         for place, verdict in enumerate(split.differences, 1):
             changed = [flip for flip in split.flips if flip.replies[0].passed != flip.replies[place].passed]
             lost = sum(flip.replies[0].passed for flip in changed)
-            yield styled((f"{ids[place]} against {ids[0]}, {split.split}: ", "bold"))
+            yield styled((f"{comparison.names[place]} against {comparison.names[0]}, {split.split}:", "bold"))
             yield styled("  ").append_text(difference_line(verdict, split.conversations))
             yield styled(
                 f"  of {split.questions} questions ",

@@ -27,7 +27,7 @@ def render_comparison(folders: Sequence[RunFolder], comparison: RunComparison, p
         return f"{address_from(place, page)}{question_anchor(case.question_id)}" if page and page.is_file() else None
 
     return template("comparison.html").render(
-        names=[folder.id for folder in folders],
+        names=comparison.names,
         folders=folders,
         reports=[address_from(place, folder.path / REPORT) for folder in folders],
         comparison=comparison,

@@ -30,7 +30,7 @@ COMPARABLE = ("dataset", "splits", "metric", "model")
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Several runs: `rows` of what and its value in each run, and their `champions`' prompts.
+    """Several runs: their `names`, `rows` of what and its value in each run, and their `champions`' prompts.
 
     If there are `differences`, the keys of `COMPARABLE` in which they differ, the scores are not comparable.
     `left_out` says what of the runs could not be read; what is then missing of one is empty. `tried` is what each run
@@ -38,6 +38,7 @@ class RunComparison:
     known.
     """
 
+    names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     differences: tuple[str, ...]
     champions: tuple[Candidate, ...]
@@ -85,6 +86,7 @@ def compare(*folders: RunFolder) -> RunComparison:
         *(zip(keys, repeat("–")) if isinstance(summary, RunError) else _facts(summary) for summary in read), strict=True
     )
     return RunComparison(
+        names=names_apart([folder.path for folder in folders]),
         rows=tuple((row[0][0], *(value for _, value in row)) for row in facts),
         differences=tuple(
             key for key in COMPARABLE if any(getattr(other, key) != getattr(summaries[0], key) for other in summaries)
@@ -95,6 +97,20 @@ def compare(*folders: RunFolder) -> RunComparison:
         splits=() if unread else tuple(flips_of([part for part in cases if not isinstance(part, RunError)])),
         unread=unread,
     )
+
+
+def names_apart(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Names of folders: the last part of their paths, or as many parts as tell those apart that are not the same.
+
+    >>> names_apart([Path("/mine/before/run"), Path("/mine/after/run")])
+    ('before/run', 'after/run')
+    """
+    parts = [path.resolve().parts for path in paths]
+    for length in range(1, max(map(len, parts))):
+        names = [Path(*part[-length:]).as_posix() for part in parts]
+        if len(set(names)) == len(set(parts)):
+            return tuple(names)
+    return tuple(str(path) for path in paths)
 
 
 def _facts(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,7 @@ for (const figure of document.querySelectorAll("figure.scatter")) {
   const across = (x) => left + ((x - x0) / (x1 - x0)) * (right - left), up = (y) => bottom - ((y - y0) / (y1 - y0)) * (bottom - top);
   const svg = element("svg", { viewBox: `0 0 512 ${bottom + 40}`, "aria-hidden": "true" });
   const { unit = "", up: share = "", sign = "exceptZero", least = 0 } = figure.dataset;
-  const shown = (value, after) => value.toLocaleString("en", { signDisplay: sign }) + after;
+  const shown = (value, after) => value.toLocaleString("en", { signDisplay: sign }).replace("-", "−") + after;
   for (const x of ticks(x0, x1, Number(least))) svg.append(element("line", { x1: across(x), x2: across(x), y1: top, y2: bottom }), element("text", { x: across(x), y: bottom + 16, "text-anchor": "middle" }, shown(x, unit)));
   for (const y of ticks(y0, y1)) svg.append(element("line", { x1: left, x2: right, y1: up(y), y2: up(y) }), element("text", { x: left - 6, y: up(y) + 4, "text-anchor": "end" }, shown(y, share)));
   svg.append(element("line", { x1: left, x2: right, y1: up(0), y2: up(0), style: "stroke: var(--muted)" }), element("text", { x: (left + right) / 2, y: bottom + 34, "text-anchor": "middle" }, figure.dataset.across));

@@ -341,6 +341,16 @@ def test_a_comparison_says_where_two_runs_cannot_be_compared(tmp_path: Path) -> 
     assert rows["delta"] == ("+0.100", "–")
 
 
+def test_runs_whose_folders_have_the_same_name_are_told_apart_by_where_they_are(tmp_path: Path) -> None:
+    first, second = run_folder(tmp_path, 1), run_folder(tmp_path, 2)
+    there, same, other = (tmp_path / name / "run" for name in ("before", "before", "after"))
+    shutil.copytree(first.path, there)
+    shutil.copytree(second.path, other)
+    names = compare(RunFolder(there), RunFolder(same), RunFolder(other)).names
+    assert names == ("before/run", "before/run", "after/run")
+    assert compare(first, second).names == (first.id, second.id)
+
+
 def test_a_comparison_lists_the_methods_of_both_runs_and_a_summary_from_before_they_were_kept_still_reads(
     tmp_path: Path,
 ) -> None:
