@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from experiments.display.terminal import literal, visible
 from experiments.reports.run_charts import SPLIT_TITLES
 from experiments.runs.intervals import p_phrase
+from experiments.runs.progress import Progress
 from experiments.runs.summary import SETTINGS_ALONE, Summary
 from optimizer.evaluation.scores import Score
 from tracing.recording.redaction import redact
@@ -42,6 +43,13 @@ def describe(summary: Summary, baseline: Candidate, champion: Candidate) -> str:
         room -= len(block) + 2
         parts.append(block)
     return "\n\n".join([*parts, closing])
+
+
+def describe_progress(summary: Summary, progress: Progress, run: str, time: str) -> str:
+    """How far a run was at a time of day, and its scores, in Markdown; `run` is its name in a command."""
+    done = f", {progress.done} of {progress.total}" if progress.total else ""
+    spent = f"{progress.calls:,} model calls were made by {time}. Follow it in a terminal: memtune watch {run}"
+    return f"## In progress: {literal(progress.phase)}{done}\n\n{literal(spent)}\n\n{_scores(summary)}"
 
 
 def _headline(summary: Summary) -> str:

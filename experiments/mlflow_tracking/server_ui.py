@@ -56,9 +56,10 @@ def require_store(home: Path) -> None:
 
 
 def page_of_interest(home: Path) -> str:
-    """Path in the UI of the curves of the run in progress, else of the page of the latest run that finished.
+    """Path in the UI of the run in progress, else of the latest run that finished, else of the latest.
 
-    If none finished, it is that of the latest; it is empty if that run is in another store, or not yet in one.
+    Of a run in progress it is that of its curves, once there is one. It is empty if the run is in another store, or
+    not yet in one.
     """
 
     def interest(run: tuple[RunFolder, Summary]) -> int:
@@ -72,7 +73,7 @@ def page_of_interest(home: Path) -> str:
     link = run[1].mlflow
     if link is None or link.tracking_uri != store_uri(home):
         return ""
-    tab = "/model-metrics" if interest(run) == 2 else ""
+    tab = "/model-metrics" if interest(run) == 2 and "validation" in run[1].baseline else ""
     return f"/#/experiments/{link.experiment_id}/runs/{link.run_id}{tab}"
 
 

@@ -6,6 +6,8 @@ Everything goes through `MlflowClient` with explicit run ids: MLflow's active ru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Any
@@ -22,7 +24,7 @@ from experiments.mlflow_tracking.prompt_versions import (
     text_digest,
 )
 from experiments.mlflow_tracking.run_artifacts import SIDES, blame_artifacts, case_tables, round_artifacts, tried_table
-from experiments.mlflow_tracking.run_description import describe
+from experiments.mlflow_tracking.run_description import describe, describe_progress
 from experiments.mlflow_tracking.run_metrics import (
     COSTS,
     VALIDATION,
@@ -50,6 +52,7 @@ from experiments.mlflow_tracking.writes import (
     Write,
 )
 from experiments.runs.folder import CONFIG, PROMPTS, REPORT, REWRITES, STUDY, SUMMARY, RunFolder
+from experiments.runs.progress import read_progress
 from experiments.runs.seen_cases import SeenCase
 from experiments.runs.summary import SummaryMlflow
 from optimizer.evaluation.scores import Score, SplitName
@@ -57,6 +60,7 @@ from optimizer.gating.verdict import Verdict
 from optimizer.tuning.results import LoopResult
 from optimizer.tuning.round import RoundRecord, SettingChange
 from optimizer.tuning.stopped import Stopped
+from tracing.errors import RunError
 from tracing.recording.redaction import Redaction, excerpt
 from tracing.systems.prompts import Candidate
 
@@ -70,6 +74,9 @@ PARAM_LIMIT = 500
 
 FINISH_SECONDS = 300.0
 """How long the end of a run waits for MLflow; what is not written by then stays in the outbox."""
+
+PROGRESS_SECONDS = 15.0
+"""Between two descriptions of a run in the same phase."""
 
 SEND_SECONDS = 3600.0
 """Time limit of `memtune mlflow send`, generous because its user waits for nothing else."""
@@ -106,6 +113,7 @@ class MlflowRun:
         self._curves: dict[str, float] = {}
         self._closing: list[Write] = []
         self._stands = False
+        self._phase, self._next_progress = "", 0.0
 
     @classmethod
     def start(
@@ -193,7 +201,18 @@ class MlflowRun:
         self._stands = not verdicts & {"regressed", "worse"}
 
     def progress(self, phase: str, completed: int, total: int, failed: int = 0) -> None:
-        """Progress is not recorded."""
+        """Describe the run by how far it is, at most every `PROGRESS_SECONDS` in a phase; not while writes wait."""
+        now = self._clock()
+        if self._outbox.waiting or (phase == self._phase and now < self._next_progress):
+            return
+        self._phase, self._next_progress = phase, now + PROGRESS_SECONDS
+        # Where the folder cannot be read or written to, other parts of the run say so.
+        with suppress(RunError):
+            known = read_progress(self._folder)
+            if known is not None:
+                moment = f"{datetime.fromtimestamp(now).astimezone():%H:%M}"
+                note = describe_progress(self._folder.summary(), known, self._folder.named, moment)
+                self._outbox.send(SetTag(key=NOTE, value=note))
 
     def cases(
         self,
@@ -287,6 +306,9 @@ class MlflowRun:
 
     def leave(self, stopped: Stopped, *, status: str) -> None:
         """End the run with what it had before it was resumed; why it ended this time is all that is new."""
+        with suppress(RunError):
+            note = describe(self._folder.summary(), self._baseline, self._folder.prompts(CHAMPION))
+            self._outbox.send(SetTag(key=NOTE, value=note))
         self._outbox.send(SetTag(key="stopped", value=str(stopped)), LogFiles(path=SUMMARY))
         self._end_all(status)
 

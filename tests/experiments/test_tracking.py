@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,15 @@ from experiments.mlflow_tracking.store import TrackingStore
 from experiments.mlflow_tracking.tracking import MlflowRun
 from experiments.runs.config_file import load_config
 from experiments.runs.folder import MLFLOW_KEY, RunFolder
+from experiments.runs.progress import Progress
 from experiments.runs.run_settings import params_of
 from experiments.runs.seen_cases import SeenCase
 from optimizer.gating.gate import GateDecision, GateOutcome
 from optimizer.gating.verdict import Verdict, VerdictName
 from optimizer.tuning.round import RewriteRecord, SettingChange
+from optimizer.tuning.stopped import Stopped
 from tracing.errors import ConfigError
+from tracing.formats import stamped
 from tracing.recording.credentials import without_credentials
 
 FIRST = "20260102-030401-rag"
@@ -249,6 +252,40 @@ def test_a_run_that_goes_on_is_shown_as_running_until_it_ends_again(client: Any,
     assert runs_of(client)[folder.id].info.status == "RUNNING"
     resumed.finish(loop_result())
     assert runs_of(client)[folder.id].info.status == "FINISHED"
+
+
+def test_a_run_in_progress_says_how_far_it_is_until_it_ends(client: Any, home: Path) -> None:
+    folder = run_folder(home, 39, result=loop_result(verdict=None, stopped="running"))
+    seconds = [1_000.0]
+    run = start(home, folder, clock=lambda: seconds[0])
+
+    def told(phase: str, done: int, at: float) -> str:
+        seconds[0] = at
+        reached = Progress(phase, done, 13, 0, 100 * done, 0.0, False)
+        folder.write("progress.json", json.dumps(stamped("progress.json", asdict(reached))))
+        run.progress(phase, done, 13)
+        return str(runs_of(client)[folder.id].data.tags["mlflow.note.content"])
+
+    first = told("baseline train", 3, 1_000)
+    assert first.startswith("## In progress: baseline train, 3 of 13\n\n300 model calls were made by ")
+    assert f"memtune watch {folder.id}" in first
+    assert "**Train**, 20 questions: baseline 0.400 (0.300 to 0.500)" in first
+    assert told("baseline train", 4, 1_010) == first
+    assert "train, 5 of 13" in told("baseline train", 5, 1_016)
+    assert "validation, 0 of 13" in told("baseline validation", 0, 1_017)
+    run.leave(Stopped("interrupted"), status="KILLED")
+    ended = runs_of(client)[folder.id].data.tags["mlflow.note.content"]
+    assert ended.startswith("## Not finished")
+    assert "In progress" not in ended
+
+
+def test_progress_is_not_kept_for_a_store_that_is_away(client: Any, home: Path) -> None:
+    run = start(home, run_folder(home, 40))
+    run._outbox.keep_off(OSError("away"))
+    run.blame(1, SIGNALS)
+    waiting = run._outbox.waiting
+    run.progress("round 1", 0, 1)
+    assert run._outbox.waiting == waiting > 0
 
 
 def test_an_round_that_did_not_end_is_closed_with_the_experiment(client: Any, home: Path) -> None:

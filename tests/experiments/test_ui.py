@@ -19,7 +19,7 @@ from run_shapes import loop_result, run_folder, summary
 
 from experiments.mlflow_tracking.server_ui import LOG, page_of_interest, require_store, start_ui, stop_ui
 from experiments.mlflow_tracking.sqlite_store import store_uri
-from experiments.runs.folder import LOCK
+from experiments.runs.folder import LOCK, RunFolder
 from experiments.runs.lock import locked
 from experiments.runs.summary import SummaryMlflow
 from tracing.errors import RunError
@@ -122,6 +122,14 @@ def test_a_home_whose_runs_are_in_another_store_says_which(tmp_path: Path) -> No
         require_store(tmp_path)
 
 
+def folder_with_curve(home: Path) -> RunFolder:
+    """A run that has the baseline's validation score."""
+    folder = run_folder(home, 3)
+    link = SummaryMlflow(tracking_uri=store_uri(home), experiment_id="1", run_id="r3")
+    folder.write_summary(summary(loop_result(stopped="running"), run_id=folder.id, mlflow=link))
+    return folder
+
+
 def test_the_page_is_that_of_the_run_in_progress_else_of_the_latest_that_finished(tmp_path: Path) -> None:
     pages = []
     for second, stopped in enumerate(("all rounds done", "running", "interrupted")):
@@ -134,7 +142,10 @@ def test_the_page_is_that_of_the_run_in_progress_else_of_the_latest_that_finishe
             with locked(folder.path / LOCK):
                 pages.append(page_of_interest(tmp_path))
     finished = "/#/experiments/1/runs/r0"
-    assert pages == [finished, finished, "/#/experiments/1/runs/r1/model-metrics", finished]
+    assert pages == [finished, finished, "/#/experiments/1/runs/r1", finished]
+    in_progress = folder_with_curve(tmp_path)
+    with locked(in_progress.path / LOCK):
+        assert page_of_interest(tmp_path) == "/#/experiments/1/runs/r3/model-metrics"
 
 
 def test_the_page_of_the_latest_run_is_named_only_where_that_run_is(tmp_path: Path) -> None:
