@@ -22,12 +22,14 @@ class Calls:
         save: a person and a text → the tool and its arguments.
         change: a person, the id of an entry and a text → likewise; find: a person and a query → likewise.
         id_in: the id of the entry in a result of the search.
+        clear: where a change takes two calls, a person, a result of the search and a text → the first of them.
     """
 
     save: Callable[[str, str], tuple[str, Arguments]]
     change: Callable[[str, str, str], tuple[str, Arguments]]
     find: Callable[[str, str], tuple[str, Arguments]]
     id_in: Callable[[str], str]
+    clear: Callable[[str, str, str], tuple[str, Arguments]] | None = None
 
 
 def script_of(story: Story, fault: Fault, calls: Calls) -> Script:
@@ -37,16 +39,18 @@ def script_of(story: Story, fault: Fault, calls: Calls) -> Script:
         said, results = _latest(body["messages"])
         turn = next((turn for turn in story.told if turn.text in said), None)
         if turn is None:
-            return _call(*calls.find(story.told[0].by, story.question)) if not results else answer(results[-1])
+            return _call(*calls.find(story.needed.by, story.question)) if not results else answer(results[-1])
         return told(turn, results)
 
     def told(turn: Said, results: list[str]) -> Reply | str:
         if turn.changes and not results:
             return _call(*calls.find(turn.by, turn.text))
-        if turn.changes and len(results) == 1:
+        if turn.changes and calls.clear is not None and len(results) == 1:
+            return _call(*calls.clear(turn.by, results[0], turn.text))
+        if turn.changes and len(results) == 1 + (calls.clear is not None):
             return _call(*calls.change(turn.by, calls.id_in(results[0]), turn.fact))
         if not results:
-            left_out = fault == "left_out" and turn is story.told[0]
+            left_out = fault == "left_out" and turn is story.needed
             return _call(*calls.save(turn.by, "Said hello." if left_out else turn.fact))
         return "Noted."
 

@@ -1,4 +1,7 @@
-"""The traces of all agents recorded anew, each framework in an environment of its own."""
+"""The traces of all agents recorded anew, each framework in an environment of its own.
+
+python -m benchmarks.agent_traces.recording ENVIRONMENTS FOLDER exported|recorded
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import venv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.agent_traces.story import STORIES, Story
+from benchmarks.agent_traces.scoring import ARCHIVE, RECORDED
+from benchmarks.agent_traces.story import PETS, STORIES, Story
 
 DOORS: Mapping[str, tuple[str, ...]] = {
     "langgraph": ("recorded", "openinference", "openllmetry"),
@@ -25,6 +29,23 @@ DOORS: Mapping[str, tuple[str, ...]] = {
 """Agent, most by the name of its framework → how its traces are got: recorded by memtune's one line, or exported by the
 framework itself or by a package that instruments it."""
 
+ONE_LINE: tuple[str, ...] = (
+    "adk",
+    "agent_framework",
+    "autogen",
+    "crewai",
+    "langgraph",
+    "llama_index",
+    "mcp",
+    "mcp_memory",
+    "openai_agents",
+    "pydantic_ai",
+)
+"""Agents that memtune records by its one line, by the door `recorded`."""
+
+_RECORDING = ("msgspec", "networkx", "pydantic")
+"""What memtune's own recording needs."""
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -36,16 +57,21 @@ def environment_of(agent: str, folder: Path) -> Path:
     if not python.exists():
         venv.create(folder / framework, with_pip=True)
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, *environments[framework]["packages"]], check=True)  # noqa: S603
+        subprocess.run([*install, *environments[framework]["packages"], *_RECORDING], check=True)  # noqa: S603
+        if servers := environments[framework].get("npm"):
+            install = ["npm", "install", "--silent", "--prefix", str(folder / framework)]
+            subprocess.run([*install, *servers], check=True)  # noqa: S603
     return python
 
 
-def recorded(agent: str, environments: Path, folder: Path, stories: Iterable[Story] = STORIES) -> Iterator[Path]:
-    """The traces of an agent in a folder, named agent-door-story-fault, as they are recorded."""
+def recorded(
+    agent: str, environments: Path, folder: Path, stories: Iterable[Story] = STORIES, doors: Iterable[str] = ()
+) -> Iterator[Path]:
+    """The traces of an agent in a folder, named agent-door-story-fault, as they are recorded by its or these doors."""
     python = environment_of(agent, environments)
     settings = {**os.environ, "PYTHONPATH": str(_ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     names = [story.name for story in stories]
-    for door in DOORS[agent]:
+    for door in doors or DOORS[agent]:
         drive = [str(python), "-m", "benchmarks.agent_traces.drive", agent, door, str(folder), *names]
         subprocess.run(drive, check=True, env=settings, cwd=_ROOT, stdout=subprocess.DEVNULL)  # noqa: S603
         yield from sorted(folder.glob(f"{agent}-{door}-*.jsonl"))
@@ -65,6 +91,12 @@ def archived(traces: Iterable[Path], archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    environments, folder, archive = map(Path, sys.argv[1:])
+    environments, folder = map(Path, sys.argv[1:3])
     folder.mkdir(parents=True, exist_ok=True)
-    archived([path for agent in DOORS for path in recorded(agent, environments, folder)], archive)
+    if sys.argv[3] == "recorded":
+        archived(
+            [path for agent in ONE_LINE for path in recorded(agent, environments, folder, [PETS], ["recorded"])],
+            RECORDED,
+        )
+    else:
+        archived([path for agent in DOORS for path in recorded(agent, environments, folder)], ARCHIVE)

@@ -33,6 +33,8 @@ TOOLS: Mapping[str, tuple[str, str, str]] = {
     "autogen": ("keep_detail", "edit_detail", "get_details"),
     "llama_index": ("memorize", "rewrite_memory", "look_in_memory"),
     "mcp": ("create_entry", "update_entry", "search_entries"),
+    "mcp_memory": ("add_observations", "delete_observations", "search_nodes"),
+    "crewai": ("record_fact", "modify_fact", "fetch_facts"),
     "one_tool": ("memory (store)", "memory (update)", "memory (retrieve)"),
     "odd_names": ("jot_down", "put_right", "consult"),
 }

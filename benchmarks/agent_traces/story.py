@@ -39,11 +39,12 @@ class Story:
 
     Attributes:
         name: of the story.
-        told: the first turn is the one that the question needs, the last one changes the second.
-        question: asked by who told the first turn.
+        told: the turns; some of them change what an earlier one said.
+        question: asked by who told what it needs.
         answer: the accepted one.
         wrong: the reply of a model that ignores what was found.
         foreign: what another person said that has no place in the context.
+        at: the place of the turn that the question needs.
     """
 
     name: str
@@ -52,6 +53,12 @@ class Story:
     answer: str
     wrong: str
     foreign: str
+    at: int = 0
+
+    @property
+    def needed(self) -> Said:
+        """The turn that the question needs."""
+        return self.told[self.at]
 
 
 PETS = Story(

@@ -18,6 +18,6 @@ class Turn:
 
 def turns_of(story: Story) -> list[Turn]:
     """All that is said, in order."""
-    asking = story.told[0].by
+    asking = story.needed.by
     said = [Turn(turn.by, turn.session, turn.text) for turn in story.told]
     return [*said, Turn(asking, f"{asking}-question", story.question)]

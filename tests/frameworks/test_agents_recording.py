@@ -97,16 +97,33 @@ def test_a_span_that_failed_is_an_operation_that_failed() -> None:
 
 
 @pytest.mark.parametrize(("around", "calls"), [(CHAT, ["chat scripted"]), ({}, ["chat"])])
+@pytest.mark.parametrize("told_late", [True, False])
 def test_a_call_counts_once_whether_its_span_or_its_client_tells_of_it(
-    server: ScriptedServer, around: dict[str, str], calls: list[str]
+    server: ScriptedServer, around: dict[str, str], calls: list[str], told_late: bool
 ) -> None:
-    with instrument.agents(), trace() as recorder, TRACER.start_as_current_span("chat scripted", attributes=around):
+    with (
+        instrument.agents(),
+        trace() as recorder,
+        TRACER.start_as_current_span("chat scripted", attributes=around) as span,
+    ):
         asked(server, {"role": "user", "content": "What does Brisket eat?"})
+        if told_late:  # as ADK has it, whose span tells what it is of once the model has replied
+            span.set_attributes({**CHAT, "gen_ai.usage.input_tokens": 9})
     made = [record for record in recorder.graph.operations.values() if record.calls]
     assert [record.name for record in made] == calls
     assert server.count == 1
     if not around:
-        assert made[0].parent == named(recorder.graph, "chat scripted").id
+        outer = named(recorder.graph, "chat scripted")
+        assert made[0].parent == outer.id
+        assert outer.prompt_tokens == 0
+
+
+def test_an_agent_that_tells_the_model_and_tokens_of_the_calls_inside_it_counts_none(server: ScriptedServer) -> None:
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "scripted"}
+    with instrument.agents(), trace() as recorder, TRACER.start_as_current_span("agent", attributes=agent):  # noqa: SIM117
+        with TRACER.start_as_current_span("step"):
+            asked(server, {"role": "user", "content": "What does Brisket eat?"})
+    assert [record.name for record in recorder.graph.operations.values() if record.calls] == ["chat"]
 
 
 def test_spans_of_transport_and_after_the_end_are_not_recorded() -> None:
@@ -187,3 +204,18 @@ def test_a_tool_that_tells_nothing_has_what_the_one_around_it_tells() -> None:
             pass
     (entry,) = interpreted(recorder.graph).find_variables(kind="memory_entry")
     assert (entry.name, entry.value) == ("n1", "Brisket eats")
+
+
+@pytest.mark.parametrize("around", ["", "\n\nThis is the expected criteria for your final answer: One word."])
+def test_what_crewai_writes_around_a_question_is_no_part_of_it(server: ScriptedServer, around: str) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "recall", "arguments": '{"about": "Brisket"}'}}
+    with instrument.agents(), trace() as recorder, session("q1"):
+        asked(
+            server,
+            {"role": "system", "content": "You are companion."},
+            {"role": "user", "content": f"\nCurrent Task: What does Brisket eat?{around}"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "n1: Eats radicchio."},
+        )
+    (query,) = interpreted(recorder.graph).find_variables(kind="query", name="dialogue 1:1")
+    assert query.value == "What does Brisket eat?"

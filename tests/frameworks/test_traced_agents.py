@@ -13,7 +13,7 @@ import pytest
 from attribution.attributor import survival_in
 from attribution.cases import Blame
 from benchmarks.__main__ import benchmarks
-from benchmarks.agent_traces.recording import DOORS, recorded
+from benchmarks.agent_traces.recording import DOORS, ONE_LINE, recorded
 from benchmarks.agent_traces.scoring import RECORDED, AgentTrace, agent_traces, told, trace_at
 from benchmarks.agent_traces.story import FAULTS, KEYS, PETS, STORIES
 from tracing.graph.elements import Operation
@@ -149,3 +149,12 @@ def test_it_is_named_on_the_real_package(agent: str, tmp_path: Path) -> None:
     made = [trace_at(path) for path in recorded(agent, environments, tmp_path, [PETS])]
     for door in DOORS[agent]:
         assert wrong([trace for trace in made if trace.door == door]) == not_told(agent, door)
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("agent", ONE_LINE)
+def test_what_one_line_records_of_the_real_package_names_it(agent: str, tmp_path: Path) -> None:
+    environments = Path(__file__).parents[2] / "build" / "agents"
+    made = [trace_at(path) for path in recorded(agent, environments, tmp_path, [PETS], ["recorded"])]
+    assert len(made) == len(FAULTS)
+    assert wrong(made) == set()

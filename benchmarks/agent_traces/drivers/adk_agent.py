@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import litellm  # noqa: F401 (takes half a minute, which the process of each story would take again)
 from google.adk.agents import Agent
 from google.adk.models.lite_llm import LiteLlm
 from google.adk.runners import Runner

@@ -45,6 +45,11 @@ def converse(turns: list[Turn], notes: Notes, base_url: str, door: str, path: Pa
         name, kept = notes.change(entry_id, content)
         return json.dumps({"entry_id": name, "content": kept})
 
+    talked(server, turns, base_url, door)
+
+
+def talked(server: Any, turns: list[Turn], base_url: str, door: str) -> None:
+    """Have the conversations by a loop of calls, with the tools of this server, or of the one that this starts."""
     model = AsyncOpenAI(base_url=base_url, api_key="none")
 
     async def reply(memory: Client, tools: list[Any], messages: list[Any]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace as telemetry
@@ -28,7 +29,7 @@ from tracing.interchange.foreign_spans import kind_of, operation_of
 from tracing.interchange.spans import Event, Span
 from tracing.recording.operations import ActiveOperation
 from tracing.recording.recorder import Recorder
-from tracing.recording.scope import Scope, current
+from tracing.recording.scope import RecorderLike, Scope, current
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -132,7 +133,8 @@ def _tell(operation: ActiveOperation, record: Operation, read: ExecutionGraph) -
         variable = read.variables[vid]
         operation.output(role, variable.value, name=variable.name, kind=variable.kind)
     operation.annotate(**{name: fact for name, fact in record.attributes.items() if name != _ORIGIN})
-    if record.calls:
+    counts = bool(record.calls) and not _was_asked_inside(operation, recorder)
+    if counts:
         operation.record_call(
             model=record.model or "",
             prompt_tokens=record.prompt_tokens,
@@ -140,9 +142,22 @@ def _tell(operation: ActiveOperation, record: Operation, read: ExecutionGraph) -
             cost=record.cost,
         )
     settled = operation.settled()
-    if settled is not None:
+    if settled is not None and (counts or not record.calls):
         settled.kind = record.kind
     operation.end_with(record.error or "error" if record.status == "error" else None)
+
+
+def _was_asked_inside(operation: ActiveOperation, recorder: RecorderLike) -> bool:
+    """Whether calls are recorded inside an operation: its span, as those of agents, tells of these again, or late."""
+    with recorder.lock:
+        operations = recorder.graph.operations
+        for inner in takewhile(lambda record: record.id != operation.id, reversed(operations.values())):
+            around = inner.parent if inner.calls else None
+            while around in operations and around != operation.id:
+                around = operations[around].parent
+            if around == operation.id:
+                return True
+    return False
 
 
 def follow_spans(instrumentation: Instrumentation) -> None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from msgspec.structs import replace
@@ -201,9 +202,22 @@ class MemoryGraph:
         intended, updated_text = self._updated or (lineage, "")
         if intended is not lineage and plain(updated_text) == plain(note.text):
             self._move_update(intended, lineage)
+        elif removal := self._wrong_removal(lineage, note):
+            self._variables[removal.id] = removal
+            self._variables[latest.id] = replace(self._variables[latest.id], value=note.text)
         elif not lineage.confirmed:
             self._variables[latest.id] = replace(latest, value=note.text)
         lineage.confirmed = True
+
+    def _wrong_removal(self, lineage: _Lineage, note: EntryText) -> Variable | None:
+        """The version that a removal made, where a piece that it was to take is shown again: it took what is not."""
+        label, shown = f"{lineage.name}: ", plain(note.text)
+        versions = [self._variables[vid] for vid in self._versions(lineage)]
+        for after, before in pairwise(versions):
+            left, pieces = (str(one.value or "").removeprefix(label).split("; ") for one in (after, before))
+            if set(left) < set(pieces) and any(plain(piece) in shown for piece in set(pieces) - set(left)):
+                return replace(after, value=label + "; ".join(piece for piece in pieces if plain(piece) in shown))
+        return None
 
     def _move_update(self, intended: _Lineage, lineage: _Lineage) -> None:
         """The last update, whose result told nothing, was of this entry and not of the one that it was asked for."""

@@ -201,7 +201,8 @@ def text_in(fields: Any) -> str:
     named = next((str(fields[key]) for key in ("name", "entityName") if isinstance(fields.get(key), str)), "")
     for key in _LISTED:
         if isinstance(fields.get(key), list):
-            return f"{named}: {'; '.join(map(str, fields[key]))}" if named else "; ".join(map(str, fields[key]))
+            listed = "; ".join(map(text_in, fields[key]))
+            return f"{named}: {listed}" if named else listed
     whole = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str) and fields[key].strip()), None)
     if whole is not None:
         return str(whole).strip()

@@ -32,6 +32,7 @@ class _Words(msgspec.Struct, frozen=True):
     things: frozenset[str]
     neutral: frozenset[str]
     actions: tuple[str, ...]
+    beside: frozenset[str]
     verbs: Mapping[Role, frozenset[str]]
     alone: Mapping[Role, frozenset[str]]
 
@@ -47,6 +48,8 @@ def role_of(name: str, arguments: Any = None) -> Role | None:
     Example:
         >>> role_of("save_memory"), role_of("memory", {"command": "view"}), role_of("get_weather")
         ('store', 'retrieve', None)
+        >>> role_of("rewrite_memory"), role_of("rewrite_query")
+        ('update', None)
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     tables = _words()
@@ -65,7 +68,8 @@ def role_of(name: str, arguments: Any = None) -> Role | None:
     if any(tables.alone.get(verb, frozenset()).intersection(words)) or others & (tables.things - _COMMON):
         return verb
     # A verb alone, or with what much else is called too, is a memory's where nothing speaks against it.
-    return verb if others <= _COMMON and not _is_reckoning(arguments) else None
+    speaking = not tables.beside.isdisjoint(words) or _is_reckoning(arguments)
+    return verb if others <= _COMMON and not speaking else None
 
 
 def _is_reckoning(arguments: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,11 @@ _NEVER_TOOLS = ("llm", "embedding", "agent", "invoke_agent", "graph", "session")
 _OUTPUTS = ("results", "result", "memories", "response", "output")
 """Names of what came back among attributes that begin as the name of their span does."""
 _RECORDS, _SOUGHT = "gen_ai.memory.records", ("gen_ai.memory.query.text", "memory.query.text")
+_FRAMED = re.compile(
+    r"Current Task: (.*?)(?:\n+(?:This is the (?:expected criteria|context you're)|Begin! |Provide your complete ).*)?",
+    re.DOTALL,
+)
+"""What CrewAI puts around a message of a user."""
 _USER_ARGUMENTS = ("user_id", "user", "userId", "user_name", "username")
 
 
@@ -226,7 +232,10 @@ class _Reading:
         inputs = [self._graph.variables[vid].value for outer in self._around(operation) for vid in outer.input_ids()]
         within = [value.strip() for value in inputs if isinstance(value, str) and value.strip() in text]
         longest = max(within, key=len, default="")
-        return longest if " " in longest or not longest.isascii() else text  # one word may be a name that is in it
+        if " " in longest or not longest.isascii():  # one word may be a name that is in it
+            return longest
+        framed = _FRAMED.fullmatch(text)
+        return framed[1].strip() if framed else text
 
     def _call(self, operation: Operation, chat: Operation | None) -> Call:
         telling = self._telling(operation)
