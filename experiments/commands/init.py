@@ -14,8 +14,9 @@ from experiments.display.terminal import say
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 @click.option(
     "--wrap",
-    metavar="MODULE:CLASS",
-    help="An existing class with a memory: write what makes a memory system of it, with nothing of it changed.",
+    metavar="MODULE[:NAME]",
+    help="An existing program with a memory, a class (MODULE:CLASS) or functions (MODULE, MODULE:READS,ANSWERS): write "
+    "what makes a memory system of it, with nothing of it changed.",
 )
 def init(folder: Path, wrap: str | None) -> None:
     """Write a configuration and a memory system to begin with.
@@ -35,7 +36,7 @@ def init(folder: Path, wrap: str | None) -> None:
 
 
 def _wrap(name: str, folder: Path) -> None:
-    """Write what wraps a class, say what was guessed, and check it."""
+    """Write what wraps a program, say what was guessed, and check it."""
     from experiments.starter.starter_files import CONFIG
     from experiments.starter.wrapping import problems_of, write_wrapping
     from tracing.plugins import look_in
@@ -48,9 +49,9 @@ def _wrap(name: str, folder: Path) -> None:
         say(f"guessed: {guess}")
     for gap in wrapping.unknown:
         say(f"not known: {gap}")
-    problems = [] if wrapping.unknown else problems_of(f"{wrapping.files[-1].stem}:system")
+    problems = [] if not wrapping.can_run else problems_of(f"{wrapping.files[-1].stem}:system")
     for problem in problems:
         say(f"to mend: {problem}")
-    if not wrapping.unknown and not problems:
+    if wrapping.can_run and not problems:
         say("the conformance suite finds nothing to mend")
     say(f"confirm what was guessed in {wrapping.files[-1]}; next, in {folder}: memtune doctor {CONFIG}")

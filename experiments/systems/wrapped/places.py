@@ -25,8 +25,8 @@ KEYED_FILES = (".yaml", ".yml", ".json")
 TEXT_FILES = (".txt", ".md", ".prompt", ".tmpl", ".j2", ".jinja", ".jinja2")
 """Files that are a text, by what people call them; any other is one too if it is named."""
 
-_TELLS = re.compile(r"(?:.*\.)?(?:debug|info|warning|error|exception|critical|log)|print", re.DOTALL)
-"""Calls whose texts are for people."""
+_TELLS = re.compile(r"(?:.*\.)?(?:debug|info|warning|error|exception|critical|log|execute\w*)|print", re.DOTALL)
+"""Calls whose texts are for people or databases."""
 _CONVERSIONS = {-1: "", 115: "!s", 114: "!r", 97: "!a"}
 
 

@@ -1,26 +1,38 @@
-"""The requests of a program's own client while memtune runs it: with other prompts, by way of the run's gateway."""
+"""The requests of a program's own client while memtune runs it: with other prompts, by way of the run's gateway.
+
+They are caught where they are sent, by httpx: so those of the openai and the anthropic package, of LiteLLM, and of what
+uses them or asks by httpx itself.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import inspect
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tracing.errors import MemorySystemError, MemtuneError
-from tracing.instrument.library_calls import recorded_elsewhere
+from tracing.instrument.patches import is_installed
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
     from tracing.llm.models import ChatReply
-    from tracing.llm.serving.gateway import Attached
 
 _MARK = "_memtune_redirects"
-_SERVED = ("/chat/completions", "/embeddings")
-_ASKING = ("/responses", "/completions", "/v1/messages")
+_LIBRARIES = ("httpx", "httpx2")
+_SERVED = re.compile(r"(?:/chat/completions|/responses|/v1(/messages)|/embeddings)$")
+_REFUSED = re.compile(
+    r"(?:/completions|/count_tokens|:(?:stream)?generateContent|/api/(?:chat|generate))$", re.IGNORECASE
+)
+"""Other paths at which models are asked, and paid."""
+_ASKING = ("model", "contents")
+"""What a body has one of that asks a model."""
 
 Replied = Callable[["ChatReply"], None]
 
@@ -44,95 +56,132 @@ class Running(Protocol):
 RUNNING: ContextVar[Running | None] = ContextVar("memtune_running_program", default=None)
 
 
-def redirect_clients() -> None:
-    """Let the clients of the openai package ask the run's models, wherever a program of `RUNNING` uses them.
+@dataclass(slots=True)
+class _Sent:
+    """A request of httpx as it is sent, with what else its client is told, and the response to it.
 
-    It is put around what is there, so it holds with other recordings of a client, and it is done again where one of
-    them has restored the original.
+    One that is refused has its response before it is sent.
     """
-    import openai
 
-    classes: list[Any] = [openai.OpenAI, openai.AsyncOpenAI]
-    with contextlib.suppress(ModuleNotFoundError):
-        import anthropic
-
-        classes += [anthropic.Anthropic, anthropic.AsyncAnthropic]
-    for kind in classes:
-        if not hasattr(kind.request, _MARK):
-            kind.request = _redirected(kind.request)
+    request: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+    response: Any = None
 
 
-def _redirected(original: Any) -> Any:
+def redirect_clients() -> None:
+    """Let what asks by httpx ask the run's models, wherever a program of `RUNNING` uses it."""
+    for module in (import_module(name) for name in _LIBRARIES if is_installed(name)):
+        for kind in (module.Client, module.AsyncClient):
+            if not hasattr(kind.send, _MARK):
+                kind.send = _redirected(kind.send, module)
+
+
+def _redirected(original: Any, module: Any) -> Any:
     if inspect.iscoroutinefunction(original):
 
         @functools.wraps(original)
-        async def request_async(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
-            with _sent(options) as changed:
-                return await original(client, cast_to, changed, *args, **kwargs)
+        async def send_async(client: Any, request: Any, **options: Any) -> Any:
+            with _sent(request, module) as sent:
+                if sent.response is None:
+                    sent.response = await original(client, sent.request, **{**options, **sent.options})
+            return sent.response
 
-        wrapped: Any = request_async
+        wrapped: Any = send_async
     else:
 
         @functools.wraps(original)
-        def request(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
-            with _sent(options) as changed:
-                return original(client, cast_to, changed, *args, **kwargs)
+        def send(client: Any, request: Any, **options: Any) -> Any:
+            with _sent(request, module) as sent:
+                if sent.response is None:
+                    sent.response = original(client, sent.request, **{**options, **sent.options})
+            return sent.response
 
-        wrapped = request
+        wrapped = send
     setattr(wrapped, _MARK, True)
     return wrapped
 
 
 @contextlib.contextmanager
-def _sent(options: Any) -> Iterator[Any]:
-    """Around a request: its options as they are sent."""
-    running, body = RUNNING.get(), options.json_data
-    path = next((path for path in _SERVED if options.url.endswith(path)), None)
-    if running is None or not isinstance(body, Mapping):
-        yield options
-    elif path == "/embeddings":
-        with _to_gateway(running, options, path, dict(body)) as (changed, _):
-            yield changed
-    elif path is not None:
-        body = copy.deepcopy(dict(body))
-        places = list(_places(body["messages"]))
-        with running.asking([str(holder[key]) for holder, key in places]) as (texts, replied):
-            for (holder, key), text in zip(places, texts, strict=True):
-                holder[key] = text
-            with _to_gateway(running, options, path, body) as (changed, attached):
-                yield changed
-            for reply in attached.replies[-1:]:
-                replied(reply)
-    elif options.url.endswith(_ASKING):
-        raise MemorySystemError(
-            f"the program asks its model by {options.url}; memtune passes on the openai package's chat completions only"
-        )
-    else:
-        yield options
+def _sent(request: Any, module: Any) -> Iterator[_Sent]:
+    """Around a request: what memtune raises for it is a failure of the program, and a refusal to its client."""
+    running, sent = RUNNING.get(), _Sent(request)
+    body = _body(request) if running is not None and request.method == "POST" else None
+    if running is None or body is None:
+        yield sent
+        return
+    # The gateway asks in a copy of this context, and its own requests are none of the program's.
+    token = RUNNING.set(None)
+    refusal: MemtuneError | None = None
+    try:
+        with _changed(running, request, module, body) as (sent.request, sent.options):
+            yield sent
+            sent.response.request = request  # clients look there for what they have asked for
+    except MemtuneError as error:
+        running.failures.append(error)
+        refusal = error
+    finally:
+        RUNNING.reset(token)
+    if refusal is not None and sent.response is None:
+        told = {"error": {"message": str(refusal), "type": type(refusal).__name__}}
+        sent.response = module.Response(400, headers={"x-should-retry": "false"}, json=told, request=request)
+        yield sent
+
+
+def _body(request: Any) -> dict[str, Any] | None:
+    """The body of a request that asks a model; None of any other."""
+    try:
+        body = json.loads(request.content)
+    except (ValueError, RuntimeError):  # it is sent in pieces
+        return None
+    return body if isinstance(body, dict) and any(key in body for key in _ASKING) else None
 
 
 @contextlib.contextmanager
-def _to_gateway(running: Running, options: Any, path: str, body: dict[str, Any]) -> Iterator[tuple[Any, Attached]]:
-    gateway = running.access.gateway()
-    model = running.access.embedding if path == "/embeddings" else running.access.task
-    with gateway.attached() as attached, recorded_elsewhere():
-        headers = options.headers if isinstance(options.headers, Mapping) else {}
-        changed = copy.copy(options)
-        changed.url = f"{gateway.base_url}{path}"
-        changed.headers = {**headers, **attached.headers, "Authorization": f"Bearer {gateway.key}"}
-        changed.json_data = {**body, "model": model.settings.model}
-        try:
-            yield changed, attached
-        finally:
-            running.failures += attached.failures
+def _changed(running: Running, request: Any, module: Any, body: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Around a request: what is sent in its place, and how."""
+    served = _SERVED.search(request.url.path)
+    if served is None:
+        if _REFUSED.search(request.url.path):
+            raise MemorySystemError(
+                f"the program asks its model by {request.url.path}; memtune passes on chat completions, the Responses "
+                "API and Anthropic's Messages. Let it ask by one of these while it is tuned: most servers have one"
+            )
+        yield request, {}
+        return
+    gateway, path = running.access.gateway(), served[1] or served[0]
+    asking: contextlib.AbstractContextManager[tuple[list[str], Replied]]
+    if path == "/embeddings":
+        model: Any = running.access.embedding
+        places, asking = [], contextlib.nullcontext(([], lambda _: None))
+    else:
+        model, places = running.access.task, list(_places(body))
+        asking = running.asking([holder[key] for holder, key in places])
+    with asking as (texts, replied):
+        for (holder, key), text in zip(places, texts, strict=True):
+            holder[key] = text
+        body["model"] = model.settings.model
+        with gateway.attached() as attached:
+            # The keys of the program go nowhere, and the gateway answers or refuses in time.
+            headers = {**attached.headers, "Authorization": f"Bearer {gateway.key}"}
+            waits = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"))}
+            url = f"{gateway.base_url}{path}"
+            yield module.Request("POST", url, headers=headers, json=body, extensions=waits), {"auth": None}
+        if attached.failures:
+            raise attached.failures[-1]
+        for reply in attached.replies[-1:]:
+            replied(reply)
 
 
-def _places(messages: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Where the texts of messages are: what holds each, and under which key."""
-    for message in messages:
-        content = message.get("content")
-        if isinstance(content, str):
-            yield message, "content"
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part.get("text"), str):
-                yield part, "text"
+def _places(body: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Where the texts of a request are: what holds each, and under which key."""
+    for name in ("system", "instructions", "input", "messages"):
+        held = body.get(name)
+        if isinstance(held, str):
+            yield body, name
+        for part in held if isinstance(held, list) else ():
+            content = part.get("content", [part])
+            if isinstance(content, str):
+                yield part, "content"
+            for piece in content if isinstance(content, list) else ():
+                if isinstance(piece.get("text"), str):
+                    yield piece, "text"

@@ -10,16 +10,18 @@ import string
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from experiments.systems.wrapped.places import PromptPlace, place_of
 from experiments.systems.wrapped.requests import RUNNING, redirect_clients
 from experiments.systems.wrapped.running import BUILDING, RunningProgram, kept_texts, operation_name
+from experiments.systems.wrapped.stores import GlobalStore
 from tracing.errors import ConfigError, ContractError, MemorySystemError
 from tracing.instrument.known_texts import known_texts
+from tracing.instrument.library_calls import recorded_elsewhere
 from tracing.instrument.patches import threads
 from tracing.plugins import code_of
 from tracing.recording.operations import operation
@@ -31,8 +33,6 @@ from tracing.systems.prompts import Contract, PromptSpec, placeholders_of
 from tracing.systems.protocol import Answer, Memory, OperationSpec, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tracing.instrument.stages import Watched
     from tracing.llm.access import ModelAccess
     from tracing.systems.conversations import Conversation, Question
@@ -73,14 +73,16 @@ class WrappedProgram:
         stages: Mapping[str, Stage | Sequence[Stage]],
         watched: Watched | None,
         alone: bool = False,
+        stores: Mapping[str, str] | None = None,
     ) -> None:
         folder = Path(inspect.getsourcefile(build) or ".").resolve().parent
         unknown = sorted(set(stages) - set(prompts))
         if unknown or not prompts:
             raise ConfigError(f"stages: {unknown[0]!r} is no prompt" if unknown else "prompts: name at least one")
         self._build, self._answer, self.watched = build, answer, watched
-        self._turn: AbstractContextManager[Any] = threading.Lock() if alone else nullcontext()
+        self._turn: AbstractContextManager[Any] = threading.Lock() if alone or stores else nullcontext()
         self.places = {name: place_of(place, folder) for name, place in prompts.items()}
+        self._stores = [GlobalStore.at(place, name) for place, name in (stores or {}).items()]
         self.name = f"{getattr(build, '__module__', '')}:{getattr(build, '__qualname__', '')}"
         self.version = _version([build, answer], self.places.values())
         texts = {name: _text_of(place) for name, place in self.places.items()}
@@ -104,8 +106,8 @@ class WrappedProgram:
                     for turn in part.turns:
                         message = variable(turn.spoken, name=turn.id, kind="message")
                         known_texts(recorder).add(message, "message", turn.spoken, turn.text)  # type: ignore[arg-type]
-            with self._running(candidate, access, builds=True):
-                settled(self._build(folder, conversation))
+            with self._running(folder, candidate, access, builds=True):
+                _whole(self._build(folder, conversation))
             files = {
                 path.relative_to(folder).as_posix(): base64.b64encode(zlib.compress(path.read_bytes())).decode()
                 for path in sorted(folder.rglob("*"))
@@ -136,8 +138,8 @@ class WrappedProgram:
                         known.add(source, kind, text)
                 query = variable(question.question, name=question.id, kind="query")
                 known.add(query, "query", question.question)
-            with self._running(candidate, access, builds=False) as running:
-                reply = settled(self._answer(folder, question.question))
+            with self._running(folder, candidate, access, builds=False) as running:
+                reply = _whole(self._answer(folder, question.question))
             if not isinstance(reply, str):
                 raise MemorySystemError(f"answer returned a {type(reply).__name__}, not the text of the answer")
             prediction = running.answered(reply)
@@ -148,13 +150,19 @@ class WrappedProgram:
         return Answer(reply, prediction.id or None)
 
     @contextmanager
-    def _running(self, candidate: Candidate, access: ModelAccess, *, builds: bool) -> Iterator[RunningProgram]:
+    def _running(
+        self, folder: Path, candidate: Candidate, access: ModelAccess, *, builds: bool
+    ) -> Iterator[RunningProgram]:
         """While it is open, requests that the program makes here are those of a build or an answer."""
         redirect_clients()
         running = RunningProgram(self.prompts, self._stages, self.guessed, candidate, access, builds=builds)
         token = RUNNING.set(running)
         try:
-            with threads():
+            with ExitStack() as stack:
+                for store in self._stores:
+                    stack.enter_context(store.within(folder))
+                stack.enter_context(threads())
+                stack.enter_context(recorded_elsewhere())
                 yield running
         except Exception:
             if running.failures:
@@ -208,16 +216,18 @@ def system(
     stages: Mapping[str, Stage | Sequence[Stage]] | None = None,
     watched: Watched | None = None,
     alone: bool = False,
+    stores: Mapping[str, str] | None = None,
 ) -> WrappedProgram:
     """An existing program as a memory system that memtune can tune, with nothing of the program changed.
 
-    Its prompts are found in the requests that its client of the openai package sends, and replaced there; the requests
-    go to the run's task model, through its cache and budgets. Each that holds a prompt is recorded as an operation with
-    the name of the prompt, and with what fills its placeholders.
+    Its prompts are found in the requests that it sends by httpx (as the packages openai, anthropic and litellm do), and
+    replaced there; the requests go to the run's task model, through its cache and budgets. Each that holds a prompt is
+    recorded as an operation with the name of the prompt, and with what fills its placeholders.
 
     Args:
         build: lets the program read a conversation into a store in an empty folder; plain or `async`.
-        answer: lets it answer a question from such a folder, and returns the text; it gets a copy.
+        answer: lets it answer a question from such a folder, and returns the text, or yields it in pieces; it gets a
+            copy.
         prompts: name → where the text stands: `module:NAME`, `module:Class.method` for an f-string in it, a file, or
             `file.yaml:key.key`, relative to the file with `build`. Texts may be constants, for `str.format` or Jinja2.
         stages: name → what the prompt is for, if that cannot be seen by its name and placeholders: `extract`, `update`,
@@ -225,9 +235,12 @@ def system(
         watched: functions that find what is stored (`memtune.watch(module.Memory, retrieve="search")`).
         alone: builds and answers run one after the other in a process, not at once. A program needs that if it finds
             its store by something global: a variable of a module or of the environment, or the current folder.
+        stores: what of that is a variable → the file or folder that takes its place, by its name in `folder`:
+            `{"module:DATABASE": "memory.db"}`. It is a path, or a connection to SQLite; a database is another one that
+            is empty, with the same tables. Implies `alone`.
 
     Raises:
-        ConfigError: a prompt has no such place, or too little text to be known by in a request.
+        ConfigError: a prompt or a store has no such place, or a prompt too little text to be known by in a request.
 
     Example:
         >>> Path("notes.py").write_text('REPLY = "Notes: {notes}\\\\nAsked: {question}\\\\nReply in a few words:"')
@@ -237,7 +250,7 @@ def system(
         (True, 'answer')
     """
     return WrappedProgram(
-        build=build, answer=answer, prompts=prompts, stages=stages or {}, watched=watched, alone=alone
+        build=build, answer=answer, prompts=prompts, stages=stages or {}, watched=watched, alone=alone, stores=stores
     )
 
 
@@ -251,6 +264,21 @@ def guessed_stage(name: str, text: str) -> Stage:
     if _UPDATES.search(f"{name} {fields}") or _MERGES.search(text):
         return "update"
     return "answer" if _REMEMBERS.search(fields) else "extract"
+
+
+def _whole(result: Any) -> Any:
+    """What a function returned; what it yielded as one text, if it is texts."""
+    result = settled(result)
+    if isinstance(result, AsyncIterator):
+        result = iter(settled(_listed(result)))
+    if not isinstance(result, Iterator):
+        return result
+    pieces = list(result)
+    return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
+
+
+async def _listed(pieces: AsyncIterator[Any]) -> list[Any]:
+    return [piece async for piece in pieces]
 
 
 @contextmanager

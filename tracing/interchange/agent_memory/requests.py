@@ -103,9 +103,9 @@ class Requests:
                     texts.append(text)
                 for call in calls if text and who == USER else ():
                     call.is_past = True
-                for name, tool, arguments in _called(message):
+                for name, tool, arguments in calls_in(message):
                     calls.append(ToolCall(name, tool, arguments, tuple(texts), is_reply))
-                for name, result in _returned(message):
+                for name, result in results_in(message):
                     waiting = (call for call in calls if call.result is None and (not name or call.id == name))
                     if (answered := next(waiting, None)) is not None:
                         answered.result = result
@@ -147,7 +147,7 @@ def _replied(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield message
 
 
-def _called(message: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def calls_in(message: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """The id, the tool and the arguments of each call in a message."""
     listed = structured(message.get("tool_calls"))
     parts = [*(listed if isinstance(listed, list) else ()), message.get("function_call")]
@@ -163,7 +163,7 @@ def _called(message: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield _id({**inner, **part}), call["name"], arguments
 
 
-def _returned(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def results_in(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The id of the call and the result of each result in a message."""
     parts = [part for part in _parts(message) if part.get("type") in _RETURNED or "functionResponse" in part]
     if not parts and UNSPOKEN.get(role_of(message).lower()) == TOOL_RESULTS:

@@ -1,5 +1,5 @@
-"""The gateway: an OpenAI-compatible server on loopback through which systems with their own client use a
-`ModelAccess`, with its cache, budgets, metering and recording.
+"""The gateway: a server on loopback, in the forms of OpenAI and of Anthropic, through which systems with their own
+client use a `ModelAccess`, with its cache, budgets, metering and recording.
 
     with gateway.attached() as attached:
         client.chat.completions.create(…, extra_headers=attached.headers)
@@ -17,11 +17,13 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from tracing.errors import BudgetExceededError, MemtuneError, ModelError
 from tracing.llm.http.chat_requests import chat_messages, chat_options
 from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
+from tracing.llm.serving.dialects import DIALECTS, as_chat
 from tracing.llm.serving.loopback import Events, LoopbackServer, RefusalError, Request, Route
 from tracing.llm.threads import GivenUp
 from tracing.recording.operations import operation
@@ -81,7 +83,8 @@ class Attached:
 
 
 class Gateway(LoopbackServer):
-    """Serves `/v1/chat/completions` (also as a stream), `/v1/embeddings` and `/v1/models` to bearers of `key`.
+    """Serves `/v1/chat/completions`, `/v1/responses` and Anthropic's `/v1/messages` (each also as a stream),
+    `/v1/embeddings` and `/v1/models` to bearers of `key`.
 
     A chat request names the model of any role. `seed` is the number of an independent sample. A JSON reply that hits
     its token limit is an error; a text reply has that as its `finish_reason`. Fields that do not change the form of a
@@ -104,6 +107,7 @@ class Gateway(LoopbackServer):
         routes: dict[str, Route] = {
             "GET /v1/models": lambda request: self._models(),
             "POST /v1/chat/completions": self._chat,
+            **{f"POST {path}": partial(self._translated, *forms) for path, forms in DIALECTS.items()},
             "POST /v1/embeddings": self._embed,
         }
         super().__init__("gateway", routes, port=port)
@@ -148,7 +152,25 @@ class Gateway(LoopbackServer):
         roles = (self._served.judge, self._served.proposer, self._served.task)
         return {model.settings.model: model for model in roles}
 
+    def _translated(
+        self,
+        whole: Callable[[ChatReply], dict[str, Any]],
+        events: Callable[[ChatReply], list[dict[str, Any]]],
+        request: Request,
+    ) -> dict[str, Any] | Events:
+        try:
+            reply = self._replied(Request(as_chat(request.body), request.headers))
+        except ModelError as error:
+            raise RefusalError(400, str(error), _NO_RETRY) from None
+        return Events(events(reply)) if request.body.get("stream") else whole(reply)
+
     def _chat(self, request: Request) -> dict[str, Any] | Events:
+        reply = self._replied(request)
+        if not request.body.get("stream"):
+            return _as_completion(reply)
+        return _as_events(reply, usage=bool((request.body.get("stream_options") or {}).get("include_usage")))
+
+    def _replied(self, request: Request) -> ChatReply:
         body, attached = request.body, self._attachment(request)
         several = ["n"] if body.get("n", 1) not in (1, None) else []
         for name in [name for name in _NOT_OFFERED if body.get(name)] + several:
@@ -179,9 +201,7 @@ class Gateway(LoopbackServer):
         reply = attached._run(call)
         if attached.headers:
             attached.replies.append(reply)
-        if not body.get("stream"):
-            return _as_completion(reply)
-        return _as_events(reply, usage=bool((body.get("stream_options") or {}).get("include_usage")))
+        return reply
 
     def _embed(self, request: Request) -> dict[str, Any]:
         body, attached = request.body, self._attachment(request)

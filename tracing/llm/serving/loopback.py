@@ -50,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A reply sent as a stream of server-sent events that ends with `[DONE]`."""
+    """A reply sent as a stream of server-sent events: with their types, or else one that ends with `[DONE]`."""
 
     items: Sequence[Mapping[str, Any]]
 
@@ -214,8 +214,9 @@ class LoopbackServer:
         except Exception as error:
             return self._refused(RefusalError(500, f"the runtime failed: {error!r}"))
         if isinstance(reply, Events):
-            lines = [*(json.dumps(item) for item in reply.items), "[DONE]"]
-            data = "".join(f"data: {line}\n\n" for line in lines)
+            events = [(f"event: {item['type']}\n" if "type" in item else "", json.dumps(item)) for item in reply.items]
+            events += [("", "[DONE]")] if not all(kind for kind, _ in events) else []
+            data = "".join(f"{kind}data: {line}\n\n" for kind, line in events)
             return _http_response(data, "text/event-stream", headers={"Cache-Control": "no-cache"})
         failure = reply.get("error")
         status = int(failure.get("code", 500)) if isinstance(failure, dict) else 200

@@ -1,0 +1,233 @@
+"""What `memtune init --wrap` guesses of a program: which of its functions reads, which answers, and where it stores."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+import sqlite3
+import sys
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tracing.errors import ConfigError
+from tracing.plugins import PluginRegistry
+
+_OBJECTS = PluginRegistry(kind="programs", key="--wrap", built_in={})
+_BUILDS = re.compile(
+    r"add|remember|ingest|observe|take_notes|save|store|insert|memorize|learn|note|record|process|chat", re.IGNORECASE
+)
+_ANSWERS = re.compile(r"answer|reply|respond|ask|chat|query", re.IGNORECASE)
+_FINDS = re.compile(r"search|retriev|recall|find|lookup|memories|known|relevant", re.IGNORECASE)
+_STORES = re.compile(r"path|file|db|database|folder|dir|store", re.IGNORECASE)
+_FOLDERS = re.compile(r"folder|dir", re.IGNORECASE)
+_READ = re.compile(r"prompt|template", re.IGNORECASE)
+"""Names of files that a program reads, and does not store in."""
+_SEVERAL = re.compile(r"turns|messages|texts|lines|chat|dialogue|conversation|list|sequence", re.IGNORECASE)
+_TOLD = re.compile(_SEVERAL.pattern + "|text|message|content|said|input|utterance", re.IGNORECASE)
+_ASKED = re.compile("question|query|prompt|message|text|input|content", re.IGNORECASE)
+_ANY_TEXT = re.compile(r"(?:\w*_)?(?:user|id|session|thread|agent|tenant|namespace|name|owner)\b.*|\w+: '?str\b.*")
+"""Parameters that need a text, with what they are annotated with."""
+_OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
+"""The first parameter of a step that a framework calls."""
+_MESSAGES = re.compile(r"dict|mapping", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Program:
+    """A program, as far as it can be guessed.
+
+    Attributes:
+        module: its name; path: of the class in it, empty for functions of the module itself.
+        owner: the class or the module; functions: what it has of them.
+        build, answer, found: names of those that read, answer, and find what is stored.
+        made: how an object of the class is made, with its store in `folder`; imported: what that needs of the module.
+        stores: global stores, with the name of the file or folder that takes their place.
+        unknown: what could not be guessed, a line each.
+    """
+
+    module: str
+    path: str
+    owner: Any
+    functions: Mapping[str, Any]
+    build: str
+    answer: str
+    found: str | None = None
+    made: str = ""
+    imported: set[str] = field(default_factory=set)
+    stores: dict[str, str] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+    @classmethod
+    def named(cls, name: str) -> Program:
+        """That of a `module`, a `module:Class`, or of functions: `module:answer`, or both, `module:build,answer`.
+
+        Raises:
+            ConfigError: there is no such thing, or nothing of it reads or answers.
+        """
+        module, _, path = name.partition(":")
+        first, *second = path.split(",")
+        owner = _OBJECTS.open(f"{module}:{first}" if first else f"{module}:__name__")
+        told: list[str] = []
+        if not inspect.isclass(owner):
+            path, _, last = first.rpartition(".")
+            told = [last, *second] if first else []
+            owner = _OBJECTS.open(f"{module}:{path}") if path else sys.modules[module]
+        functions = {
+            step: function
+            for step, function in inspect.getmembers(owner, inspect.isfunction)
+            if step[0] != "_"
+            and (inspect.isclass(owner) or function.__module__ == module)
+            and not any(_OF_GRAPHS.fullmatch(parameter.name) for parameter in _parameters(function)[:1])
+        }
+        answer = told[-1] if told else _first(_ANSWERS, functions)
+        others = {step: function for step, function in functions.items() if not told or step != answer}
+        build = told[0] if told[1:] else _first(_BUILDS, others)
+        for verb, step in (("reads what is said", build), ("answers", answer)):
+            if step not in functions:
+                raise ConfigError(
+                    f"--wrap: no function of {name} seems to be what {verb}; it has {', '.join(functions) or 'none'}. "
+                    f"Name both: --wrap {module}:{path and f'{path}.'}READS,ANSWERS"
+                )
+        program = cls(module, path, owner, functions, str(build), str(answer))
+        program.found = _first(_FINDS, {step: functions[step] for step in functions if step not in (build, answer)})
+        program._see_store()
+        return program
+
+    @property
+    def here(self) -> str:
+        """What has the functions, as a program that imports it names it."""
+        return self.path or self.module.rpartition(".")[2]
+
+    def reading(self) -> tuple[str, bool, str]:
+        """What stands before the function that builds, whether it reads a session at once, and how it reads."""
+        function, step = self.functions[self.build], f"{self.here}.{self.build}"
+        told = str(_text_parameter(function, _TOLD) or "")
+        several, turn = _SEVERAL.search(told) is not None, "turn.spoken"
+        if _MESSAGES.search(told):
+            turn = '{"role": "user", "content": turn.spoken}'
+            self.unknown.append(f"{step}: what a message holds is not seen; it is told role and content")
+        call = self._call(
+            function,
+            f"{'memory' if self.path else self.here}.{self.build}",
+            _TOLD,
+            f"[{turn} for turn in part.turns]" if several else turn,
+        )
+        if inspect.isasyncgenfunction(function):
+            return "async ", several, f"[piece async for piece in {call}]"
+        if inspect.iscoroutinefunction(function):
+            return "async ", several, f"await {call}"
+        return "", several, f"list({call})" if inspect.isgeneratorfunction(function) else call
+
+    def answering(self) -> tuple[str, str]:
+        """What stands before the function that answers, and how it answers."""
+        function = self.functions[self.answer]
+        call = self._call(function, f"{self.made or self.here}.{self.answer}", _ASKED, "question")
+        return ("async ", f"await {call}") if inspect.iscoroutinefunction(function) else ("", call)
+
+    def _call(self, function: Any, name: str, pattern: re.Pattern[str], text: str) -> str:
+        given, last = list[str](), _text_parameter(function, pattern)
+        for parameter in _parameters(function):
+            if last is not None and parameter.name == last.name:
+                value = text
+            elif parameter.default is not parameter.empty or parameter.kind in (
+                parameter.VAR_POSITIONAL,
+                parameter.VAR_KEYWORD,
+            ):
+                continue
+            else:
+                value = '"me"' if _ANY_TEXT.fullmatch(str(parameter)) else "..."
+            is_named = value == "..." or parameter.kind is parameter.KEYWORD_ONLY
+            given.append(f"{parameter.name}={value}" if is_named else value)
+            if value == "...":
+                self.unknown.append(f"{self.here}.{function.__name__}({given[-1]}): put in what your program gives it")
+        return f"{name}({', '.join(given)})"
+
+    def _see_store(self) -> None:
+        """How an object is made with its store in a folder, or which variables of the module are the store."""
+        is_stored = False
+        if self.path:
+            self.imported.add(self.path.partition(".")[0])
+            given = []
+            for parameter in _parameters(self.owner.__init__) if "__init__" in vars(self.owner) else []:
+                stored = _place(self.module, self.owner, parameter)
+                if stored is not None and not is_stored:
+                    is_stored = True
+                    given.append(f"{parameter.name}={stored}")
+                    self.imported |= set(re.findall(r"^(\w+)\(", stored))
+                elif parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                    given.append(f"{parameter.name}=...")
+                    self.unknown.append(f"{self.path}({parameter.name}=...): put in what your program gives it")
+            self.made = f"{self.path}({', '.join(given)})"
+        if not is_stored:
+            self.stores = _global_stores(self.module)
+            if not self.stores:
+                self.unknown.append(f"{self.here}: where it stores is not seen; its store must be in `folder`")
+
+
+def _first(pattern: re.Pattern[str], steps: Mapping[str, Any]) -> str | None:
+    """The step whose name says it first, in the order of the pattern's words."""
+    for word in pattern.pattern.split("|"):
+        for step, function in steps.items():
+            if re.search(word, step, re.IGNORECASE) and (_parameters(function) or pattern is _FINDS):
+                return step
+    return None
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    parameters = list(inspect.signature(function).parameters.values())
+    return (
+        parameters[1:]
+        if "." in function.__qualname__ and parameters[:1] and parameters[0].name == "self"
+        else parameters
+    )
+
+
+def _text_parameter(function: Any, pattern: re.Pattern[str]) -> inspect.Parameter | None:
+    """The parameter that takes what is said or asked: by its name, or else the last that must be given."""
+    parameters = _parameters(function)
+    named = [parameter for parameter in parameters if pattern.search(parameter.name)]
+    needed = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    return next(iter([*named, *needed[::-1], *parameters]), None)
+
+
+def _place(module: str, owner: Any, parameter: inspect.Parameter) -> str | None:
+    """What a parameter is given so that the store is in `folder`: its place, or settings with a field for that."""
+    if _STORES.search(parameter.name):
+        return _in_folder(parameter.name, parameter.default)
+    hints: Mapping[str, Any] = {}
+    with contextlib.suppress(NameError, TypeError):
+        hints = typing.get_type_hints(owner.__init__)
+    hint = hints.get(parameter.name)
+    for kind in (hint, *typing.get_args(hint)):
+        fields = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "model_fields", {})
+        stored = next((name for name in fields if _STORES.search(name)), None)
+        if stored is not None and kind.__module__ == module:
+            return f"{kind.__name__}({stored}={_in_folder(stored, getattr(fields[stored], 'default', None))})"
+    return None
+
+
+def _in_folder(name: str, default: Any) -> str:
+    if _FOLDERS.search(name):
+        return "folder"
+    return f'folder / "{Path(default).name if isinstance(default, str | Path) and str(default) else "memory.db"}"'
+
+
+def _global_stores(module: str) -> dict[str, str]:
+    """Variables of a module by which it finds its store: a database, or a path."""
+    stores: dict[str, str] = {}
+    source = Path(str(sys.modules[module].__file__)).resolve()
+    for name, value in vars(sys.modules[module]).items():
+        if name.startswith("__"):
+            continue
+        if isinstance(value, sqlite3.Connection):
+            stores[f"{module}:{name}"] = "memory.db"
+        elif isinstance(value, str | Path) and _STORES.search(name) and not _READ.search(name):
+            path = Path(str(value).removeprefix("sqlite:///"))
+            is_path = isinstance(value, Path) or re.fullmatch(r"\S*[/.]\S*", value) is not None
+            if is_path and not source.is_relative_to(path.resolve()):
+                stores[f"{module}:{name}"] = path.name
+    return stores

@@ -1,0 +1,219 @@
+"""Programs with other clients than of chat completions, and with global stores: what they send and keep is replaced."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx
+import litellm
+import openai
+import pytest
+from scripted_server import Reply, ScriptedServer
+
+import memtune
+from experiments.starter.wrapping import problems_of, write_wrapping
+from tracing.errors import CallFailedError, ConfigError, MemorySystemError
+from tracing.llm.access import ModelAccess
+from tracing.recording.trace_context import trace
+from tracing.systems.conversations import Conversation, DialogueSession, Question, Turn
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+NOTE = "Write down each thing that is told here."
+CHAT = Conversation(
+    id="chat",
+    speakers=("Mara", "Theo"),
+    sessions=(DialogueSession(id="D1", turns=(Turn(id="D1:1", speaker="Theo", text="I sold the van to a florist."),)),),
+    questions=(Question(id="q1", question="Who bought the van?", answers=("a florist",), evidence=("D1:1",)),),
+)
+
+
+def said(body: Mapping[str, Any]) -> str:
+    return "\n".join(str(message["content"]) for message in body["messages"])
+
+
+@pytest.fixture(autouse=True)
+def _programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The programs can be imported, and clients be made with keys that nobody would take."""
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(key, "sk-test")
+    monkeypatch.syspath_prepend(str(PROGRAMS))
+    yield
+    for name in [name for name in sys.modules if name.endswith("_program")]:
+        del sys.modules[name]
+
+
+def by_responses(text: str) -> str:
+    return openai.OpenAI().responses.create(model="gpt", instructions=NOTE, input=text).output_text
+
+
+def by_messages(text: str) -> str:
+    asked: Any = [{"role": "user", "content": text}]
+    with anthropic.Anthropic().messages.stream(model="c", system=NOTE, max_tokens=9, messages=asked) as stream:
+        return "".join(stream.text_stream)
+
+
+def by_litellm(text: str, model: str = "openai/gpt-4o") -> str:
+    asked = [{"role": "system", "content": NOTE}, {"role": "user", "content": text}]
+    return str(litellm.completion(model=model, messages=asked).choices[0].message.content)
+
+
+def by_litellm_of_anthropic(text: str) -> str:
+    return by_litellm(text, "anthropic/claude-sonnet-4-5")
+
+
+async def by_async_litellm_of_anthropic(text: str) -> str:
+    asked = [{"role": "user", "content": f"{NOTE}\n{text}"}]
+    pieces = await litellm.acompletion(model="anthropic/claude-sonnet-4-5", messages=asked, stream=True)
+    return "".join([piece.choices[0].delta.content or "" async for piece in pieces])
+
+
+def by_httpx(text: str) -> str:
+    asked = [{"role": "user", "content": [{"type": "text", "text": NOTE}, {"type": "text", "text": text}]}]
+    body = {"model": "m", "messages": asked}
+    reply = httpx.post("https://models.invalid/v1/chat/completions", json=body, headers={"Authorization": "Bearer s"})
+    return str(reply.raise_for_status().json()["choices"][0]["message"]["content"])
+
+
+def wrapped(ask: Callable[[str], Any], folder: Path, **options: Any) -> Any:
+    async def build(folder: Path, conversation: Conversation) -> None:
+        for turn in conversation.turns():
+            reply = ask(turn.spoken)
+            (folder / "notes.txt").write_text(reply if isinstance(reply, str) else await reply)
+
+    (folder / "note.txt").write_text(NOTE)
+    prompts = {"note": str(folder / "note.txt")}
+    options = {"answer": lambda folder, question: "unknown", "prompts": prompts, **options}
+    return memtune.system(**{"build": build, **options})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [by_responses, by_messages, by_litellm, by_litellm_of_anthropic, by_async_litellm_of_anthropic, by_httpx],
+)
+def test_a_request_of_any_client_has_the_candidate_and_is_counted_cached_and_recorded(
+    ask: Callable[[str], Any],
+    scripted_server: ScriptedServer,
+    open_access: Callable[..., ModelAccess],
+    tmp_path: Path,
+) -> None:
+    scripted_server.script = lambda body: "Theo sold the van."
+    system, access, candidate = wrapped(ask, tmp_path), open_access(), {"note": "List every fact."}
+    with trace() as recorder:
+        system.build(CHAT, candidate, access)
+    (body,) = scripted_server.requests
+    assert said(body) == "List every fact.\nTheo: I sold the van to a florist."
+    (operation,) = recorder.graph.operations.values()
+    assert (operation.name, operation.calls) == ("note", 1)
+    assert [recorder.graph.variables[vid].value for vid in operation.output_ids()] == ["Theo sold the van."]
+    with trace():
+        system.build(CHAT, candidate, access)
+    totals = access.meter.totals()
+    assert (totals["calls_made"], totals["calls_cached"], scripted_server.count) == (1, 1, 1)
+
+
+def test_a_request_that_cannot_be_passed_on_ends_the_build_though_its_error_is_swallowed(
+    open_access: Callable[..., ModelAccess], scripted_server: ScriptedServer, tmp_path: Path
+) -> None:
+    def ask(text: str) -> str:
+        url = "https://models.invalid/v1beta/models/gemini:generateContent"
+        return str(httpx.post(url, json={"contents": [{"parts": [{"text": text}]}]}).status_code)
+
+    def swallowing(text: str) -> str:
+        scripted_server.script = lambda body: Reply("no", status=403)
+        try:
+            return by_responses(text)
+        except openai.APIStatusError:
+            return "nothing"
+
+    with pytest.raises(MemorySystemError, match=r"by /v1beta/models/gemini:generateContent; memtune passes on"):
+        wrapped(ask, tmp_path).build(CHAT, {"note": NOTE}, open_access())
+    with trace() as recorder, pytest.raises(CallFailedError):
+        wrapped(swallowing, tmp_path).build(CHAT, {"note": NOTE}, open_access())
+    (operation,) = recorder.graph.find_operations(name="note")
+    assert operation.status == "error"
+
+
+@pytest.mark.parametrize("program", ["journal", "concierge", "tutor"])
+def test_programs_are_wrapped_by_init_with_nothing_to_mend(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Functions around a database with responses; an async service of Anthropic's; LiteLLM, Jinja2 and a stream."""
+    monkeypatch.chdir(tmp_path)
+    name = f"{program}_program" + (":Concierge" if program == "concierge" else "")
+    wrapping = write_wrapping(name, tmp_path)
+    text = (tmp_path / f"wrapped_{program}_program.py").read_text()
+    assert len([line for line in text.splitlines() if line.strip()]) <= 25
+    assert wrapping.can_run
+    found = problems_of(f"wrapped_{program}_program:system")
+    # The journal stores when it was told.
+    assert [problem.partition(",")[0] for problem in found] == ["what it stores is not the same each time"] * (
+        program == "journal"
+    )
+
+
+class TestStoresOfVariables:
+    @pytest.fixture
+    def module(self) -> Iterator[types.ModuleType]:
+        module = types.ModuleType("set_program")
+        sys.modules["set_program"] = module
+        yield module
+        del sys.modules["set_program"]
+
+    def used(self, module: types.ModuleType, tmp_path: Path, use: Callable[[str], Any], **stores: str) -> list[Any]:
+        """What is in the memory of a build that uses the store, and of an answer after it."""
+        seen: list[Any] = []
+
+        def build(folder: Path, conversation: Conversation) -> Iterator[str]:
+            yield f"{use('told')}"
+
+        def answer(folder: Path, question: str) -> Iterator[str]:
+            seen.append(use("asked"))
+            yield "un"
+            yield "known"
+
+        places = {f"set_program:{name}": file for name, file in stores.items()}
+        system = wrapped(by_responses, tmp_path, build=build, answer=answer, stores=places)
+        memory = system.build(CHAT, {"note": NOTE}, None)
+        reply = system.answer(memory, CHAT.questions[0], {"note": NOTE}, None)
+        assert reply.text == "unknown"
+        return [sorted(memory.state["files"]), *seen]
+
+    @pytest.mark.parametrize("is_path", [False, True])
+    def test_a_database_is_another_with_the_same_tables(
+        self, module: types.ModuleType, tmp_path: Path, *, is_path: bool
+    ) -> None:
+        own = sqlite3.connect(tmp_path / "own.db")
+        own.execute("create table facts (id integer primary key autoincrement, text text)")
+        own.execute("create virtual table words using fts5(text)")
+        own.execute("insert into facts (text) values ('mine')")
+        own.commit()
+        own.row_factory = sqlite3.Row
+        module.db = f"sqlite:///{tmp_path / 'own.db'}" if is_path else own  # type: ignore[attr-defined]
+
+        def use(text: str) -> list[str]:
+            place = module.db
+            database = sqlite3.connect(place.removeprefix("sqlite:///")) if is_path else place
+            with database:
+                database.execute("insert into facts (text) values (?)", (text,))
+                database.execute("insert into words values (?)", (text,))
+            rows = [row[0] for row in database.execute("select text from facts order by id")]
+            assert is_path or database.row_factory is sqlite3.Row
+            if is_path:
+                database.close()
+            return rows
+
+        assert self.used(module, tmp_path, use, db="memory.db") == [["memory.db"], ["told", "asked"]]
+        assert [row[0] for row in own.execute("select text from facts")] == ["mine"]
+        own.close()
+
+    def test_what_is_no_store_is_refused(self, module: types.ModuleType, tmp_path: Path) -> None:
+        module.client = object()  # type: ignore[attr-defined]
+        for name, problem in (("client", "is a object, and neither"), ("clien", "has no attribute 'clien'; did you")):
+            with pytest.raises(ConfigError, match=problem):
+                self.used(module, tmp_path, str, **{name: "x"})
