@@ -36,7 +36,7 @@ def watch(run: str | None, home: Path | None) -> int:
         live = [folder for folder in runs if folder.process is not None]
         if not live:
             others = f"; see one that ended with: memtune watch {runs[-1].named}" if runs else ""
-            say(f"no run is in progress under {where}{others}", err=True)
+            say(f"no run is in progress under {where} (name one that has --out by its folder){others}", err=True)
             return 1
         folder = live[-1]
     try:
