@@ -18,7 +18,14 @@ from experiments.display.terminal import say
     help="An existing program with a memory, a class (MODULE:CLASS) or functions (MODULE, MODULE:READS,ANSWERS): write "
     "what makes a memory system of it, with nothing of it changed.",
 )
-def init(folder: Path, wrap: str | None) -> None:
+@click.option(
+    "--mem0",
+    "own",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The configuration of your Mem0, JSON or YAML: write a configuration that tunes it, and say what stays.",
+)
+def init(folder: Path, wrap: str | None, own: Path | None) -> None:
     """Write a configuration and a memory system to begin with.
 
     They go into FOLDER, by default this one. The configuration has every key with its meaning. The memory system
@@ -26,8 +33,19 @@ def init(folder: Path, wrap: str | None) -> None:
     """
     from experiments.starter.starter_files import CONFIG, write_starter
 
+    if wrap is not None and own is not None:
+        raise click.UsageError("--wrap and --mem0 write the same file; give one of them")
     if wrap is not None:
         _wrap(wrap, folder)
+        return
+    if own is not None:
+        from experiments.starter.own_mem0 import write_for_mem0
+
+        (config,), facts = write_for_mem0(own, folder)
+        say(str(config))
+        for fact in facts:
+            say(fact)
+        say(f"next, in {folder}: memtune doctor {CONFIG}, and name your models there")
         return
     for path in write_starter(folder):
         say(str(path))

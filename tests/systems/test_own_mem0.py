@@ -12,6 +12,7 @@ import yaml
 from mem0_model import Mem0Model, decide, is_extraction, is_update
 from scripted_server import ScriptedServer, vector_of
 
+from experiments.command import main
 from experiments.runs.config_file import load_config
 from experiments.runs.run_settings import dump_config, params_of
 from experiments.systems.exporting.export import export
@@ -103,12 +104,58 @@ def test_a_store_that_its_user_has_is_neither_read_nor_written(
 def test_what_does_not_count_is_told(store: str, sentence: str, tmp_path: Path) -> None:
     stores = {"vector_store": {"provider": store, "config": {"host": "db", "password": KEY}}}
     graph = {"graph_store": {"provider": "neo4j", "config": {"url": "bolt://db", "password": KEY}}}
-    told = Mem0(config=own(tmp_path, **stores, **graph)).caveats(embedded=False)
+    config = own(tmp_path, **stores, **graph)
+    told = Mem0(config=config, without=["graph_store"]).caveats(embedded=False)
     assert sentence in " ".join(told)
     assert "models.task in place of llm (openai gpt-4.1-mini) and models.embedding in place of embedder" in told[0]
     assert told[0].endswith("of llm only temperature, max_tokens counted.")
     assert told[2] == "Of the configuration graph_store (neo4j), history_db_path did not count."
     assert Mem0().caveats(embedded=False) == []
+
+
+def test_a_part_that_a_run_does_not_have_is_refused_unless_it_may_go_without(tmp_path: Path) -> None:
+    """A run keeps that it does, and reads what it kept of the configuration again."""
+    config = own(tmp_path, reranker={"provider": "cohere"}, graph_store={"provider": "kuzu", "config": {"db": "x"}})
+    (tmp_path / "mine.json").write_text(json.dumps(config))
+    for without, message in (
+        ([], r"graph_store \(kuzu\) is not there in a run: .*without: \[graph_store\]"),
+        (["graph_store"], r"mine\.json: reranker \(cohere\) is not there in a run"),
+        (["graph"], r"without: unknown: 'graph'; choose of graph_store, reranker"),
+    ):
+        settings = {"config": "mine.json", "without": without}
+        (tmp_path / "run.yaml").write_text(yaml.safe_dump({"system": "mem0", "system_settings": settings}))
+        with pytest.raises(ConfigError, match=message):
+            load_config(str(tmp_path / "run.yaml"))
+    settings = {"config": "mine.json", "without": ["graph_store", "reranker"]}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump({"system": "mem0", "system_settings": settings}))
+    run = load_config(str(tmp_path / "run.yaml"))
+    earlier = {name: value for name, value in run.system_settings.items() if name != "without"}
+    for kept in (run.system_settings, earlier):
+        assert "graph_store (kuzu), reranker (cohere)" in open_system("mem0", kept).caveats(embedded=False)[2]
+
+
+@pytest.mark.parametrize(
+    ("others", "system"),
+    [({}, "mem0"), ({"custom_fact_extraction_prompt": None, "custom_instructions": "Keep pets."}, "mem0@2")],
+)
+def test_init_begins_with_its_user_s_own(
+    others: dict[str, Any], system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = own(tmp_path, reranker={"provider": "cohere"}, **others)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({key: value for key, value in config.items() if value}))
+    with pytest.raises(SystemExit) as ended:
+        main(["init", str(tmp_path / "new"), "--mem0", str(tmp_path / "mine.yaml")])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert f"system: {system}, seen by custom_" in printed
+    assert "stays: temperature, max_tokens, vector_store qdrant; " in printed
+    assert "left out: reranker (cohere): what is found would be in another order" in printed
+    assert "told in each report: Each memory was in a store of its own (qdrant), which began empty." in printed
+    assert KEY not in printed
+    run = load_config(str(tmp_path / "new" / "experiment.yaml"))
+    assert (run.system, run.system_settings["without"]) == (system, ["reranker"])
+    own_prompts = {key: value for key, value in config.items() if key.startswith("custom_") and value}
+    assert {key: run.system_settings["config"][key] for key in own_prompts} == own_prompts
 
 
 def test_a_store_that_needs_a_folder_gets_one_of_its_own(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.systems.exporting.written_files import json_or_yaml
-from experiments.systems.mem0.library import FACTS, INSTRUCTIONS, UPDATE, Generation, require_keys
+from experiments.systems.mem0.library import FACTS, GENERATIONS, INSTRUCTIONS, UPDATE, V1, V2, Generation, require_keys
 from tracing.errors import ConfigError, RunError
 from tracing.systems.conversations import problems_of
 
@@ -18,6 +18,12 @@ LOCAL_STORES = ("qdrant", "chroma", "faiss")
 
 OWN_OPTIONS = {"max_tokens": 2000, "temperature": 0.1, "top_p": 0.1}
 """What Mem0 asks its chat model for where a configuration does not say it."""
+
+OF_SEARCH = {
+    "graph_store": "its relations would be missing among what is found",
+    "reranker": "what is found would be in another order",
+}
+"""Parts that a run does not have, and what that means for it."""
 
 _IDS = ("user_id", "agent_id", "run_id")
 
@@ -109,7 +115,7 @@ class OwnConfig(_Taken):
             f"{role} in place of {key} ({model or 'its default'})" for role, (key, model) in models.items()
         )
         store, local = self.vector_store.provider, self.local_store
-        others = [f"{name} ({part.provider})" for name in ("graph_store", "reranker") if (part := getattr(self, name))]
+        others = [f"{name} ({part.provider})" for name in OF_SEARCH if (part := getattr(self, name))]
         others += [name for name in ("history_db_path", "version") if getattr(self, name)]
         return [
             f"Mem0 had its user's configuration, but its calls went through memtune, to {asked}; {counted}.",
@@ -119,17 +125,24 @@ class OwnConfig(_Taken):
         ]
 
 
-def read_own_config(source: object, generation: Generation, folder: Path = Path()) -> OwnConfig:
+def read_own_config(
+    source: object, generation: Generation, folder: Path = Path(), without: Collection[str] = tuple(OF_SEARCH)
+) -> OwnConfig:
     """The configuration that is given as a file, or by its content.
 
     Args:
         source: the path of a JSON or YAML file, or what is in one.
         folder: of a relative path.
+        without: of `OF_SEARCH`, those that it may have though a run does not.
 
     Raises:
-        ConfigError: there is no such file, or a key is unknown, of another generation, or has no fitting value.
+        ConfigError: there is no such file, or a key is unknown, of another generation, or has no fitting value; or it
+            has a part that a run does not have.
     """
     label = "system_settings.config"
+    if unknown := [part for part in without if part not in OF_SEARCH]:
+        raise ConfigError(f"system_settings.without: unknown: {unknown[0]!r}; choose of {', '.join(OF_SEARCH)}")
+    is_file = isinstance(source, str)
     if isinstance(source, str):
         try:
             label, source = f"{label}: {source}", json_or_yaml(folder / source)
@@ -147,6 +160,13 @@ def read_own_config(source: object, generation: Generation, folder: Path = Path(
         raise ConfigError(f"{label}: {problems}; give what Memory.from_config takes") from None
     except ConfigError as error:
         raise ConfigError(f"{label}: {error}") from None
+    for part, meaning in OF_SEARCH.items():
+        # What a run keeps of it has been read before.
+        if part not in without and getattr(config, part) and (is_file or set(source[part]) - {"provider"}):
+            raise ConfigError(
+                f"{label}: {part} ({getattr(config, part).provider}) is not there in a run: {meaning}. To tune without "
+                f"it, say so: system_settings.without: [{part}]"
+            )
     return config
 
 
@@ -163,3 +183,21 @@ def checked_ids(ids: object) -> dict[str, str]:
     if unknown := [key for key in ids if key not in _IDS]:
         raise ConfigError(f"system_settings.ids: unknown to Mem0: {', '.join(unknown)}; it knows {', '.join(_IDS)}")
     return dict(ids)
+
+
+def generation_of(file: Path) -> tuple[Generation, str]:
+    """The generation that a configuration is for, and by what that is seen.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        keys = json_or_yaml(file)
+    except RunError as error:
+        raise ConfigError(f"{file}: {error}") from None
+    installed = next((generation for generation in GENERATIONS if generation.is_here()), None)
+    for generation in (installed or V1, V1, V2):
+        named = [key for key in generation.keys.values() if isinstance(keys, Mapping) and key in keys]
+        if named:
+            return generation, named[0]
+    return (V1, "nothing in it") if installed is None else (installed, f"mem0ai {installed.here()}, which is installed")

@@ -58,15 +58,17 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
         reply_schema: str = "embedded",
         config: Any = None,
         ids: Any = None,
+        without: Sequence[str] = (),
     ) -> None:
         check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
         check_least(0, top_k=top_k)
-        self.own = None if config is None else read_own_config(config, self.generation)
+        self.own = None if config is None else read_own_config(config, self.generation, without=without)
         options = {"max_tokens": 1024} if self.own is None else {**OWN_OPTIONS, **self.own.model_options}
         self.max_tokens = options["max_tokens"] if max_tokens is None else max_tokens
         check_least(1, window=window, max_tokens=self.max_tokens)
         self.top_k, self.window, self.reply_schema = top_k, window, reply_schema
         self.config, self.ids = self.own and self.own.kept(), checked_ids(ids)
+        self.without = list(without)
         self.instance = Instance(self.generation, {**options, "max_tokens": self.max_tokens}, ids=self.ids)
         if self.own is not None:
             self._take_over(self.own)
@@ -84,8 +86,10 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
             ConfigError: the configuration cannot be read.
         """
         config = settings.get("config")
-        own = {} if config is None else {"config": read_own_config(config, cls.generation, folder).kept()}
-        return {**settings, **own}
+        if config is None:
+            return dict(settings)
+        own = read_own_config(config, cls.generation, folder, settings.get("without", ()))
+        return {**settings, "config": own.kept()}
 
     def require_library(self) -> None:
         """Return if the library can be loaded; see `Library.require`."""
@@ -182,7 +186,7 @@ class DecidingMem0(AnyMem0):
         OperationSpec("retrieve", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
-    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "config", "ids")
+    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "config", "ids", "without")
 
     def rerun(self, prompt: str, parts: Parts, candidate: Candidate, access: ModelAccess) -> None:
         """Execute the prompt's operation once on recorded inputs; a decision is asked for alone, not with others."""
@@ -213,6 +217,7 @@ class Mem0(DecidingMem0):
             Tuning starts from its prompts, and from the library's where it has none (so all of them with `{}`);
             without one, from short ones.
         ids: whose memories they are, by `user_id`, `agent_id` and `run_id`; by default `{user_id: memtune}`.
+        without: parts of `config` that a run does not have, `graph_store` and `reranker`, if it may go without them.
 
     Raises:
         ConfigError: `reply_schema` is none of these; or the library's prompts are wanted, and it is missing.
@@ -256,7 +261,7 @@ class Mem0Two(AnyMem0):
     Args:
         top_k: memories given to the answer.
         window: turns given to one `Memory.add`.
-        max_tokens, reply_schema, config, ids: see `Mem0`.
+        max_tokens, reply_schema, config, ids, without: see `Mem0`.
         tuned: what is tuned of the extraction: its whole "system" prompt, which is a constant of the library, or the
             "instructions" that it appends, which are a key of its configuration. By default "instructions" if a
             user's own configuration has them, else "system".
@@ -274,7 +279,7 @@ class Mem0Two(AnyMem0):
         OperationSpec("retrieve", "retrieve", None),
         OperationSpec("answer", "answer", "answer"),
     )
-    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "config", "ids", "tuned")
+    settings = Settings("top_k", "window", "max_tokens", "reply_schema", "config", "ids", "without", "tuned")
 
     def __init__(
         self,
@@ -285,9 +290,10 @@ class Mem0Two(AnyMem0):
         reply_schema: str = "embedded",
         config: Any = None,
         ids: Any = None,
+        without: Sequence[str] = (),
         tuned: str | None = None,
     ) -> None:
-        has_instructions = config is not None and INSTRUCTIONS in read_own_config(config, V2).texts
+        has_instructions = config is not None and INSTRUCTIONS in read_own_config(config, V2, without=without).texts
         tuned = tuned or ("instructions" if has_instructions else "system")
         check_choice("tuned", tuned, tuple(CHOICES))
         if tuned == "instructions" and config is not None and not has_instructions:
@@ -296,7 +302,13 @@ class Mem0Two(AnyMem0):
             )
         self.tuned, self.prompts = tuned, prompts_of(tuned)
         super().__init__(
-            top_k=top_k, window=window, max_tokens=max_tokens, reply_schema=reply_schema, config=config, ids=ids
+            top_k=top_k,
+            window=window,
+            max_tokens=max_tokens,
+            reply_schema=reply_schema,
+            config=config,
+            ids=ids,
+            without=without,
         )
         self.operations = (OperationSpec("extract_facts", "extract", CHOICES[tuned].name), *type(self).operations[1:])
 
