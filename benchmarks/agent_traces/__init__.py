@@ -1,1 +1,1 @@
-"""Agents of five frameworks with plain memory tools, one planted fault at a time, and the traces they export."""
+"""Agents of many frameworks with plain memory tools, one planted fault at a time, and the traces of them."""

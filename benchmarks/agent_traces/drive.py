@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.agent_traces.model import script_of
-from benchmarks.agent_traces.story import FAULTS, STORIES, Fault, Story
+from benchmarks.agent_traces.story import FAULTS, TOLD, Fault, Story
 from benchmarks.agent_traces.tools import Notes
 from benchmarks.agent_traces.turns import turns_of
 from benchmarks.scripted_server import ScriptedServer
@@ -37,7 +37,7 @@ def main(agent: str, door: str, folder: str, *names: str) -> None:
     """Write a trace for each fault in each of these stories, each by a process of its own: there is one tracer each."""
     driver = import_module(f"benchmarks.agent_traces.drivers.{agent}_agent")
     forking = multiprocessing.get_context("fork")  # what was imported needs not be imported again
-    for story in STORIES:
+    for story in TOLD:
         for fault in FAULTS if story.name in names else ():
             path = Path(folder) / f"{agent}-{door}-{story.name}-{fault}.jsonl"
             process = forking.Process(target=told, args=(driver, door, story, fault, path))

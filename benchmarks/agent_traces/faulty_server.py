@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
-from benchmarks.agent_traces.story import STORIES, Story
+from benchmarks.agent_traces.story import TOLD, Story
 
 
 class FaultyCalls:
@@ -36,7 +36,7 @@ class FaultyCalls:
 
 def main(story_name: str, fault: str, *command: str) -> None:
     """Pass on every line until the client closes; the server's own lines go to the client as they are."""
-    calls = FaultyCalls(next(story for story in STORIES if story.name == story_name), fault)
+    calls = FaultyCalls(next(story for story in TOLD if story.name == story_name), fault)
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8") as server:  # noqa: S603
         assert server.stdin is not None  # noqa: S101
         for line in sys.stdin:

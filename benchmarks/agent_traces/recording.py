@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.agent_traces.scoring import ARCHIVE, RECORDED
-from benchmarks.agent_traces.story import PETS, STORIES, Story
+from benchmarks.agent_traces.story import ALLERGY, PETS, STORIES, Story
 
 DOORS: Mapping[str, tuple[str, ...]] = {
     "langgraph": ("recorded", "openinference", "openllmetry"),
@@ -95,7 +95,11 @@ if __name__ == "__main__":
     folder.mkdir(parents=True, exist_ok=True)
     if sys.argv[3] == "recorded":
         archived(
-            [path for agent in ONE_LINE for path in recorded(agent, environments, folder, [PETS], ["recorded"])],
+            [
+                path
+                for agent in ONE_LINE
+                for path in recorded(agent, environments, folder, [PETS, ALLERGY], ["recorded"])
+            ],
             RECORDED,
         )
     else:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from attribution.attributor import survival_in
 from attribution.cases import Attribution
-from benchmarks.agent_traces.story import FAULTS, STORIES, Fault, Story
+from benchmarks.agent_traces.story import FAULTS, TOLD, Fault, Story
 from experiments.attributing.source import Complaint, Source, TraceContent
 from tracing.errors import TraceError
 from tracing.interchange import read_graph
@@ -19,10 +19,10 @@ from tracing.interchange.agent_memory import interpreted
 from tracing.interchange.agent_memory.mapping import read_mapping
 
 ARCHIVE = Path(__file__).with_name("traces.tar.xz")
-"""What `make.py` recorded: a trace for each agent, door, story and fault."""
+"""What `recording.py` exported: a trace for each agent, door, story and fault."""
 
 RECORDED = Path(__file__).with_name("recorded.tar.xz")
-"""Traces of one story that memtune recorded by its one line, `instrument.agents()`, on these packages."""
+"""Traces of two stories that memtune recorded by its one line on these packages."""
 
 TOOLS: Mapping[str, tuple[str, str, str]] = {
     "langgraph": ("save_memory", "update_memory", "search_memory"),
@@ -97,7 +97,7 @@ def agent_traces(archive: Path = ARCHIVE) -> Iterator[list[AgentTrace]]:
 def trace_at(path: Path) -> AgentTrace:
     """The trace in a file that is named agent-door-story-fault."""
     agent, door, story_name, fault_name = path.stem.split("-")
-    story = next(story for story in STORIES if story.name == story_name)
+    story = next(story for story in TOLD if story.name == story_name)
     return AgentTrace(path, agent, door, story, next(fault for fault in FAULTS if fault == fault_name))
 
 

@@ -149,4 +149,48 @@ KEYS = Story(
     "yellow",
 )
 
+ALLERGY = Story(
+    "allergy",
+    (
+        Said("obi", "obi-may", "The boiler man comes on the ninth of May.", "Boiler man comes on the ninth of May."),
+        Said(
+            "linnea",
+            "linnea-spring",
+            "I keep three beehives behind the chapel.",
+            "Keeps three beehives, behind the chapel.",
+        ),
+        Said(
+            "tuva",
+            "tuva-plot",
+            "For my allotment I ordered seed potatoes called Sharpe's Express.",
+            "Seed potatoes ordered: Sharpe's Express.",
+        ),
+        Said(
+            "linnea",
+            "linnea-summer",
+            "My godson Kaspar is badly allergic to sesame, so please no tahini when he visits.",
+            "Godson Kaspar is allergic to sesame.",
+            "Godson Kaspar is allergic.",
+        ),
+        Said(
+            "linnea",
+            "linnea-summer",
+            "One swarm has left: there are only two beehives behind the chapel now.",
+            "Keeps two beehives, behind the chapel.",
+            changes=True,
+        ),
+        Said("tuva", "tuva-class", "I signed up for a welding course on Saturdays.", "Welding course on Saturdays."),
+        Said("linnea", "linnea-autumn", "The parish choir meets in my barn.", "Parish choir meets in the barn."),
+    ),
+    "What is my godson Kaspar allergic to?",
+    "sesame",
+    "peanuts",
+    "Sharpe's Express",
+    at=3,
+)
+"""Written when all that is read of frameworks had been mended, and then run once on each."""
+
 STORIES = (PETS, MUSIC, KEYS)
+"""Of the traces that the frameworks export."""
+
+TOLD: tuple[Story, ...] = (*STORIES, ALLERGY)

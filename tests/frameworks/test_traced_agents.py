@@ -15,7 +15,7 @@ from attribution.cases import Blame
 from benchmarks.__main__ import benchmarks
 from benchmarks.agent_traces.recording import DOORS, ONE_LINE, recorded
 from benchmarks.agent_traces.scoring import RECORDED, AgentTrace, agent_traces, told, trace_at
-from benchmarks.agent_traces.story import FAULTS, KEYS, PETS, STORIES
+from benchmarks.agent_traces.story import ALLERGY, FAULTS, KEYS, PETS, STORIES
 from tracing.graph.elements import Operation
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import read_graph
@@ -103,8 +103,8 @@ def test_what_one_line_records_of_each_framework_is_as_the_page_says() -> None:
 
 
 def figures_of(traces: list[AgentTrace]) -> str:
-    """Calls to models with a prompt, calls of tools, operations that write and that find, entries linked, faults."""
-    (sound,) = (t for t in traces if t.fault == "none")
+    """Calls to models with a prompt, operations that write and that find, entries linked, faults of both stories."""
+    (sound,) = (t for t in traces if t.fault == "none" and t.story is PETS)
     graph, _ = read_graph(sound.path)
     memory = interpreted(graph)
     asked = [op for op in graph.operations.values() if op.calls]
@@ -114,14 +114,14 @@ def figures_of(traces: list[AgentTrace]) -> str:
     linked = sum(
         any(v.kind == "message" for v in memory.backward_slice(entry.id).variables.values()) for entry in entries
     )
-    right = sum(told(trace)[0] for trace in traces)
+    right = [[told(trace)[0] for trace in traces if trace.story is story] for story in (PETS, ALLERGY)]
     return " | ".join(
         (
             f"{with_prompt}/{len(asked)}",
             f"{stages.count('update')}",
             f"{stages.count('retrieve')}",
             f"{linked}/{len(entries)}",
-            f"{right}/{len(traces)}",
+            *(f"{sum(verdicts)}/{len(verdicts)}" for verdicts in right),
         )
     )
 

@@ -289,6 +289,8 @@ class MemoryGraph:
             if lineage is None and role != "store" and name:
                 lineage = self._nameless(EntryText(name, ""))
             text = note.text or entry.text
+            if role == "store" and entry.parts and note.text:  # of several pieces, a result tells which were kept
+                entry = EntryText(name, text, parts=tuple(text.removeprefix(f"{name}: ").split("; ")))
             rest = entry.after(str(self._variables[lineage.latest].value or ""), role) if lineage is not None else None
             is_deleted = not rest if role == "delete" else event == "delete"
             if is_deleted and lineage is None:
