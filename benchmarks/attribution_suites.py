@@ -47,6 +47,7 @@ SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # The scripted embedding puts unrelated texts at right angles, a real one close together.
     "fact-memory": {"near": 0.4},
     "trace-memory": {"near": 0.4},
+    "langmem": {"enable_deletes": True},
     "mem0": {"reply_schema": "never"},
     "mem0@2": {"reply_schema": "always"},
 }

@@ -144,15 +144,21 @@ class ScriptedModel:
 
     def chat(self, request: Request) -> dict[str, Any]:
         """The route for chats."""
-        text = "\n".join(str(message["content"]) for message in request.body["messages"])
-        reply = self.reply(text, json.dumps(request.body.get("response_format") or {}))
-        read, written = len(text.split()), len(reply.split())
+        texts = [str(message["content"]) for message in request.body["messages"]]
+        calls = self._calls(texts[0], texts[-1]) if request.body.get("tools") else []
+        reply = "" if calls else self.reply("\n".join(texts), json.dumps(request.body.get("response_format") or {}))
+        message: dict[str, Any] = {"role": "assistant", "content": reply}
+        if calls:
+            functions = [{"name": name, "arguments": json.dumps(arguments)} for name, arguments in calls]
+            asked = [{"id": f"call{at}", "type": "function", "function": f} for at, f in enumerate(functions)]
+            message |= {"content": None, "tool_calls": asked}
+        read, written = sum(len(text.split()) for text in texts), len(reply.split())
         return {
             "id": "chatcmpl-scripted",
             "object": "chat.completion",
             "created": 0,
             "model": request.body.get("model"),
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
             "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
         }
 
@@ -181,6 +187,23 @@ class ScriptedModel:
             context, _, asked = text.rpartition("Question: ")
             return self._answer(asked.splitlines()[0].strip(), context)
         return json.dumps({"facts": [fact for turn, facts in self._told if turn in text for fact in facts]})
+
+    def _calls(self, shown: str, said: str) -> list[tuple[str, dict[str, Any]]]:
+        """What is called of LangMem's tools, by the memories that are shown and the messages."""
+        found = re.findall(r'<instance id=(\S+) schema_type="Memory">\n(.*)\n</instance>', shown)
+        memories = [str(ast.literal_eval(memory)["content"]) for _, memory in found]
+        calls: list[tuple[str, dict[str, Any]]] = []
+        for fact in (fact for turn, facts in self._told if turn in said for fact in facts):
+            event, at = self._decide(fact, memories)
+            changed = {} if at is None else {"json_doc_id": found[at][0]}
+            patches = [{"op": "replace", "path": "/content", "value": fact}]
+            if event == "ADD":
+                calls.append(("Memory", {"content": fact}))
+            elif event == "DELETE":
+                calls.append(("RemoveDoc", changed))
+            elif event == "UPDATE":
+                calls.append(("PatchDoc", {**changed, "planned_edits": "-", "patches": patches}))
+        return calls
 
     def _formed(self, form: str, text: str) -> dict[str, Any]:
         """The reply to a request, by a key of its form: nothing is divided, lost or missing."""

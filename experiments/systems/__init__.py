@@ -5,8 +5,8 @@ product sends them, `recorder.py` records a user's own instance. What a memory s
 
 fact_memory, rag, long_context                            our own in a file each
 evermemos, trace_memory                                   our own in a folder each
-mem0, memori, everos                                      real libraries and servers
-langmem, graphiti, cognee                                 exported to, not run
+mem0, memori, langmem, everos                             real libraries and servers
+graphiti, cognee                                          exported to, not run
 building_blocks                                           what the systems share
 exporting                                                 the Protocol of exporters, forms for any system
 worker, libraries                                         environments for libraries that clash with ours

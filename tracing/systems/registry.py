@@ -26,6 +26,7 @@ SYSTEMS = PluginRegistry(
         "long-context": "experiments.systems.long_context:LongContext",
         "evermemos": "experiments.systems.evermemos.system:EverMemOS",
         "everos": "experiments.systems.everos.system:EverOs",
+        "langmem": "experiments.systems.langmem.system:LangMem",
         "memori": "experiments.systems.memori.system:Memori",
     },
 )

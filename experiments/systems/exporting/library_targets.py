@@ -32,11 +32,13 @@ class LibraryTarget(OneFile, NeedsLibrary):
 
     Attributes:
         row: of the library.
+        environment: that has it.
         library: that reads the file.
         places: for prompts.
     """
 
     row: ClassVar[Mapping[str, Any]]
+    environment: ClassVar[Environment]
     library: ClassVar[ProvenLibrary]
     places: tuple[Place, ...]
 

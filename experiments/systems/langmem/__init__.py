@@ -1,0 +1,1 @@
+"""LangMem: its memory store manager reads and searches, on a store in memory."""
