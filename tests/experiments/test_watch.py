@@ -141,7 +141,10 @@ def test_where_no_run_is_in_progress_that_is_said(tmp_path: Path, capsys: pytest
         with pytest.raises(SystemExit) as ended:
             main(["watch", "--home", str(tmp_path)])
         assert ended.value.code == 1
-        assert re.search(rf"no run is in progress under {tmp_path} \(name one that has --out by its folder\){told}", capsys.readouterr().err.strip())
+        assert re.search(
+            rf"no run is in progress under {tmp_path} \(name one that has --out by its folder\){told}",
+            capsys.readouterr().err.strip(),
+        )
         run_folder(tmp_path)
 
 
