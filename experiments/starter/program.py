@@ -80,7 +80,7 @@ class Program:
             step: function
             for step, function in inspect.getmembers(owner, inspect.isfunction)
             if step[0] != "_"
-            and (inspect.isclass(owner) or function.__module__ == module)
+            and (inspect.isclass(owner) or function.__module__.startswith(module))
             and not any(_OF_GRAPHS.fullmatch(parameter.name) for parameter in _parameters(function)[:1])
         }
         answer = told[-1] if told else _first(_ANSWERS, functions)
@@ -179,18 +179,18 @@ def _first(pattern: re.Pattern[str], steps: Mapping[str, Any]) -> str | None:
 
 def _parameters(function: Any) -> list[inspect.Parameter]:
     parameters = list(inspect.signature(function).parameters.values())
-    return (
-        parameters[1:]
-        if "." in function.__qualname__ and parameters[:1] and parameters[0].name == "self"
-        else parameters
-    )
+    return parameters[1:] if [parameter.name for parameter in parameters[:1]] == ["self"] else parameters
 
 
 def _text_parameter(function: Any, pattern: re.Pattern[str]) -> inspect.Parameter | None:
     """The parameter that takes what is said or asked: by its name, or else the last that must be given."""
     parameters = _parameters(function)
     named = [parameter for parameter in parameters if pattern.search(parameter.name)]
-    needed = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    needed = [
+        parameter
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
     return next(iter([*named, *needed[::-1], *parameters]), None)
 
 

@@ -262,6 +262,28 @@ class Bot:
             capsys.readouterr().out
         )
 
+    def test_functions_are_found_or_named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        source = """STORE_PATH = "data/notes.jsonl"
+BASE_DIR = __import__("pathlib").Path(__file__).parent
+RULES = "Keep what this tells, one line for each thing."
+def jot(user_id, note: str, *, weight, day=None): ...
+def tell(question: str, k=3): return f"Answer from the notes, in a few words: {question}"
+"""
+        (tmp_path / "jot_program.py").write_text(source)
+        assert self.wrap("jot_program") == 2
+        assert "no function of jot_program seems to be what reads what is said; it has jot, tell. Name both: " in (
+            capsys.readouterr().err
+        )
+        assert self.wrap("jot_program:jot,tell") == 0
+        printed = capsys.readouterr().out
+        assert "guessed: store: jot_program:STORE_PATH, in its place notes.jsonl in a memory's folder" in printed
+        assert "not known: jot_program.jot(weight=...): put in what your program gives it" in printed
+        written = Path("wrapped_jot_program.py").read_text()
+        assert 'jot_program.jot("me", turn.spoken, weight=...)' in written
+        assert "return jot_program.tell(question)" in written
+        assert 'stores={"jot_program:STORE_PATH": "notes.jsonl"}' in written
+        assert '"tell": "answer"' in written
+
     def test_what_is_not_known_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         source = (
             "class Bot:\n    def __init__(self, client): ...\n    def add(self, text): ...\n    def ask(self, q): ...\n"
