@@ -45,7 +45,9 @@ def _programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(PROGRAMS))
     yield
     for name in [name for name in sys.modules if name.endswith("_program")]:
-        del sys.modules[name]
+        wrapped = getattr(sys.modules.pop(name), "system", None)
+        if wrapped is not None and wrapped.watched is not None:
+            wrapped.watched.undo()
 
 
 def by_responses(text: str) -> str:
