@@ -93,14 +93,9 @@ def archived(traces: Iterable[Path], archive: Path) -> None:
 if __name__ == "__main__":
     environments, folder = map(Path, sys.argv[1:3])
     folder.mkdir(parents=True, exist_ok=True)
-    if sys.argv[3] == "recorded":
-        archived(
-            [
-                path
-                for agent in ONE_LINE
-                for path in recorded(agent, environments, folder, [PETS, ALLERGY], ["recorded"])
-            ],
-            RECORDED,
-        )
-    else:
-        archived([path for agent in DOORS for path in recorded(agent, environments, folder)], ARCHIVE)
+    agents, stories, doors, archive = (
+        (ONE_LINE, (PETS, ALLERGY), ("recorded",), RECORDED)
+        if sys.argv[3] == "recorded"
+        else (DOORS, STORIES, (), ARCHIVE)
+    )
+    archived([path for agent in agents for path in recorded(agent, environments, folder, stories, doors)], archive)

@@ -67,7 +67,7 @@ def _wrap(name: str, folder: Path) -> None:
         say(f"guessed: {guess}")
     for gap in wrapping.unknown:
         say(f"not known: {gap}")
-    problems = [] if not wrapping.can_run else problems_of(f"{wrapping.files[-1].stem}:system")
+    problems = problems_of(f"{wrapping.files[-1].stem}:system") if wrapping.can_run else []
     for problem in problems:
         say(f"to mend: {problem}")
     if wrapping.can_run and not problems:

@@ -106,11 +106,9 @@ def names_apart(paths: Sequence[Path]) -> tuple[str, ...]:
     ('before/run', 'after/run')
     """
     parts = [path.resolve().parts for path in paths]
-    for length in range(1, max(map(len, parts))):
-        names = [Path(*part[-length:]).as_posix() for part in parts]
-        if len(set(names)) == len(set(parts)):
-            return tuple(names)
-    return tuple(str(path) for path in paths)
+    lengths = range(1, max(map(len, parts)) + 1)
+    named = (tuple(Path(*part[-length:]).as_posix() for part in parts) for length in lengths)
+    return next(names for names in named if len(set(names)) == len(set(parts)))
 
 
 def _facts(summary: Summary) -> Iterator[tuple[str, str]]:

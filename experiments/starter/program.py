@@ -46,6 +46,8 @@ class Program:
         build, answer, found: names of those that read, answer, and find what is stored.
         made: how an object of the class is made, with its store in `folder`; imported: what that needs of the module.
         stores: global stores, with the name of the file or folder that takes their place.
+        is_stored: whether it stores in a memory's folder, as far as is seen.
+        has_gaps: whether something that it is to be given is left open, as `...`.
         unknown: what could not be guessed, a line each.
     """
 
@@ -59,6 +61,8 @@ class Program:
     made: str = ""
     imported: set[str] = field(default_factory=set)
     stores: dict[str, str] = field(default_factory=dict)
+    is_stored: bool = False
+    has_gaps: bool = False
     unknown: list[str] = field(default_factory=list)
 
     @classmethod
@@ -143,28 +147,32 @@ class Program:
             is_named = value == "..." or parameter.kind is parameter.KEYWORD_ONLY
             given.append(f"{parameter.name}={value}" if is_named else value)
             if value == "...":
-                self.unknown.append(f"{self.here}.{function.__name__}({given[-1]}): put in what your program gives it")
+                self._leave_open(f"{self.here}.{function.__name__}({given[-1]})")
         return f"{name}({', '.join(given)})"
+
+    def _leave_open(self, call: str) -> None:
+        self.has_gaps = True
+        self.unknown.append(f"{call}: put in what your program gives it")
 
     def _see_store(self) -> None:
         """How an object is made with its store in a folder, or which variables of the module are the store."""
-        is_stored = False
         if self.path:
             self.imported.add(self.path.partition(".")[0])
             given = []
             for parameter in _parameters(self.owner.__init__) if "__init__" in vars(self.owner) else []:
                 stored = _place(self.module, self.owner, parameter)
-                if stored is not None and not is_stored:
-                    is_stored = True
+                if stored is not None and not self.is_stored:
+                    self.is_stored = True
                     given.append(f"{parameter.name}={stored}")
                     self.imported |= set(re.findall(r"^(\w+)\(", stored))
                 elif parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
                     given.append(f"{parameter.name}=...")
-                    self.unknown.append(f"{self.path}({parameter.name}=...): put in what your program gives it")
+                    self._leave_open(f"{self.path}({given[-1]})")
             self.made = f"{self.path}({', '.join(given)})"
-        if not is_stored:
+        if not self.is_stored:
             self.stores = _global_stores(self.module)
-            if not self.stores:
+            self.is_stored = bool(self.stores)
+            if not self.is_stored:
                 self.unknown.append(f"{self.here}: where it stores is not seen; its store must be in `folder`")
 
 

@@ -71,13 +71,12 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     begins_answer, answering = program.answering()
     package, _, last = module.rpartition(".")
     import_module = f"from {package} import {last}" if package else f"import {module}"
-    is_stored = program.stores or "folder" in program.made
     lines = [
         "import memtune",
         f"from {module} import {', '.join(sorted(program.imported))}" if program.imported else import_module,
         *("", ""),
         f"{begins_build}def build(folder, conversation):",
-        *([] if is_stored else [f"    raise NotImplementedError({json.dumps(_GUARD)})"]),
+        *([] if program.is_stored else [f"    raise NotImplementedError({json.dumps(_GUARD)})"]),
         *([f"    memory = {program.made}"] if program.made else []),
         "    for part in conversation.sessions:",
         *([f"        {reading}"] if several else ["        for turn in part.turns:", f"            {reading}"]),
@@ -94,14 +93,14 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         *([f'    watched=memtune.watch({here}, retrieve="{program.found}"),'] if program.found is not None else []),
         ")",
     ]
-    own, text = f"wrapped_{last}", "\n".join(lines)
+    own = f"wrapped_{last}"
     config = starter_config({"system": f"{own}:system"})
-    files = write_files(folder, {CONFIG: config, f"{own}.py": f"{text}\n"})
+    files = write_files(folder, {CONFIG: config, f"{own}.py": "".join(f"{line}\n" for line in lines)})
     found = f"{here}.{program.found}" if program.found is not None else "nothing"
     guesses = [f"reads: {here}.{program.build}; answers: {here}.{program.answer}; finds: {found}"]
     guesses += [f"store: {place}, in its place {name} in a memory's folder" for place, name in program.stores.items()]
     guesses += [f"prompt {key}, stage {stages[key]}: {place}" for key, (place, _) in prompts.items()]
-    return Wrapping(files, guesses, program.unknown, bool(prompts and is_stored) and "=..." not in text)
+    return Wrapping(files, guesses, program.unknown, bool(prompts) and program.is_stored and not program.has_gaps)
 
 
 def problems_of(name: str) -> list[str]:
@@ -133,7 +132,7 @@ def plausible_reply(request: Mapping[str, Any]) -> str:
     texts = "\n".join(str(message["content"]) for message in request["messages"])
     if "json_schema" in (request.get("response_format") or {}):
         schema = request["response_format"]["json_schema"]["schema"]
-        return json.dumps(smallest(schema, schema)).replace('"tea"', json.dumps(said))
+        return json.dumps(smallest(schema, schema, said))
     examples = re.findall(r"\{[^{}]*\}", texts)
     keys = re.findall(r'"(\w+)"\s*:\s*([^,}]*)', examples[-1]) if examples else []
     if not keys:

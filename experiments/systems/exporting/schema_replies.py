@@ -21,18 +21,18 @@ def reply_by_schema(body: Mapping[str, Any], text: str = "tea") -> dict[str, Any
     return {"content": text if schema is None else json.dumps(smallest(schema, schema))}
 
 
-def smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    """A small value that a JSON schema accepts: a list with one item, a text with a word."""
+def smallest(schema: Mapping[str, Any], root: Mapping[str, Any], text: str = "tea") -> Any:
+    """A small value that a JSON schema accepts: a list with one item, and this for a text."""
     if "$ref" in schema:
-        return smallest(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+        return smallest(root["$defs"][schema["$ref"].rpartition("/")[2]], root, text)
     for choice in ("anyOf", "allOf", "oneOf"):
         if choice in schema:
-            return smallest(schema[choice][0], root)
+            return smallest(schema[choice][0], root, text)
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type")
     if kind == "object":
-        return {name: smallest(property_schema, root) for name, property_schema in schema.get("properties", {}).items()}
+        return {name: smallest(inner, root, text) for name, inner in schema.get("properties", {}).items()}
     if kind == "array":
-        return [smallest(schema["items"], root)] if "items" in schema else []
-    return {"integer": 0, "number": 0, "boolean": False, "null": None}.get(str(kind), "tea")
+        return [smallest(schema["items"], root, text)] if "items" in schema else []
+    return {"integer": 0, "number": 0, "boolean": False, "null": None}.get(str(kind), text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from evermemos_model import EverMemOSModel
 from mem0_model import Mem0Model
 from scripted_server import Reply, ScriptedServer, prompt_of
 
-from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
 from optimizer.evaluation.evaluator import Evaluator
 from tracing.errors import InstallError
@@ -69,12 +68,6 @@ class Clerk:
         if "Question" in request:
             return " ".join(re.findall(r"is (\w+) now", request)) or "unknown"
         return Mem0Model()(body)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ended() -> Iterator[None]:
-    yield
-    close_pools()
 
 
 @pytest.fixture(params=["memori", "mem0@2", "mem0@1.0", "mem0@0.1", "everos", "evermemos"])

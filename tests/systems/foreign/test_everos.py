@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from experiments.systems.everos.exporter import EverOsSlots
 from experiments.systems.everos.prompts import PROMPTS, SLOTS
-from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
 from tracing.errors import BudgetExceededError, CallFailedError, ContractError, InstallError, MemorySystemError
 from tracing.graph.elements import Variable
@@ -66,12 +65,6 @@ def _installed(environments: Callable[[str], None]) -> None:
         if "needs Python" not in str(error):
             raise
         pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ended() -> Iterator[None]:
-    yield
-    close_pools()
 
 
 @pytest.mark.thorough

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ from attribution.cases import Case
 from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from experiments.systems.langmem.system import PROMPTS
-from experiments.systems.worker.handle import close_pools
 from tracing.errors import BudgetExceededError, CallFailedError
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.llm.access import ModelAccess
@@ -74,12 +73,6 @@ def every_line(body: Mapping[str, Any]) -> Reply | str:
 @pytest.fixture(autouse=True)
 def _installed(environments: Ready) -> None:
     environments("langmem")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ended() -> Iterator[None]:
-    yield
-    close_pools()
 
 
 @pytest.mark.thorough

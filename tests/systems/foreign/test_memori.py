@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from attribution.judging.words import judge
 from attribution.survival.survival_method import attribute
 from experiments.systems.memori.exporter import MemoriAugmentation
 from experiments.systems.memori.ingestion import PROMPTS
-from experiments.systems.worker.handle import close_pools
 from experiments.systems.worker.isolated import environment_of
 from tracing.errors import BudgetExceededError, CallFailedError, ContractError
 from tracing.graph.elements import Variable
@@ -55,12 +54,6 @@ def every_line(body: Mapping[str, Any]) -> str:
 @pytest.fixture(autouse=True)
 def _installed(environments: Ready) -> None:
     environments("memori")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ended() -> Iterator[None]:
-    yield
-    close_pools()
 
 
 @pytest.mark.thorough
