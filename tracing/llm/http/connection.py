@@ -114,8 +114,7 @@ class Connection:
             self._closed = True
             client, self._client = self._client, None
             under_way = list(self._under_way)
-        for future in under_way:
-            future.cancel()
+        self._loop.cancel(under_way)
         if client is not None:
             with contextlib.suppress(ClosedLoopError, CancelledError):
                 self._loop.start(client.close).result()
