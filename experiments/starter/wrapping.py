@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import json
 import os
@@ -18,6 +19,7 @@ from experiments.starter.program import Program
 from experiments.starter.starter_files import CONFIG, starter_config, write_files
 from experiments.systems.exporting.schema_replies import smallest
 from experiments.systems.wrapped.places import KEYED_FILES, TEXT_FILES, PromptPlace
+from experiments.systems.wrapped.python_texts import FEWEST_WORDS, python_texts
 from experiments.systems.wrapped.system import guessed_stage
 from tracing.errors import ConfigError, ContractError
 from tracing.systems.conformance import MemorySystemConformance
@@ -25,7 +27,8 @@ from tracing.systems.registry import open_system
 from tracing.systems.suite.scripted_endpoint import last_text
 
 _GUARD = "let it store in `folder`, not where your program does; then remove this line"
-_FEWEST_WORDS = 4
+_HOLDS = re.compile(r"(?:^|[._])(?:system|user|developer)$|prompt|instruct|template|messages?$|content$", re.IGNORECASE)
+"""Names of what has a prompt, in a function or a dict."""
 _OF_FILES = re.compile(r"gave another memory|changes the memory|differ from each alone")
 _VARIES = "what it stores is not the same each time, as the time or random ids: a run allows it if no request shows it"
 
@@ -58,7 +61,7 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     file = Path(inspect.getfile(program.owner)).resolve()
     source = file.read_text(encoding="utf-8")
     places = chain(_in_source(module, file, source), _in_files(module, file, source, folder, program.unknown))
-    prompts = dict(_prompts(places))
+    prompts = dict(_prompts(places, program.unknown))
     if not prompts:
         program.unknown.append("prompts: no text in the module looks like one; name their places")
     stages = {
@@ -142,30 +145,48 @@ def plausible_reply(request: Mapping[str, Any]) -> str:
     )
 
 
-def _prompts(places: Iterator[tuple[str, PromptPlace]]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Name → place and text of what looks like a prompt: texts of several words."""
-    names: set[str] = set()
+def _prompts(places: Iterator[tuple[str, PromptPlace]], unknown: list[str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name → place and text of what looks like a prompt: texts of several words, none of them a part of another."""
+    listed: list[tuple[str, PromptPlace, str]] = []
     for dotted, place in places:
-        try:
-            text = place.template().text
-        except (ConfigError, ContractError):
+        with contextlib.suppress(ConfigError, ContractError):
+            listed.append((dotted, place, place.template().text))
+    long = [(*entry, *entry[1].parts()) for entry in listed if _has_words(entry[2])]
+    names: set[str] = set()
+    seen: set[frozenset[Any]] = set()
+    kept: dict[Any, str] = {}
+    for dotted, place, text, parts, left in long:
+        if parts in seen or any(parts < other for _, _, _, other, _ in long):
             continue
-        if len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= _FEWEST_WORDS:
-            last, whole = (name.strip("_").lower() for name in (dotted.rpartition(".")[2], dotted.replace(".", "_")))
-            name = whole if last in names else last
-            names.add(name)
-            yield name, (place.name, text)
+        seen.add(parts)
+        kept |= left
+        last, whole = (name.strip("_").lower() for name in (dotted.rpartition(".")[2], dotted.replace(".", "_")))
+        name = whole if last in names else last
+        names.add(name)
+        yield name, (place.name, text)
+    tuned = {part for parts in seen for part in parts}
+    unknown += [line for part, line in kept.items() if part not in tuned]
+
+
+def _has_words(text: str) -> bool:
+    return len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= FEWEST_WORDS
 
 
 def _in_source(module: str, file: Path, source: str) -> Iterator[tuple[str, PromptPlace]]:
-    """The constants of a module, and its functions in which a text is filled."""
+    """Constants of a module, functions in which a text is filled, and what is named like a prompt in these."""
     values = vars(sys.modules[module])
-    for dotted, node in _scopes(ast.parse(source)):
-        value = values.get(dotted)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(map(_is_filled, ast.walk(node))):
-            continue
-        if not isinstance(value, Collection) or isinstance(value, str):
-            yield dotted, PromptPlace(f"{module}:{dotted}", file, dotted)
+    for dotted, node, scope in python_texts(source).names():
+        place, value = PromptPlace(f"{module}:{dotted}", file, dotted), values.get(dotted)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.List | ast.Tuple):
+            with contextlib.suppress(ConfigError, ContractError):
+                template = place.template()
+                if template.syntax == "composed" or (template.fields and not isinstance(node, ast.List | ast.Tuple)):
+                    yield dotted, place
+        elif isinstance(scope, ast.Module | ast.ClassDef) and not isinstance(node, ast.ClassDef):
+            if isinstance(value, str) or not isinstance(value, Collection):
+                yield dotted, place
+        elif not isinstance(node, ast.ClassDef) and _HOLDS.search(dotted):
+            yield dotted, place
 
 
 def _in_files(
@@ -190,26 +211,3 @@ def _in_files(
                 continue
             for key in keys:
                 yield key.replace(".", "_"), replace(place, name=f"{place.name}:{key}", key=key)
-
-
-def _is_filled(node: ast.AST) -> bool:
-    """Whether a text that is written here is filled: an f-string, or one before `%` or `.format`."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        node = node.left
-    elif isinstance(node, ast.Attribute) and node.attr == "format":
-        node = node.value
-    else:
-        return isinstance(node, ast.JoinedStr)
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _scopes(node: ast.AST, before: str = "") -> Iterator[tuple[str, ast.AST]]:
-    for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, ast.ClassDef):
-            yield from _scopes(inner, f"{before}{inner.name}.")
-        elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield before + inner.name, inner
-        elif isinstance(inner, ast.Assign | ast.AnnAssign):
-            target = inner.targets[0] if isinstance(inner, ast.Assign) else inner.target
-            if isinstance(target, ast.Name):
-                yield before + target.id, inner

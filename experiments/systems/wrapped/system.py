@@ -12,6 +12,7 @@ import threading
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -190,7 +191,11 @@ class WrappedProgram:
             name=name,
             text=text,
             operation=operation_name(name, stages[-1], self._stages),
-            contract=Contract(placeholders=frozenset(placeholders_of(text)), markers=markers),
+            contract=Contract(
+                placeholders=frozenset(placeholders_of(text)),
+                markers=markers,
+                rules=(partial(self.places[name].problems, self.places[name].content()),),
+            ),
             purpose=_PURPOSES[stages[-1]],
             builds=any(stage in BUILDING for stage in stages),
         )
@@ -228,8 +233,8 @@ def system(
         build: lets the program read a conversation into a store in an empty folder; plain or `async`.
         answer: lets it answer a question from such a folder, and returns the text, or yields it in pieces; it gets a
             copy.
-        prompts: name → where the text stands: `module:NAME`, `module:Class.method` for an f-string in it, a file, or
-            `file.yaml:key.key`, relative to the file with `build`. Texts may be constants, for `str.format` or Jinja2.
+        prompts: name → where the text stands: `module:NAME`, `module:Class.method` for one put together in it, a
+            file, or `file.yaml:key.key`, relative to the file with `build`. What the program fills in stays.
         stages: name → what the prompt is for, if that cannot be seen by its name and placeholders: `extract`, `update`,
             `retrieve`, `answer`, or several.
         watched: functions that find what is stored (`memtune.watch(module.Memory, retrieve="search")`).

@@ -11,13 +11,15 @@ from typing import Literal
 from tracing.errors import ContractError
 from tracing.systems.prompts import escaped
 
-Syntax = Literal["plain", "format", "replace", "percent", "dollar", "f-string", "jinja"]
+Syntax = Literal["plain", "format", "replace", "percent", "dollar", "f-string", "jinja", "composed"]
 """No fields; `str.format`; fields in braces that are replaced, where braces stand for themselves; the operator `%`;
-`string.Template`; Jinja2."""
+`string.Template`; Jinja2; several texts, each in its own."""
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _REPLACED = re.compile(r"\{([^\W\d]\w*)\}")
 _PERCENT = re.compile(r"%(?:%|(?:\((\w+)\))?[-#0+]*\d*(?:\.\d+)?[sdrifg])")
+IS_UNNAMED = re.compile(r"%[^(]*")
+"""A field that is known by its place alone."""
 _DOLLAR = re.compile(r"\$(?:\$|([a-z_]\w*)|\{([a-z_]\w*)\})", re.ASCII | re.IGNORECASE)
 _DOUBLED = {"percent": "%", "dollar": "$"}
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
@@ -77,17 +79,26 @@ class Template:
         Raises:
             ContractError: the syntax cannot hold it.
         """
+        changed = Template(self.syntax, tuple(self.pieces_of(text)))
+        if (order := _positions(self)) and _positions(changed) != order:
+            raise ContractError("what fills its %s stands in an order, which the text does not keep")
+        changed.check()
+        return changed
+
+    def pieces_of(self, text: str) -> list[str | Field]:
+        """Those of a template of memtune's, whose placeholders are fields of this one."""
         pieces: list[str | Field] = []
         for literal, name, _, _ in string.Formatter().parse(text):
             pieces += [literal] if literal else []
             if name is not None:
                 pieces.append(self.fields[name])
-        changed = Template(self.syntax, tuple(pieces))
-        if self.syntax == "percent" and (order := _positions(self)) and _positions(changed) != order:
-            raise ContractError("what fills its %s stands in an order, which the text does not keep")
-        if self.syntax != "f-string" and template_of(changed.source, self.syntax).shape != changed.shape:
+        return pieces
+
+    def check(self) -> None:
+        """Raises ContractError if its syntax cannot hold it."""
+        is_checked = self.syntax not in ("f-string", "composed")
+        if is_checked and template_of(self.source, self.syntax).shape != self.shape:
             raise ContractError(f"the text cannot be written as {self.syntax}, whose marks stand in it")
-        return changed
 
     @property
     def source(self) -> str:
@@ -114,7 +125,7 @@ def template_of(source: str, syntax: Syntax | None = None) -> Template:
         >>> template.with_text("Known: {notes} {{}}").source
         'Known: {{ notes }} {}'
     """
-    syntax = syntax or _syntax_of(source)
+    syntax = syntax or syntax_of(source)
     if syntax == "jinja":
         return Template(syntax, tuple(_jinja_pieces(source)))
     if syntax == "replace":
@@ -146,7 +157,8 @@ def field_name(expression: str, taken: dict[str, str]) -> str:
     return free
 
 
-def _syntax_of(source: str) -> Syntax:
+def syntax_of(source: str) -> Syntax:
+    """The syntax of a text, by its marks."""
     if re.search(r"\{\{\s*[^\W\d][\w.]*\s*(\|[^}]*)?\}\}|\{%", source):
         return "jinja"
     try:
@@ -188,7 +200,7 @@ def _marked_pieces(source: str, marks: re.Pattern[str]) -> Iterator[str | Field]
 
 def _positions(template: Template) -> list[str]:
     """The fields that are known by their order alone."""
-    return [piece.name for piece in template.pieces if isinstance(piece, Field) and "(" not in piece.source]
+    return [piece.name for piece in template.pieces if isinstance(piece, Field) and IS_UNNAMED.fullmatch(piece.source)]
 
 
 def _format_pieces(source: str) -> Iterator[str | Field]:

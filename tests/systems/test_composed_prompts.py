@@ -1,0 +1,164 @@
+"""Prompts that a program puts together are found as a whole, and written back where each part stands."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.systems.wrapped.places import place_of
+from tracing.errors import ConfigError, ContractError
+from tracing.systems.recorded_calls import prompt_in
+
+PROGRAMS = {
+    "plus": (
+        'X = "You keep notes.\\n" + "Write each fact"\nY = X + " down."\n\n\ndef make(a, b):\n'
+        '    return "Read this:\\n" + a + "\\nand write facts.\\n" + "Asked: " + b\n',
+        "make",
+        "Read this:\n{a}\nand write facts.\nAsked: {b}",
+    ),
+    "join": (
+        "def make(a, b):\n    lines = [\n        'You keep notes.',\n        'Be brief.',\n"
+        "        f'It is about {a}.',\n        'Asked: ' + b,\n        'Reply now.',\n    ]\n"
+        "    return '\\n'.join(lines)\n",
+        "make",
+        "You keep notes.\nBe brief.\nIt is about {a}.\nAsked: {b}\nReply now.",
+    ),
+    "implicit": (
+        "def make(a, b):\n    return (\n        'You keep notes. '\n"
+        "        'Be brief.\\n'\n        f'Of {a}: {b}'\n    )\n",
+        "make",
+        "You keep notes. Be brief.\nOf {a}: {b}",
+    ),
+    "grown": (
+        'def make(a, b):\n    prompt = "You keep notes.\\n"\n    prompt += f"They are of {a}.\\n"\n    if b:\n'
+        '        prompt += "What is known already:\\n"\n        for line in b.split():\n'
+        '            prompt += f"- {line}\\n"\n'
+        '    prompt += "Reply briefly."\n    return prompt\n',
+        "make",
+        "You keep notes.\nThey are of {a}.\n{b}Reply briefly.",
+    ),
+    "appended": (
+        'def make(a, b):\n    lines = ["You keep notes."]\n    lines.append("They are of " + a + ".")\n'
+        '    lines.extend(b.split())\n    lines += ["Be brief.", "Reply now."]\n    return "\\n".join(lines)\n',
+        "make",
+        "You keep notes.\nThey are of {a}.{b}Be brief.\nReply now.",
+    ),
+    "constants": (
+        "LINES = [\n    'You keep notes of {a}.',  # who\n    'Reply as {{\"x\": 1}}.',\n]\n"
+        "PROMPT = '\\n'.join(LINES)\nPROMPT += '\\nAsked: {b}'\n\n\n"
+        "def make(a, b):\n    return PROMPT.format(a=a, b=b)\n",
+        "PROMPT",
+        'You keep notes of {a}.\nReply as {{"x": 1}}.\nAsked: {b}',
+    ),
+    "a list alone": (
+        'LINES = ["You keep notes.", "They are of many things.", "Be brief."]\n\n\ndef make(a, b):\n'
+        '    return "\\n".join(LINES)\n',
+        "LINES",
+        "You keep notes.\nThey are of many things.\nBe brief.",
+    ),
+    "a dict": (
+        'PROMPTS = {\n    "note": "You keep notes.\\n"\n    "They are of %s.\\n",\n'
+        '    "other": "Nothing of this.",\n}\n\n\n'
+        'def make(a, b):\n    return PROMPTS["note"] % a + "Asked by " + b + ".\\n"\n',
+        "make",
+        "You keep notes.\nThey are of {value1}.\nAsked by {b}.\n",
+    ),
+    "percent": (
+        'def make(a, b):\n    return "You keep %d %% notes of %s.\\n" % (3, a) + "Asked: %s" % b\n',
+        "make",
+        "You keep {value1} % notes of {value2}.\nAsked: {value3}",
+    ),
+    "template": (
+        "from string import Template\n\n"
+        'PROMPT = Template("\\n".join(["You keep notes of $a.", "Asked for $$5: $b"]))\n\n\n'
+        "def make(a, b):\n    return PROMPT.substitute(a=a, b=b)\n",
+        "PROMPT",
+        "You keep notes of {a}.\nAsked for $5: {b}",
+    ),
+    "dedent": (
+        "from textwrap import dedent\n\n"
+        'PROMPT = dedent("""\n    You keep notes of {a}.\n      Reply {b}.\n    """)\n\n\n'
+        "def make(a, b):\n    return PROMPT.format(a=a, b=b)\n",
+        "PROMPT",
+        "\nYou keep notes of {a}.\n  Reply {b}.\n",
+    ),
+    "a role": (
+        'def make(a, b):\n    messages = [\n        {"role": "system", "content": "You keep notes."},\n'
+        '        {"role": "user", "content": "Write down every fact that is told here: " + a},\n    ]\n'
+        '    return messages[0]["content"]\n',
+        "make.system",
+        "You keep notes.",
+    ),
+}
+
+
+def made(source: str, a: str, b: str) -> str:
+    values: dict[str, Any] = {}
+    exec(compile(source, "composed", "exec"), values)  # noqa: S102 (the test's own source)
+    return str(values["make"](a, b))
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def rewrites(text: str) -> list[str]:
+    """Texts with the same placeholders in their order, with lines more, less and changed."""
+    literals = [(literal, name) for literal, name, *_ in string.Formatter().parse(text)]
+    replaced = text.replace("notes", "«diaries» of {{1}} \"x\" and 'y' \\ 5 %")
+    longer = "".join(
+        literal.replace("{", "{{").replace("}", "}}") + (f"{{{name}}}" if name else "") for literal, name in literals
+    )
+    return [
+        replaced,
+        text.replace("You keep notes", "First, be exact.\nYou keep notes, all of them"),
+        text.replace("Be brief", "Be brief.\nDo not repeat yourself.\nBe polite"),
+        f"{longer.rstrip()}\nAdd nothing.\n" if text.endswith("\n") else f"{longer}\nAdd nothing.",
+        text.replace("You keep notes.\n", "", 1),
+    ]
+
+
+@pytest.mark.parametrize("form", PROGRAMS)
+def test_a_prompt_is_found_whole_and_each_rewrite_is_sent(form: str, tmp_path: Path) -> None:
+    source, key, text = PROGRAMS[form]
+    module = f"composed_{form.replace(' ', '_')}"
+    file = tmp_path / f"{module}.py"
+    file.write_text(source)
+    place = place_of(f"{module}:{key}", tmp_path)
+    assert place.template().text == text
+    sent = made(source, "Mara", "red blue")
+    filled = prompt_in(text, sent)
+    assert filled is not None
+    assert not (filled.before + filled.after).strip()
+    for tuned in rewrites(text):
+        if form == "appended" and tuned.startswith("They"):
+            # Its line would be a list without elements.
+            with pytest.raises(ContractError, match="between its parts; keep it there"):
+                place.written(source, text, tuned)
+            continue
+        after = place.written(source, text, tuned)
+        assert made(after, "Mara", "red blue").strip() == filled.with_text(tuned).strip()
+        file.write_text(after)
+        assert place.template().text.strip() == tuned.strip()
+        file.write_text(source)
+
+
+def test_what_cannot_be_mapped_is_told(tmp_path: Path) -> None:
+    source = PROGRAMS["grown"][0]
+    (tmp_path / "composed_told.py").write_text(source)
+    place = place_of("composed_told:make", tmp_path)
+    (line,) = place.parts()[1].values()
+    assert line.startswith("composed_told:make: line 5, 'What is known already', is kept as it is: it stands in")
+    assert place.problems(source, "You keep notes.\n{b}They are of {a}.\nReply briefly.") == []
+    source, _, text = PROGRAMS["plus"]
+    (tmp_path / "composed_order.py").write_text(source)
+    place, swapped = place_of("composed_order:make", tmp_path), "Asked: {b}\nRead this and write facts: {a}"
+    assert place.problems(source, text.replace("Read", "Do read")) == []
+    assert place.problems(source, swapped) == ["the program puts {a}, {b} in this order, once each; keep it so"]
+    (tmp_path / "composed_list.py").write_text('LINES = ["You keep notes.", "They are of many things."]\n')
+    with pytest.raises(ConfigError, match="no text is written there"):
+        place_of("composed_list:LINES", tmp_path).template()
