@@ -7,6 +7,7 @@ with instrument.openai(), trace("run.jsonl"), operation("answer"):
 """
 
 from tracing.instrument.frameworks import agents, langchain, langgraph, langmem, llama_index
+from tracing.instrument.litellm_calls import litellm
 from tracing.instrument.openai_calls import anthropic, openai
 from tracing.instrument.patches import Instrumentation, threads
 from tracing.plugins import PluginRegistry
@@ -18,6 +19,7 @@ __all__ = [
     "langchain",
     "langgraph",
     "langmem",
+    "litellm",
     "llama_index",
     "mem0",
     "openai",

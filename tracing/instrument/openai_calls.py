@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracing.instrument.library_calls import ModelCall, asked_by_library
-from tracing.instrument.patches import Instrumentation, ResultHandler, is_installed, recorded
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
 from tracing.instrument.program_steps import step_here
 from tracing.interchange.thinking import split_thinking
 from tracing.recording.operations import ActiveOperation
@@ -18,7 +18,7 @@ from tracing.recording.scope import NOTHING
 Price = tuple[float, float]
 """The price of a million prompt tokens and of a million completion tokens, in any one currency."""
 
-_KINDS = {
+KINDS = {
     "/chat/completions": ("chat", "messages"),
     "/responses": ("respond", "input"),
     "/embeddings": ("embed", "input"),
@@ -66,15 +66,6 @@ def anthropic(client: Any = None, *, prices: Mapping[str, Price] = NOTHING) -> I
     return _of_clients((sdk.Anthropic, sdk.AsyncAnthropic), client, prices)
 
 
-def clients() -> Instrumentation:
-    """Record what `openai` and `anthropic` do, of those that are installed."""
-    instrumentation = Instrumentation()
-    for module, record in (("openai", openai), ("anthropic", anthropic)):
-        if is_installed(module):
-            instrumentation.also(record().undo)
-    return instrumentation
-
-
 def _of_clients(classes: tuple[Any, ...], client: Any, prices: Mapping[str, Price]) -> Instrumentation:
     instrumentation = Instrumentation()
     for owner in classes if client is None else (client,):
@@ -94,6 +85,7 @@ def _requested(
         return
 
     def on_result(reply: Any) -> None:
+        reply = _parsed(reply) if kwargs.get("stream") else reply
         if not kwargs.get("stream") or not hasattr(reply, "_iterator"):
             call.replied(reply)
         elif isinstance(reply, AsyncIterable):
@@ -106,7 +98,7 @@ def _requested(
 
 
 @contextmanager
-def _failing(call: _ClientCall) -> Iterator[None]:
+def _failing(call: ClientCall) -> Iterator[None]:
     try:
         yield
     except GeneratorExit:
@@ -117,7 +109,7 @@ def _failing(call: _ClientCall) -> Iterator[None]:
 
 
 @contextmanager
-def _read(call: _ClientCall) -> Iterator[None]:
+def _read(call: ClientCall) -> Iterator[None]:
     """The call ends with its stream, however that ends."""
     try:
         with _failing(call):
@@ -126,7 +118,7 @@ def _read(call: _ClientCall) -> Iterator[None]:
         call.complete()
 
 
-def _follow(stream: Any, call: _ClientCall) -> None:
+def _follow(stream: Any, call: ClientCall) -> None:
     def items(inner: Iterator[Any]) -> Iterator[Any]:
         with _read(call):
             for item in inner:
@@ -143,7 +135,7 @@ def _follow(stream: Any, call: _ClientCall) -> None:
     stream.close = closing
 
 
-def _follow_async(stream: Any, call: _ClientCall) -> None:
+def _follow_async(stream: Any, call: ClientCall) -> None:
     async def items(inner: AsyncIterator[Any]) -> AsyncIterator[Any]:
         with _read(call):
             async for item in inner:
@@ -160,28 +152,33 @@ def _follow_async(stream: Any, call: _ClientCall) -> None:
     stream.close = closing
 
 
-def _begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> _ClientCall | None:
+def _begin_call(client: Any, options: Any, prices: Mapping[str, Price]) -> ClientCall | None:
     """Record a request; None if nothing is recorded, something else records it, or no model is asked."""
     body = options.json_data
-    if open_recorder() is None or not isinstance(body, Mapping) or _by_gateway(client, options) or asked_by_library():
+    if (
+        open_recorder() is None
+        or not isinstance(body, Mapping)
+        or is_by_gateway(options.headers, client.default_headers)
+        or asked_by_library()
+    ):
         return None
-    for path, (name, key) in _KINDS.items():
+    for path, (name, key) in KINDS.items():
         if options.url.endswith(path):
             if body.get("system"):
                 system = {"role": "system", "content": body["system"]}
                 body = {**{word: value for word, value in body.items() if word != "system"}, key: [system, *body[key]]}
-            return _ClientCall(name, key, body, prices)
+            return ClientCall(name, key, body, prices)
     return None
 
 
-def _by_gateway(client: Any, options: Any) -> bool:
+def is_by_gateway(*headers: Any) -> bool:
+    """Whether a request goes to the gateway of a run, which records it."""
     from tracing.llm.serving.gateway import CALL_HEADER
 
-    headers = options.headers if isinstance(options.headers, Mapping) else NOTHING
-    return CALL_HEADER in headers or CALL_HEADER in client.default_headers
+    return any(CALL_HEADER in given for given in headers if isinstance(given, Mapping))
 
 
-class _ClientCall(ModelCall):
+class ClientCall(ModelCall):
     """A call that belongs to the step or operation that runs, or is an operation itself if none does."""
 
     def __init__(self, name: str, key: str, body: Mapping[str, Any], prices: Mapping[str, Price]) -> None:

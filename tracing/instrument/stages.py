@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from tracing.errors import ConfigError, MalformedReplyError
 from tracing.graph.elements import Operation, Variable
 from tracing.graph.values import snapshot
+from tracing.instrument.clients import clients
 from tracing.instrument.known_texts import known_texts
-from tracing.instrument.openai_calls import clients
 from tracing.instrument.patches import Instrumentation
 from tracing.interchange.agent_memory import BY_TEXT, LINKED, STAGE
 from tracing.interchange.agent_memory.notes import notes_in, text_in

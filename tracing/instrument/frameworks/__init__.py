@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tracing.errors import ConfigError
-from tracing.instrument.openai_calls import clients
+from tracing.instrument.clients import clients
 from tracing.instrument.patches import Instrumentation, is_installed, recorded
 
 ANSWERS = ("messages", "answer", "response", "generation")
