@@ -14,17 +14,23 @@ from experiments.commands.output import write_output
 Examples:
   python -m benchmarks mem0-failures --json mem0-failures.json
   python -m benchmarks mem0-failures --each 50 --seed 7 --wrong
-  python -m benchmarks mem0-failures --isolated
+  python -m benchmarks mem0-failures --system mem0@2
 """
 )
 @click.option(
     "--each", type=click.IntRange(min=1), default=20, show_default=True, help="Conversations of each failure."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Draws the conversations.")
-@click.option("--isolated", is_flag=True, help="Mem0 2 in its own environment (memtune system install mem0@2).")
+@click.option(
+    "--system",
+    default="mem0",
+    show_default=True,
+    metavar="NAME",
+    help="mem0, which is installed here, or in its own environment mem0@0.1, mem0@1.0 or mem0@2.",
+)
 @click.option("--wrong", is_flag=True, help="Say of each wrong verdict what was found, and why.")
 @click.option("--json", "target", type=click.Path(path_type=Path), metavar="FILE", help="Write all figures here.")
-def mem0_failures(each: int, seed: int, isolated: bool, wrong: bool, target: Path | None) -> None:
+def mem0_failures(each: int, seed: int, system: str, wrong: bool, target: Path | None) -> None:
     """Tell the real Mem0 conversations whose last answer fails at a known step, and attribute the wrong answers.
 
     The model is scripted: a fact is left out or changed by the extraction, refused, overwritten or deleted by a
@@ -33,16 +39,17 @@ def mem0_failures(each: int, seed: int, isolated: bool, wrong: bool, target: Pat
     """
     import json
 
-    from benchmarks.mem0_failures.measuring import ADDING, figures, verdicts
-    from benchmarks.mem0_failures.story import FAILURES, stories
+    from benchmarks.mem0_failures.measuring import SYSTEMS, failures_of, figures, verdicts
+    from benchmarks.mem0_failures.story import stories
     from experiments.display.literal_console import LiteralConsole
     from experiments.display.tables import plain_table, run_view
+    from tracing.errors import ConfigError
 
-    told = stories(seed, each, ADDING if isolated else FAILURES)
+    if system not in SYSTEMS:
+        raise ConfigError(f"--system: {system!r} is no Mem0; choose from {', '.join(SYSTEMS)}")
+    told = stories(seed, each, failures_of(system))
     with run_view() as view:
-        every = list(
-            verdicts(told, isolated=isolated, progress=lambda done, total: view.progress("conversations", done, total))
-        )
+        every = list(verdicts(told, system, lambda done, total: view.progress("conversations", done, total)))
     found = figures(every)
     table = plain_table(gap=2)
     for name in ("known", "failure", "n", "error type", "and operation", "named"):
@@ -56,7 +63,7 @@ def mem0_failures(each: int, seed: int, isolated: bool, wrong: bool, target: Pat
             named = ", ".join(f"{name} {count}" for name, count in row["named"].items())
             table.add_row(known, failure, str(row["n"]), *shares, named)
     if target is not None:
-        write_output(target, json.dumps({"seed": seed, "isolated": isolated, **found}, indent=2) + "\n", "--json")
+        write_output(target, json.dumps({"seed": seed, "system": system, **found}, indent=2) + "\n", "--json")
     console = LiteralConsole()
     console.print(table)
     for verdict in every if wrong else ():

@@ -31,7 +31,7 @@ def converse(sessions: Sequence[Sequence[str]], question: str, base_url: str, pa
     Returns:
         stored: the texts that the library has; history: its own events, each with the text before and after.
     """
-    generation = next(each for each in (library.V1, library.V2) if each.is_here())
+    generation = next(each for each in library.GENERATIONS if each.is_here())
     memory = _opened(generation, base_url)
     with recorded(memory), trace() as recorder:
         for number, turns in enumerate(sessions, start=1):
@@ -74,11 +74,15 @@ def _keys(memory: Any) -> list[str]:
     return [row[0] for row in rows]
 
 
-def main(base_url: str, told: str, path: str) -> None:
-    """Write what the store says as JSON; `told` is a file of sessions and question."""
-    story: Mapping[str, Any] = json.loads(Path(told).read_text(encoding="utf-8"))
-    sys.stdout.write(f"{json.dumps(converse(story['sessions'], story['question'], base_url, Path(path)))}\n")
+def main() -> None:
+    """For each line that comes in, the arguments of `converse` as JSON, write a line with what it returns."""
+    replies, sys.stdout = sys.stdout, sys.stderr  # where the library prints
+    for line in sys.stdin:
+        story: Mapping[str, Any] = json.loads(line)
+        result = converse(story["sessions"], story["question"], story["base_url"], Path(story["path"]))
+        replies.write(f"{json.dumps(result)}\n")
+        replies.flush()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from attribution.judging.words import judge
 from attribution.recordings import recording_of
 from benchmarks.mem0_failures.drive import converse
 from benchmarks.mem0_failures.model import PlannedModel
-from benchmarks.mem0_failures.story import TRUTH, Failure, Story
+from benchmarks.mem0_failures.story import FAILURES, TRUTH, Failure, Story
 from benchmarks.mem0_failures.truth import true_error
 from benchmarks.scripted_server import ScriptedServer
 from experiments.systems.worker.isolated import environment_of
@@ -28,13 +29,15 @@ from tracing.graph.execution_graph import ExecutionGraph
 from tracing.systems.conversations import Question
 from tracing.systems.registry import open_system
 
-ADDING: tuple[Failure, ...] = ("never extracted", "extracted otherwise", "others found", "ignored", "none")
-"""What can fail in a Mem0 that makes no decisions (2.x)."""
+SYSTEMS = ("mem0", "mem0@0.1", "mem0@1.0", "mem0@2")
+"""The Mem0 that is installed here, and those with an environment of their own."""
 
 ALONE, ECHOED = "of one speaker alone", "of the other speaker too"
 """Whether the answer is true of the other speaker as well, who says so."""
 
 _ROOT = Path(__file__).parents[2]
+
+Tell = Callable[[Sequence[Sequence[str]], str, str, Path], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -56,42 +59,85 @@ class Verdict:
     reason: str
 
 
-def verdicts(stories: Sequence[Story], *, isolated: bool, progress: Callable[[int, int], None]) -> Iterator[Verdict]:
+def failures_of(system: str) -> tuple[Failure, ...]:
+    """What can fail in this Mem0: no decisions in one that makes none (2.x)."""
+    made = {spec.name for spec in open_system(system).operations}
+    return tuple(failure for failure in FAILURES if (planned := TRUTH[failure]) is None or planned[1] in made)
+
+
+def verdicts(stories: Sequence[Story], system: str, progress: Callable[[int, int], None]) -> Iterator[Verdict]:
     """Two verdicts for each story that ends wrong: with the turn that says the answer named, and without.
 
     Args:
-        isolated: run Mem0 2 in its own environment, in place of the one that is installed here.
+        system: one of `SYSTEMS`.
 
     Raises:
+        ConfigError: it is not installed.
         MemtuneError: what happened is not what was planned, or a right answer was judged wrong.
     """
-    for number, story in enumerate(stories):
-        progress(number, len(stories))
-        graph = recorded(story, isolated=isolated)
-        for told in (True, False):
-            case = _case(story, graph, told=told)
-            if story.failure == "none":
-                if not case.passed:
-                    raise MemtuneError(f"{story.question}: the right reply {story.reply!r} was judged wrong")
-                continue
-            yield _verdict(story, told, graph, survival_in(recording_of(graph, "story")).attribute(case))
+    adds = "overwritten" not in failures_of(system)
+    with telling(system) as tell:
+        for number, story in enumerate(stories):
+            progress(number, len(stories))
+            graph = recorded(story, tell, adds=adds)
+            for told in (True, False):
+                case = _case(story, graph, told=told)
+                if story.failure == "none":
+                    if not case.passed:
+                        raise MemtuneError(f"{story.question}: the right reply {story.reply!r} was judged wrong")
+                    continue
+                yield _verdict(story, told, graph, survival_in(recording_of(graph, "story")).attribute(case))
 
 
-def recorded(story: Story, *, isolated: bool) -> ExecutionGraph:
-    """The trace of a story told to Mem0, once its truth is seen to be the planned one.
+@contextmanager
+def telling(system: str) -> Iterator[Tell]:
+    """What tells one story after the other to this Mem0, as `converse` does.
 
     Raises:
-        MemtuneError: it is another one.
+        ConfigError: its environment is not installed.
+        MemtuneError: it failed there.
     """
-    model = PlannedModel(story, adds=isolated)
+    environment = environment_of(open_system(system))
+    if environment is None:
+        yield converse
+        return
+    environment.require()
+    command = [str(environment.interpreter), "-m", "benchmarks.mem0_failures.drive"]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        subprocess.Popen(command, cwd=_ROOT, stdin=-1, stdout=-1, stderr=errors, encoding="utf-8") as process,  # noqa: S603
+    ):
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are piped
+        requests, replies = process.stdin, process.stdout
+
+        def tell(sessions: Sequence[Sequence[str]], question: str, base_url: str, path: Path) -> dict[str, Any]:
+            story = {"sessions": sessions, "question": question, "base_url": base_url, "path": str(path)}
+            requests.write(f"{json.dumps(story)}\n")
+            requests.flush()
+            reply = replies.readline()
+            if not reply:
+                errors.seek(0)
+                raise MemtuneError(f"{system} failed in {environment.interpreter}: {errors.read()[-3000:]}")
+            store: dict[str, Any] = json.loads(reply)
+            return store
+
+        yield tell
+
+
+def recorded(story: Story, tell: Tell, *, adds: bool) -> ExecutionGraph:
+    """The trace of a story told to Mem0, once its truth is seen to be the planned one; `adds` as for `PlannedModel`.
+
+    Raises:
+        MemtuneError: it is another one, or Mem0 failed.
+    """
+    model = PlannedModel(story, adds=adds)
     server = ScriptedServer(model)
     server.embed = model.embed
     sessions = [[turn.spoken for turn in turns] for turns in story.sessions]
     with tempfile.TemporaryDirectory(prefix="memtune-mem0-failures-") as folder:
         path = Path(folder) / "trace.jsonl"
         try:
-            drive = _elsewhere if isolated else converse
-            store = drive(sessions, story.question, server.base_url, path)
+            store = tell(sessions, story.question, server.base_url, path)
         finally:
             server.close()
         graph = load_trace(path).graph
@@ -99,20 +145,6 @@ def recorded(story: Story, *, isolated: bool) -> ExecutionGraph:
     if true != (planned and planned[0]):
         raise MemtuneError(f"{story.failure}: {story.question}: Mem0 shows {true} in its store and requests")
     return graph
-
-
-def _elsewhere(sessions: Sequence[Sequence[str]], question: str, base_url: str, path: Path) -> dict[str, Any]:
-    environment = environment_of(open_system("mem0@2"))
-    if environment is None:
-        raise MemtuneError("mem0@2 has no environment of its own; memtune system install mem0@2")
-    story = path.with_name("story.json")
-    story.write_text(json.dumps({"sessions": sessions, "question": question}), encoding="utf-8")
-    command = [str(environment.interpreter), "-m", "benchmarks.mem0_failures.drive", base_url, str(story), str(path)]
-    done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=_ROOT)  # noqa: S603
-    if done.returncode != 0:
-        raise MemtuneError(f"Mem0 2 failed in {environment.interpreter}: {done.stderr[-600:]}")
-    store: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return store
 
 
 def _case(story: Story, graph: ExecutionGraph, *, told: bool) -> Case:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.mem0_failures.measuring import recorded
+from benchmarks.mem0_failures.drive import converse
+from benchmarks.mem0_failures.measuring import failures_of, recorded, telling
 from benchmarks.mem0_failures.story import FAILURES, TRUTH, stories
 from tracing.errors import MemtuneError
 
@@ -23,9 +25,9 @@ def test_equal_seeds_give_equal_stories_and_others_do_not() -> None:
 def test_what_was_not_planned_is_refused() -> None:
     (story,) = stories(5, 1, ["taken for known"])
     with pytest.raises(MemtuneError, match="Mem0 shows UpdateError in its store and requests"):
-        recorded(replace(story, failure="deleted"), isolated=False)
+        recorded(replace(story, failure="deleted"), converse, adds=False)
     with pytest.raises(MemtuneError, match="Mem0 shows None"):
-        recorded(replace(story, reply=story.answer), isolated=False)
+        recorded(replace(story, reply=story.answer), converse, adds=False)
 
 
 def test_every_failure_is_told_to_the_real_library_and_attributed(
@@ -42,3 +44,30 @@ def test_every_failure_is_told_to_the_real_library_and_attributed(
         assert written[known]["all"]["n"] == len(wrong)
         assert written[known]["all"]["type"]["share"] >= 0.75
     assert "error type" in capsys.readouterr().out
+
+
+def test_a_mem0_that_makes_no_decisions_fails_in_none() -> None:
+    assert failures_of("mem0") == failures_of("mem0@0.1") == FAILURES
+    assert failures_of("mem0@2") == ("never extracted", "extracted otherwise", "others found", "ignored", "none")
+
+
+def test_a_system_that_is_no_mem0_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["mem0-failures", "--system", "rag"])
+    assert ended.value.code == 2
+    assert "--system: 'rag' is no Mem0; choose from mem0, mem0@0.1" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["mem0@0.1", "mem0@2"])
+def test_a_release_in_its_own_environment_is_told_one_story_after_the_other(
+    name: str, environments: Callable[[str], None], tmp_path: Path
+) -> None:
+    environments(name)
+    failures = failures_of(name)
+    with telling(name) as tell:
+        for story in stories(5, 1, failures):
+            recorded(story, tell, adds="deleted" not in failures)
+        with pytest.raises(MemtuneError, match=rf"(?s){name} failed in .*Connection error"):
+            tell([["Ada: x"]], "?", "http://127.0.0.1:9/v1", tmp_path / "trace.jsonl")

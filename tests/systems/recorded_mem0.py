@@ -1,6 +1,7 @@
-"""Run in the environment of Mem0 2.x: what recording somebody's Mem0 shows, as JSON; the argument is an endpoint."""
+"""Run in the environment of a Mem0: what recording somebody's Mem0 shows, as JSON; the argument is an endpoint."""
 
 import asyncio
+import inspect
 import json
 import os
 import sys
@@ -11,13 +12,15 @@ from experiments.systems.mem0 import library
 from tracing import answered, instrument, trace, variable
 
 QUESTION = "Mara moved to Oslo."
+GENERATION = next(each for each in library.GENERATIONS if each.is_here())
+WHOSE = {"filters": {"user_id": "u"}} if GENERATION is library.V2 else {"user_id": "u"}
 
 
 def opened(name):
     settings = {"api_key": "sk-abcdefgh12345678", "openai_base_url": sys.argv[1]}
     embedder = {**settings, "model": "scripted", "embedding_dims": 64}
     store = {"path": ":memory:", "collection_name": name, "embedding_model_dims": 64}
-    return getattr(library.load(library.V2), name).from_config(
+    made = getattr(library.load(GENERATION), name).from_config(
         {
             "llm": {"provider": "openai", "config": {**settings, "model": "scripted"}},
             "embedder": {"provider": "openai", "config": embedder},
@@ -25,6 +28,7 @@ def opened(name):
             "history_db_path": ":memory:",
         }
     )
+    return asyncio.run(made) if inspect.isawaitable(made) else made
 
 
 def told(graph, one):
@@ -46,13 +50,13 @@ def sync():
     memory.add(
         [{"role": "user", "content": "I moved to Oslo."}, {"role": "user", "content": "x", "id": "D1:2"}], user_id="u"
     )
-    memory.search(QUESTION, filters={"user_id": "u"})
+    memory.search(QUESTION, **WHOSE)
     answered(QUESTION, "yes")
 
 
 async def awaited():
     await beside.add([{"role": "user", "content": "I moved to Oslo."}], user_id="u")
-    await beside.search(QUESTION, filters={"user_id": "u"})
+    await beside.search(QUESTION, **WHOSE)
 
 
 memory, beside = opened("Memory"), opened("AsyncMemory")

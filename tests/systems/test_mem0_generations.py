@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mem0_model import Mem0Model
+from mem0_model import Mem0Model, decide, is_update
 from scripted_server import Reply, ScriptedServer, prompt_of
 
 from experiments.systems.worker.handle import close_pools
@@ -202,24 +202,30 @@ def test_2_x_drops_a_fact_that_it_has_already(
     assert [recorder.graph.variables[vid].name for vid in store.input_ids()] == ["fact1"]
 
 
-def test_somebodys_own_mem0_2_is_recorded(environments: Callable[[str], None], scripted_server: ScriptedServer) -> None:
-    environments("mem0@2")
-    environment = environment_of(open_system("mem0@2"))
+@pytest.mark.parametrize("name", [pytest.param("mem0@0.1", marks=pytest.mark.thorough), "mem0@2"])
+def test_somebodys_own_mem0_is_recorded(
+    name: str, environments: Callable[[str], None], scripted_server: ScriptedServer
+) -> None:
+    environments(name)
+    environment = environment_of(open_system(name))
     assert environment is not None
-    reply = json.dumps({"memory": [{"id": "0", "text": "Mara moved to Oslo."}]})
-    scripted_server.script = lambda body: reply
+    text = "Mara moved to Oslo."
+    extraction = json.dumps({"facts": [text], "memory": [{"id": "0", "text": text}]})
+    scripted_server.script = lambda body: decide("ADD")(body) if is_update(body) else extraction
     command = [environment.interpreter, "-I", Path(__file__).with_name("recorded_mem0.py"), scripted_server.base_url]
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stderr
     sync, awaited = json.loads(done.stdout.splitlines()[-1])
-    entry = ["Mara moved to Oslo."]
+    entry, decision = [text], [{"event": "ADD", "target": None, "text": text}]
     both = [["messages", "D1:1"], ["messages", "D1:2"]]
+    deciding = [["update_memory", [], [], []], ["decide_update", [], entry, decision]] if name == "mem0@0.1" else []
     assert sync == [
         ["add", both, [], []],
         ["extract_facts", both, [], entry],
+        *deciding,
         ["store", [], entry, entry],
         ["retrieve", [], [], entry],
         ["answer", [], [], ["yes"]],
     ]
-    assert [one[0] for one in awaited] == ["add", "extract_facts", "store", "retrieve"]
+    assert [one[0] for one in awaited] == [one[0] for one in sync[:-1]]
     assert awaited[1][1:] == [both[:1], [], entry]

@@ -543,11 +543,11 @@ def test_an_answer_is_recorded_in_one_call_with_what_it_was_made_of():
     assert answered("Where?", "untraced").value == "untraced"
 
 
-@pytest.mark.parametrize("release", ["0.1.118", "1.1.0", "3.0.0", None])
+@pytest.mark.parametrize("release", ["0.2.0", "1.1.0", "3.0.0", None])
 def test_a_release_of_mem0_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch, release):
 
     monkeypatch.setattr("experiments.systems.libraries.installed_version", lambda package: release)
-    with pytest.raises(ConfigError, match=r"1\.0\.x and 2\.x, but .* is installed; install one of them"):
+    with pytest.raises(ConfigError, match=r"0\.1\.x, 1\.0\.x, 2\.x, but .* is installed; .* mem0ai==0\.1\.118"):
         instrument.mem0(object())
 
 

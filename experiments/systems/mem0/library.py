@@ -87,11 +87,13 @@ def recordable(memory: Any) -> Generation:
     Raises:
         ConfigError: the library is of another generation, or this is none of its memories.
     """
-    generation = next((candidate for candidate in (V1, V2) if candidate.is_here()), None)
+    generation = next((candidate for candidate in GENERATIONS if candidate.is_here()), None)
     if generation is None:
+        known = ", ".join(f"{candidate.generation}x" for candidate in GENERATIONS)
+        tried = ", ".join(candidate.requirement for candidate in GENERATIONS)
         raise ConfigError(
-            f"instrument.mem0 records {V1.package} {V1.generation}x and {V2.generation}x, but {V1.here() or 'none'} is "
-            f"installed; install one of them, such as {V1.requirement} or {V2.requirement}, which it was tried with"
+            f"instrument.mem0 records {V1.package} {known}, but {V1.here() or 'none'} is installed; install one "
+            f"that it was tried with: {tried}"
         )
     if not all(hasattr(memory, part) for part in ("add", "search", "llm", "embedding_model", "vector_store")):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Any existing Mem0 1.0.x or 2.x, recorded through hooks on the instance, which change nothing that it does."""
+"""Any existing Mem0 0.1.x, 1.0.x or 2.x, recorded through hooks on the instance, which change nothing that it does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from experiments.systems.building_blocks.structured_replies import LONGEST_SHOWN, read_reply
 from experiments.systems.mem0.added_messages import messages_added
 from experiments.systems.mem0.decisions import Decided, Decision, decisions_of, facts_of, left_alone, memories_of
-from experiments.systems.mem0.library import V2, recordable
+from experiments.systems.mem0.library import V2, Generation, recordable
 from tracing.errors import MalformedReplyError
 from tracing.graph.elements import Variable
 from tracing.graph.identities import OWN_CHATS, OWN_USERS
@@ -45,7 +45,7 @@ def mem0(memory: Any) -> Instrumentation:
     key `id` of a message, which is the id or the name of its variable. `tracing.answered` records what you answered.
 
     Args:
-        memory: a `mem0.Memory` or `mem0.AsyncMemory` of mem0ai 1.0.x or 2.x.
+        memory: a `mem0.Memory` or `mem0.AsyncMemory` of mem0ai 0.1.x, 1.0.x or 2.x.
 
     Returns:
         A context manager that undoes it, also with the method `undo`.
@@ -58,8 +58,7 @@ def mem0(memory: Any) -> Instrumentation:
         ...     memory.add("I moved to Oslo.", user_id="mara")
     """
     instrumentation = Instrumentation()
-    generation = recordable(memory)
-    _Observer(memory, decides=generation is not V2).attach(instrumentation.replace)
+    _Observer(memory, recordable(memory)).attach(instrumentation.replace)
     for part in (memory.llm, memory.embedding_model):
         client = getattr(part, "client", None)
         if client is not None and type(client).__module__.partition(".")[0] == "openai":
@@ -105,10 +104,10 @@ class _Crossing:
 
 
 class _Observer:
-    """`decides` says whether a second request of an `add` decides what happens because of the extracted facts."""
-
-    def __init__(self, memory: Any, *, decides: bool) -> None:
-        self._memory, self._decides = memory, decides
+    def __init__(self, memory: Any, generation: Generation) -> None:
+        self._memory, self._finds_json = memory, generation.finds_json
+        # Whether a second request of an `add` decides what happens because of the extracted facts.
+        self._decides = generation is not V2
         self._step: ContextVar[_Step | None] = ContextVar("memtune_mem0_step", default=None)
         self._entries: WeakKeyDictionary[Recorder, dict[str, Variable]] = WeakKeyDictionary()
         self._prompts: WeakKeyDictionary[Recorder, dict[str, Variable]] = WeakKeyDictionary()
@@ -216,7 +215,8 @@ class _Observer:
                 prompts += [self._prompt("instructions", own)] if own else []
             with operation("extract_facts", kind="llm", inputs=inputs) as op:
                 reply = original(messages, *args, **kwargs)
-                step.facts = _facts(op, reply, facts_of if self._decides else memories_of)
+                read = partial(facts_of, finds_json=self._finds_json) if self._decides else memories_of
+                step.facts = _facts(op, reply, read)
             return reply
         if not self._decides:
             return original(messages, *args, **kwargs)
@@ -228,7 +228,7 @@ class _Observer:
         targets, prompt = list(step.shown_entries), self._prompt("update", _update_prompt(self._memory))
         with operation("update_memory", kind="llm", inputs={"facts": facts, "memories": memories, "prompt": prompt}):
             reply = ask()
-            decisions = _decisions(str(reply), texts, len(memories))
+            decisions = _decisions(str(reply), texts, len(memories), finds_json=self._finds_json)
             if any(decision.problem is not None for decision in decisions):
                 note_malformed(str(reply))
             for decision in decisions:
@@ -347,9 +347,9 @@ def _facts(op: ActiveOperation, reply: Any, read: Callable[[str], list[str]]) ->
     return [Text(text, op.output("facts", text, name=f"fact{n}", kind="fact")) for n, text in numbered]
 
 
-def _decisions(reply: str, facts: Sequence[str], memory_count: int) -> Sequence[Decision]:
+def _decisions(reply: str, facts: Sequence[str], memory_count: int, *, finds_json: bool) -> Sequence[Decision]:
     try:
-        return decisions_of(reply, facts, memory_count)
+        return decisions_of(reply, facts, memory_count, finds_json=finds_json)
     except MalformedReplyError as error:
         return left_alone(facts, str(error))
 
