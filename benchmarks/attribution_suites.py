@@ -49,7 +49,10 @@ SCRIPTED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "trace-memory": {"near": 0.4},
     "langmem": {"enable_deletes": True},
     "mem0": {"reply_schema": "never"},
+    "mem0@0.1": {"reply_schema": "never"},
+    "mem0@1.0": {"reply_schema": "never"},
     "mem0@2": {"reply_schema": "always"},
+    "everos": {"reply_schema": "always"},
 }
 
 Models = Callable[[], AbstractContextManager[ModelAccess]]

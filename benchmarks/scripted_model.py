@@ -33,7 +33,7 @@ MODEL = "scripted"
 UNKNOWN = "unknown"
 
 _FORMS = ("boundaries", "is_sufficient", "content", "atomic_fact", "profile", "memory")
-"""Keys of the replies that EverMemOS and Mem0 2.x ask for."""
+"""Keys of the replies that EverMemOS, EverOS and Mem0 2.x ask for."""
 
 _NEW = ("New fact: ", "New: ")
 """Before the new fact in a request for a decision."""
@@ -215,7 +215,7 @@ class ScriptedModel:
             told = [fact for turn, facts in self._told if turn in text for fact in facts]
             return {"title": "A talk", "content": "\n".join(told)}
         if form == "atomic_fact":
-            return {"event_log": {"time": "", "atomic_fact": text.partition("Text:\n")[2].splitlines()}}
+            return {"event_log": {"time": "unknown", "atomic_fact": _episode_in(text).splitlines()}}
         if form == "memory":
             return {"memory": [{"text": fact} for turn, facts in self._told if turn in text for fact in facts]}
         return {"profile": re.findall(r"^(?:- )?(.+\.(?: \(.*\))?)$", text.partition("\n\n")[2], re.MULTILINE)}
@@ -267,6 +267,12 @@ def vector_of(text: str) -> list[float]:
         counts[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % _DIMENSIONS] += 1.0
     length = math.sqrt(sum(x * x for x in counts))
     return [x / length for x in counts] if length else [1.0, *counts[1:]]
+
+
+def _episode_in(request: str) -> str:
+    """The episode whose facts are asked for, as EverOS or EverMemOS show it."""
+    shown = re.search(r'- EPISODE_TEXT: "(.+)"\n- TIME: "', request, re.DOTALL)
+    return shown[1] if shown is not None else request.partition("Text:\n")[2]
 
 
 def _known(wordings: Wordings) -> Iterator[_Known]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -175,6 +176,16 @@ def test_every_wording_keeps_an_accepted_answer_and_the_scripted_model_reads_it(
                 assert judge(model.reply(asked, "{}"), one.answers).score == 1.0, text
                 others += text != wordings.of_fact[one.fact][0]
     assert others > 40
+
+
+def test_the_scripted_model_finds_the_episode_whose_facts_everos_and_evermemos_ask_for(
+    conversations: list[Conversation],
+) -> None:
+    model = ScriptedModel(conversations)
+    everos = '- EPISODE_TEXT: The memory.\n\nNow:\n- EPISODE_TEXT: "Ada said "x".\nBo left."\n- TIME: "May 2024"\n'
+    for request in (everos, 'Text:\nAda said "x".\nBo left.'):
+        reply = json.loads(model.reply(request, '{"atomic_fact": {}}'))["event_log"]
+        assert reply == {"time": "unknown", "atomic_fact": ['Ada said "x".', "Bo left."]}
 
 
 def test_the_styles_are_drawn_for_conversations_and_reword_annotated_facts_alone(

@@ -70,9 +70,10 @@ class Asker:
             if read is None:
                 return reply, None
             title, content = read
-            contents = intervening().extracted(Step("extract_episode", op.id), variables_of(messages), [content])
-            if contents != [content]:
-                content = "\n".join(contents) or _NOTHING
+            lines = [line for line in content.splitlines() if line.strip()]
+            told = intervening().extracted(Step("extract_episode", op.id), variables_of(messages), lines)
+            if told != lines:
+                content = "\n".join(told).strip() or _NOTHING
                 reply = _saying(reply, {"title": title, "content": content})
             op.output("title", title, name="title", kind="value")
             return reply, Text(content, op.output("content", content, name="episode", kind="fact"))

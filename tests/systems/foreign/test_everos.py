@@ -249,6 +249,28 @@ class Told(Intervention):
         return [*statements, "A kestrel nests in the cottage."] if step.operation == "extract_episode" else statements
 
 
+class Lost(Intervention):
+    """What is said of the colour yellow is left out of episodes."""
+
+    def extracted(self, step: Step, messages: Sequence[Variable], statements: list[str]) -> list[str]:
+        return [text for text in statements if "yellow" not in text]
+
+
+def test_a_line_of_an_episode_is_a_statement_of_its_own(scripted_server: ScriptedServer, open_access: Open) -> None:
+    def in_lines(body: Mapping[str, Any]) -> str:
+        request = prompt_of(dict(body))
+        if '"title"' in request and "EPISODE_TEXT" not in request:
+            return json.dumps({"title": "What was said", "content": "\n".join(told(request))})
+        return whole(body)
+
+    scripted_server.script = in_lines
+    with intervene(Lost()):
+        memory, _ = build(open_access())
+    said = [turn.text for dialogue in SMALL_TALK.sessions for turn in dialogue.turns]
+    episodes = [entry["text"] for entry in memory.state["entries"] if not entry["parent"]]
+    assert "\n".join(episodes).splitlines() == [text for text in said if "yellow" not in text] != said
+
+
 def test_a_repaired_extraction_is_what_everos_stores_and_finds(
     scripted_server: ScriptedServer, open_access: Open
 ) -> None:
