@@ -29,8 +29,6 @@ from tracing.systems.suite.scripted_endpoint import last_text
 _GUARD = "let it store in `folder`, not where your program does; then remove this line"
 _HOLDS = re.compile(r"(?:^|[._])(?:system|user|developer)$|prompt|instruct|template|messages?$|content$", re.IGNORECASE)
 """Names of what has a prompt, in a function or a dict."""
-_OF_FILES = re.compile(r"gave another memory|changes the memory|differ from each alone")
-_VARIES = "what it stores is not the same each time, as the time or random ids: a run allows it if no request shows it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +120,6 @@ def problems_of(name: str) -> list[str]:
         checks = [problem.partition(": ") for problem in suite.problems()]
     finally:
         suite.teardown_class()
-    if any(reason == "a second build gave another memory" for _, _, reason in checks):
-        checks = [(check, colon, _VARIES if _OF_FILES.search(reason) else reason) for check, colon, reason in checks]
     by_reason = dict.fromkeys(reason for _, _, reason in checks)
     named = {reason: [check for check, _, other in checks if other == reason] for reason in by_reason}
     return [f"{reason} ({', '.join(listed[:2])}{', …' * (len(listed) > 2)})" for reason, listed in named.items()]

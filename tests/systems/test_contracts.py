@@ -110,8 +110,8 @@ class OtherEachTime(Forwarding):
     made = itertools.count()
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
-        state = super().build(conversation, candidate, access).state
-        return Memory({**state, "number": next(self.made)})
+        entries = super().build(conversation, candidate, access).state["entries"]
+        return Memory({"entries": entries[next(self.made) % 2 :]})
 
 
 class Learning(Forwarding):

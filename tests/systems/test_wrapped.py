@@ -92,6 +92,10 @@ class TestTheFunctionsWithPromptsInFiles(ConformingProgram):
     module = "wrap_helper"
 
 
+class TestTheDiaryThatAsksAtOnceAndKeepsRandomIds(ConformingProgram):
+    module = "wrap_crowd"
+
+
 del ConformingProgram
 
 

@@ -48,6 +48,10 @@ class Running(Protocol):
     access: ModelAccess
     failures: list[MemtuneError]
 
+    def turn(self) -> contextlib.AbstractAsyncContextManager[Any]:
+        """Around a request of a coroutine: one is made after the other, so that equal builds record equal graphs."""
+        ...
+
     def asking(self, texts: list[str]) -> contextlib.AbstractContextManager[tuple[list[str], Replied]]:
         """Around a request to a chat model: its texts with the prompts of the candidate, and what takes the reply."""
         ...
@@ -81,9 +85,10 @@ def _redirected(original: Any, module: Any) -> Any:
 
         @functools.wraps(original)
         async def send_async(client: Any, request: Any, **options: Any) -> Any:
-            with _sent(request, module) as sent:
-                if sent.response is None:
-                    sent.response = await original(client, sent.request, **{**options, **sent.options})
+            async with _turn(request):
+                with _sent(request, module) as sent:
+                    if sent.response is None:
+                        sent.response = await original(client, sent.request, **{**options, **sent.options})
             return sent.response
 
         wrapped: Any = send_async
@@ -101,11 +106,17 @@ def _redirected(original: Any, module: Any) -> Any:
     return wrapped
 
 
+def _turn(request: Any) -> contextlib.AbstractAsyncContextManager[Any]:
+    """Around a request of a coroutine; what gathers several asks a model one after the other, in their order."""
+    running = RUNNING.get()
+    return contextlib.nullcontext() if running is None or _body(request) is None else running.turn()
+
+
 @contextlib.contextmanager
 def _sent(request: Any, module: Any) -> Iterator[_Sent]:
     """Around a request: what memtune raises for it is a failure of the program, and a refusal to its client."""
     running, sent = RUNNING.get(), _Sent(request)
-    body = _body(request) if running is not None and request.method == "POST" else None
+    body = _body(request) if running is not None else None
     if running is None or body is None:
         yield sent
         return
@@ -129,6 +140,8 @@ def _sent(request: Any, module: Any) -> Iterator[_Sent]:
 
 def _body(request: Any) -> dict[str, Any] | None:
     """The body of a request that asks a model; None of any other."""
+    if request.method != "POST":
+        return None
     try:
         body = json.loads(request.content)
     except (ValueError, RuntimeError):  # it is sent in pieces

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -60,6 +61,11 @@ class RunningProgram:
         self.failures: list[MemtuneError] = []
         self._prompts, self._stages, self._guessed, self._candidate = prompts, stages, guessed, candidate
         self._answering: list[tuple[ActiveOperation, str]] = []
+        self._turns: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+    def turn(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Around a request of a coroutine: one is made after the other, so that equal builds record equal graphs."""
+        return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     @contextlib.contextmanager
     def asking(self, texts: list[str]) -> Iterator[tuple[list[str], Callable[[ChatReply], None]]]:

@@ -24,6 +24,7 @@ _DOLLAR = re.compile(r"\$(?:\$|([a-z_]\w*)|\{([a-z_]\w*)\})", re.ASCII | re.IGNO
 _DOUBLED = {"percent": "%", "dollar": "$"}
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _BLOCKS = {"for": "endfor", "if": "endif"}
+_KEYED = re.compile(r"""(?:\[|\.get\()\s*(['"])([^\W\d]\w*)\1""")
 _NO_FIELDS = frozenset(("in", "not", "and", "or", "is", "if", "else", "self", "join", "len", "str", "for"))
 
 
@@ -147,8 +148,14 @@ def syntax_of_template(source: str) -> Syntax | None:
 
 
 def field_name(expression: str, taken: dict[str, str]) -> str:
-    """A name for what an expression gives: its first word that is none of the language; `taken` keeps them apart."""
-    words = [word for word in _WORD.findall(re.sub(r"'[^']*'|\"[^\"]*\"", "", expression)) if word not in _NO_FIELDS]
+    """A name for what an expression gives: the key that it reads, or its first word that is none of the language.
+
+    `taken` keeps them apart.
+    """
+    keys = [key for _, key in _KEYED.findall(expression)]
+    words = keys[-1:] or [
+        word for word in _WORD.findall(re.sub(r"'[^']*'|\"[^\"]*\"", "", expression)) if word not in _NO_FIELDS
+    ]
     plain = re.fullmatch(r"[\w.]+", expression)
     name = "_".join(words) if plain else words[0] if words else "value"
     free, number = name, 1
