@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,10 +11,14 @@ from types import TracebackType
 from typing import Any
 
 Messages = Sequence[Mapping[str, Any]]
-"""Of a chat request as it put them; of another, a message for each text in its body, with the `part` that it is."""
+"""Of a chat request as it put them, then, as of any other request, a message for each text of its tools and schema (or
+of its body) with the `part` that it is."""
 
 Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Maps the body of a chat request to the message of the reply."""
+
+_FORMS = ("tools", "response_format")
+"""What a chat request has beside its messages; a model reads the descriptions in them."""
 
 DIMENSIONS = 8
 """Of a vector, if the request names no other number."""
@@ -65,7 +70,8 @@ class CaptureServer:
         if path.endswith("/embeddings"):
             return _embeddings(body)
         if path.endswith("/chat/completions"):
-            self.requests.append(body["messages"])
+            forms = {key: body[key] for key in _FORMS if key in body}
+            self.requests.append([*body["messages"], *({"part": key, "content": text} for key, text in _texts(forms))])
             return chat_completion(reply(body))
         if body is not None:
             self.requests.append([{"part": f"{key} of {path}", "content": text} for key, text in _texts(body)])
@@ -95,9 +101,12 @@ def _embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The texts in a JSON value, each after its path."""
+    """The texts in a JSON value, each after its path; also those in a text that is JSON itself."""
     if isinstance(value, str):
         yield path.lstrip("."), value
+        if value.startswith("{"):
+            with contextlib.suppress(ValueError):
+                yield from _texts(json.loads(value), path)
     elif isinstance(value, (dict, list)):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _texts(item, f"{path}.{key}")

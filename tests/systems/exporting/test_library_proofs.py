@@ -29,8 +29,8 @@ PROMPTS = {
     },
     **{name: prompts_of(open_exporter(name)) for name in LIBRARY_TARGETS},
 }
-ASKS_MORE = ("graphiti@0.31", "cognee@1.6", "langchain@1.5")
-"""Those that ask for more than is tuned: what is known already, a summary of their own, the answer."""
+ASKS_MORE = ("mem0-graph@1.0", "cognee@1.6", "langchain@1.5")
+"""Those that ask for more than is tuned: the facts beside a graph, a summary of their own, the answer."""
 
 
 @pytest.mark.parametrize(
