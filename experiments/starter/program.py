@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-import sqlite3
 import sys
 import typing
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from experiments.starter.global_stores import SQLITE, STORES, global_stores
 from tracing.errors import ConfigError
 from tracing.plugins import PluginRegistry
 
@@ -22,10 +22,7 @@ _BUILDS = re.compile(
 )
 _ANSWERS = re.compile(r"answer|reply|respond|ask|chat|query", re.IGNORECASE)
 _FINDS = re.compile(r"search|retriev|recall|find|lookup|memories|known|relevant", re.IGNORECASE)
-_STORES = re.compile(r"path|file|db|database|folder|dir|store", re.IGNORECASE)
 _FOLDERS = re.compile(r"folder|dir", re.IGNORECASE)
-_READ = re.compile(r"prompt|template", re.IGNORECASE)
-"""Names of files that a program reads, and does not store in."""
 _SEVERAL = re.compile(r"turns|messages|texts|lines|chat|dialogue|conversation|list|sequence", re.IGNORECASE)
 _TOLD = re.compile(_SEVERAL.pattern + "|text|message|content|said|input|utterance", re.IGNORECASE)
 _ASKED = re.compile("question|query|prompt|message|text|input|content", re.IGNORECASE)
@@ -33,6 +30,8 @@ _ANY_TEXT = re.compile(r"(?:\w*_)?(?:user|id|session|thread|agent|tenant|namespa
 """Parameters that need a text, with what they are annotated with."""
 _OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
 """The first parameter of a step that a framework calls."""
+_REPLIES = re.compile("answer|content|message|reply|response|text", re.IGNORECASE)
+"""Fields of what a function returns."""
 _MESSAGES = re.compile(r"dict|mapping", re.IGNORECASE)
 
 
@@ -130,7 +129,10 @@ class Program:
         """What stands before the function that answers, and how it answers."""
         function = self.functions[self.answer]
         call = self._call(function, f"{self.made or self.here}.{self.answer}", _ASKED, "question")
-        return ("async ", f"await {call}") if inspect.iscoroutinefunction(function) else ("", call)
+        fields = _fields(_hints(function).get("return"))
+        text = min((name for name in fields if _REPLIES.fullmatch(name)), default="")
+        begins, call = ("async ", f"await {call}") if inspect.iscoroutinefunction(function) else ("", call)
+        return begins, f"({call}).{text}" if text else call
 
     def _call(self, function: Any, name: str, pattern: re.Pattern[str], text: str) -> str:
         given, last = list[str](), _text_parameter(function, pattern)
@@ -154,24 +156,51 @@ class Program:
         self.has_gaps = True
         self.unknown.append(f"{call}: put in what your program gives it")
 
+    def _made(self) -> str:
+        """An object as its class makes it."""
+        given = []
+        for parameter in _parameters(self.owner.__init__) if "__init__" in vars(self.owner) else []:
+            stored = _place(self.module, self.owner.__init__, parameter)
+            if stored is not None and not self.is_stored:
+                self._store_by(stored)
+                given.append(f"{parameter.name}={stored}")
+            elif parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                given.append(f"{parameter.name}=...")
+                self._leave_open(f"{self.path}({given[-1]})")
+        return f"{self.path}({', '.join(given)})"
+
+    def _provided(self) -> str | None:
+        """An object as a function of the module gives it, which is told where to store and makes what it needs."""
+        for name, function in vars(sys.modules[self.module]).items():
+            if not inspect.isfunction(function) or _hints(function).get("return") is not self.owner:
+                continue
+            needed = [item for item in _parameters(function) if item.default is item.empty]
+            stored = [_place(self.module, function, parameter) for parameter in needed]
+            if len(stored) == 1 and stored[0] is not None and not inspect.iscoroutinefunction(function):
+                self._store_by(stored[0])
+                self.imported.add(name)
+                if self.found is None:
+                    self.imported.remove(self.path.partition(".")[0])
+                return f"{name}({stored[0]})"
+        return None
+
+    def _store_by(self, stored: str) -> None:
+        self.is_stored = True
+        self.imported |= set(re.findall(r"^(\w+)\(", stored))
+
     def _see_store(self) -> None:
         """How an object is made with its store in a folder, or which variables of the module are the store."""
         if self.path:
             self.imported.add(self.path.partition(".")[0])
-            given = []
-            for parameter in _parameters(self.owner.__init__) if "__init__" in vars(self.owner) else []:
-                stored = _place(self.module, self.owner, parameter)
-                if stored is not None and not self.is_stored:
-                    self.is_stored = True
-                    given.append(f"{parameter.name}={stored}")
-                    self.imported |= set(re.findall(r"^(\w+)\(", stored))
-                elif parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-                    given.append(f"{parameter.name}=...")
-                    self._leave_open(f"{self.path}({given[-1]})")
-            self.made = f"{self.path}({', '.join(given)})"
-        if not self.is_stored:
-            self.stores = _global_stores(self.module)
-            self.is_stored = bool(self.stores)
+            self.made = self._provided() or self._made()
+        stores, lasting = global_stores(self.module)
+        self.unknown += lasting
+        if self.is_stored:
+            self.unknown += [
+                f"{store}: lasts from one memory to the next; if it keeps any, add it to stores" for store in stores
+            ]
+        else:
+            self.stores, self.is_stored = stores, bool(stores)
             if not self.is_stored:
                 self.unknown.append(f"{self.here}: where it stores is not seen; its store must be in `folder`")
 
@@ -202,40 +231,34 @@ def _text_parameter(function: Any, pattern: re.Pattern[str]) -> inspect.Paramete
     return next(iter([*named, *needed[::-1], *parameters]), None)
 
 
-def _place(module: str, owner: Any, parameter: inspect.Parameter) -> str | None:
+def _place(module: str, function: Any, parameter: inspect.Parameter) -> str | None:
     """What a parameter is given so that the store is in `folder`: its place, or settings with a field for that."""
-    if _STORES.search(parameter.name):
+    if STORES.search(parameter.name):
         return _in_folder(parameter.name, parameter.default)
-    hints: Mapping[str, Any] = {}
-    with contextlib.suppress(NameError, TypeError):
-        hints = typing.get_type_hints(owner.__init__)
-    hint = hints.get(parameter.name)
+    hint = _hints(function).get(parameter.name)
     for kind in (hint, *typing.get_args(hint)):
-        fields = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "model_fields", {})
-        stored = next((name for name in fields if _STORES.search(name)), None)
+        fields = _fields(kind)
+        stored = next((name for name in fields if STORES.search(name)), None)
         if stored is not None and kind.__module__ == module:
             return f"{kind.__name__}({stored}={_in_folder(stored, getattr(fields[stored], 'default', None))})"
     return None
 
 
+def _hints(function: Any) -> Mapping[str, Any]:
+    with contextlib.suppress(NameError, TypeError):
+        return typing.get_type_hints(function)
+    return {}
+
+
+def _fields(kind: Any) -> Mapping[str, Any]:
+    """Those of a dataclass or a model of pydantic."""
+    fields: Mapping[str, Any] = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "model_fields", {})
+    return fields
+
+
 def _in_folder(name: str, default: Any) -> str:
     if _FOLDERS.search(name):
         return "folder"
+    if isinstance(default, str) and default.startswith(SQLITE):
+        return f'f"{SQLITE}{{folder}}/{Path(default.removeprefix(SQLITE)).name}"'
     return f'folder / "{Path(default).name if isinstance(default, str | Path) and str(default) else "memory.db"}"'
-
-
-def _global_stores(module: str) -> dict[str, str]:
-    """Variables of a module by which it finds its store: a database, or a path."""
-    stores: dict[str, str] = {}
-    source = Path(str(sys.modules[module].__file__)).resolve()
-    for name, value in vars(sys.modules[module]).items():
-        if name.startswith("__"):
-            continue
-        if isinstance(value, sqlite3.Connection):
-            stores[f"{module}:{name}"] = "memory.db"
-        elif isinstance(value, str | Path) and _STORES.search(name) and not _READ.search(name):
-            path = Path(str(value).removeprefix("sqlite:///"))
-            is_path = isinstance(value, Path) or re.fullmatch(r"\S*[/.]\S*", value) is not None
-            if is_path and not source.is_relative_to(path.resolve()):
-                stores[f"{module}:{name}"] = path.name
-    return stores

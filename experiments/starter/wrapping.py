@@ -23,6 +23,7 @@ from experiments.systems.wrapped.python_texts import FEWEST_WORDS, python_texts
 from experiments.systems.wrapped.system import guessed_stage
 from tracing.errors import ConfigError, ContractError
 from tracing.systems.conformance import MemorySystemConformance
+from tracing.systems.protocol import Stage
 from tracing.systems.registry import open_system
 from tracing.systems.suite.scripted_endpoint import last_text
 
@@ -62,9 +63,12 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     prompts = dict(_prompts(places, program.unknown))
     if not prompts:
         program.unknown.append("prompts: no text in the module looks like one; name their places")
-    stages = {
-        key: "answer"
-        if place == f"{module}:{program.path and f'{program.path}.'}{program.answer}"
+    answers = f"{module}:{program.path and f'{program.path}.'}{program.answer}"
+    stages: dict[str, Stage | list[Stage]] = {
+        key: ["extract", "answer"]
+        if program.build == program.answer and len(prompts) == 1
+        else "answer"
+        if place == answers
         else guessed_stage(key, text)
         for key, (place, text) in prompts.items()
     }
@@ -100,7 +104,8 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     found = f"{here}.{program.found}" if program.found is not None else "nothing"
     guesses = [f"reads: {here}.{program.build}; answers: {here}.{program.answer}; finds: {found}"]
     guesses += [f"store: {place}, in its place {name} in a memory's folder" for place, name in program.stores.items()]
-    guesses += [f"prompt {key}, stage {stages[key]}: {place}" for key, (place, _) in prompts.items()]
+    told = {key: stage if isinstance(stage, str) else " and ".join(stage) for key, stage in stages.items()}
+    guesses += [f"prompt {key}, stage {told[key]}: {place}" for key, (place, _) in prompts.items()]
     return Wrapping(files, guesses, program.unknown, bool(prompts) and program.is_stored and not program.has_gaps)
 
 

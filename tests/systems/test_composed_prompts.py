@@ -40,6 +40,12 @@ PROGRAMS = {
         "make",
         "You keep notes.\nThey are of {a}.\n{b}Reply briefly.",
     ),
+    "grown at its end": (
+        'def make(a, b):\n    prompt = f"You keep notes of {a}.\\n"\n    if b:\n        prompt += "Known:\\n"\n'
+        '        for line in b.split():\n            prompt += f"- {line}\\n"\n    return prompt\n',
+        "make",
+        "You keep notes of {a}.\n{b}",
+    ),
     "appended": (
         'def make(a, b):\n    lines = ["You keep notes."]\n    lines.append("They are of " + a + ".")\n'
         '    lines.extend(b.split())\n    lines += ["Be brief.", "Reply now."]\n    return "\\n".join(lines)\n',

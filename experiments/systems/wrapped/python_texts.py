@@ -60,6 +60,8 @@ class _Part:
     beside: ast.AST | None = None
     """What is filled in where a literal can be added, before it or after it, and none is yet."""
     is_after: bool = False
+    target: str = ""
+    """Of what a branch or a loop adds to: the text's name."""
 
     @property
     def is_literal(self) -> bool:
@@ -192,7 +194,12 @@ class PythonText:
             elif first.beside is not None:
                 start, end = self._extent(first.beside)
                 literal = self._literal(first.beside, new)
-                yield (end, end, f" + {literal}") if first.is_after else (start, start, f"{literal} + ")
+                added = (
+                    f"\n{' ' * self._column(first.beside)}{first.target} += {literal}"
+                    if first.target
+                    else f" + {literal}"
+                )
+                yield (end, end, added) if first.is_after else (start, start, f"{literal} + ")
 
     def _text(self, at: int) -> str:
         return Template("plain", self._pieces[at]).text
@@ -415,7 +422,7 @@ class PythonTexts:
             others = [end.get(key) for end, goes_on in ends if goes_on and end.get(key) is not before]
             if not others:
                 continue
-            start, block = _elements(before), [_Part(statement)]
+            start, block = _elements(before), [_Part(statement, target=key if isinstance(before, list) else "")]
             if start is None or not all(_begins_with(_elements(other), start) for other in others):
                 after[key] = None
             else:
@@ -523,13 +530,13 @@ def python_texts(content: str) -> PythonTexts:
 
 def _longest(made: Sequence[tuple[int, _Parts]]) -> _Parts | None:
     """The longest text; of those with parts in common that which is in the fewest branches."""
-    longest = max(made, key=_letters, default=None)
+    longest = max(made, key=_length, default=None)
     if longest is None:
         return None
     inside = {id(part.node) for part in longest[1]}
     related = [text for text in made if any(id(part.node) in inside for part in text[1] if part.is_literal)]
     least = min(depth for depth, _ in related or [longest])
-    return max((text for text in related or [longest] if text[0] == least), key=_letters)[1]
+    return max((text for text in related or [longest] if text[0] == least), key=_length)[1]
 
 
 def _moved(place: int, blocks: Sequence[tuple[str, int, int, int, int]]) -> int:
@@ -585,8 +592,8 @@ def _is_text(node: Any) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _letters(made: tuple[int, _Parts]) -> int:
-    return sum(len("".join(part.words)) for part in made[1])
+def _length(made: tuple[int, _Parts]) -> tuple[int, int]:
+    return sum(len("".join(part.words)) for part in made[1]), len(made[1])
 
 
 def _names(pieces: Iterable[str | Field], part: _Part) -> Iterator[str]:
@@ -606,17 +613,19 @@ def _merged(parts: _Parts) -> _Parts:
     merged: _Parts = []
     for part in parts:
         if part.is_filled and merged and merged[-1].is_filled:
-            merged[-1] = replace(merged[-1], others=(*merged[-1].others, *filter(None, [part.node])))
+            others = (*merged[-1].others, *filter(None, [part.node]))
+            merged[-1] = replace(merged[-1], others=others, target=part.target)
         else:
             merged.append(part)
     whole: _Parts = []
     for part, before, after in zip(merged, [None, *merged], [*merged[1:], None], strict=False):
-        can_grow = part.is_filled and not part.is_block
-        if can_grow and (before is None or not before.is_literal):
+        last = (part.node, *part.others)[-1]
+        can_grow = part.is_filled and (part.target != "" or not isinstance(last, ast.stmt | ast.Starred))
+        if can_grow and not part.is_block and (before is None or not before.is_literal):
             whole.append(_Part(None, beside=part.node))
         whole.append(part)
         if can_grow and (after is None or not after.is_literal):
-            whole.append(_Part(None, beside=(part.node, *part.others)[-1], is_after=True))
+            whole.append(_Part(None, beside=last, is_after=True, target=part.target))
     return whole
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.systems.wrapped.program_state import other_state, state_of
 from tracing.errors import ConfigError
 from tracing.plugins import PluginRegistry
 
@@ -21,17 +22,19 @@ _URL = "sqlite:///"
 
 @dataclass(frozen=True, slots=True)
 class GlobalStore:
-    """A variable of a module, or an attribute of one, that is a path or a connection to SQLite.
+    """A variable of a module, or an attribute of one: a path, a connection to SQLite, or what is kept in memory.
 
     Attributes:
         place: its name, `module:NAME.attribute`.
         name: of the file or folder that takes its place.
         tables: how its tables are made, if it is a database; an empty one has them too.
+        begins: what is in a memory at first, if it is a container or an object.
     """
 
     place: str
     name: str
     tables: tuple[str, ...] = ()
+    begins: Any = None
 
     @classmethod
     def at(cls, place: str, name: str) -> GlobalStore:
@@ -49,10 +52,13 @@ class GlobalStore:
                 with contextlib.closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
                     return cls(place, name, _tables_of(database))
             return cls(place, name)
-        raise ConfigError(
-            f"stores: {place} is a {type(value).__name__}, and neither a path nor a connection of sqlite3; let `build` "
-            "and `answer` put one there that is kept in `folder`, with alone=True"
-        )
+        try:
+            return cls(place, name, begins=state_of(value))
+        except TypeError as error:
+            raise ConfigError(
+                f"stores: {place} is {error}, and no path, connection of sqlite3, container or object that is kept as "
+                "JSON; let `build` and `answer` put one there that is kept in `folder`, with alone=True"
+            ) from None
 
     @contextlib.contextmanager
     def within(self, folder: Path) -> Iterator[None]:
@@ -61,6 +67,10 @@ class GlobalStore:
         *inner, attribute = dotted.split(".")
         holder = functools.reduce(getattr, inner, sys.modules[module])
         value, path = getattr(holder, attribute), folder / self.name
+        if self.begins is not None:
+            with other_state(self.place, value, self.begins, path):
+                yield
+            return
         with contextlib.ExitStack() as stack:
             other: Any
             if isinstance(value, sqlite3.Connection):

@@ -241,8 +241,8 @@ def system(
         alone: builds and answers run one after the other in a process, not at once. A program needs that if it finds
             its store by something global: a variable of a module or of the environment, or the current folder.
         stores: what of that is a variable → the file or folder that takes its place, by its name in `folder`:
-            `{"module:DATABASE": "memory.db"}`. It is a path, or a connection to SQLite; a database is another one that
-            is empty, with the same tables. Implies `alone`.
+            `{"module:DATABASE": "memory.db"}`. It is a path, a connection to SQLite, or what keeps memories: a dict, a
+            list, a set or an object. A database is another one that is empty, with the same tables. Implies `alone`.
 
     Raises:
         ConfigError: a prompt or a store has no such place, or a prompt too little text to be known by in a request.

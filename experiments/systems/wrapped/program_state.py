@@ -1,0 +1,147 @@
+"""What a program keeps in a container or an object of its own, as JSON; and another in its place for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import sys
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from tracing.errors import MemorySystemError
+
+CONTAINERS = (dict, list, set, deque)
+_LISTED = {kind.__name__: kind for kind in (tuple, set, frozenset, deque)}
+_DATES = {"datetime": datetime, "date": date}
+_KIND, _CONTENT = "$", "of"
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON: plain values, dates, containers, arrays, and objects by the names of their classes.
+
+    Raises:
+        TypeError: it is or holds something else, or itself.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is list:
+        return list(map(as_json, value))
+    if isinstance(value, dict):
+        return {_KIND: "dict", _CONTENT: [[as_json(key), as_json(content)] for key, content in value.items()]}
+    if kind.__name__ in _LISTED and isinstance(value, _LISTED[kind.__name__]):
+        content = list(map(as_json, value))
+        return {
+            _KIND: kind.__name__,
+            _CONTENT: sorted(content, key=str) if isinstance(value, set | frozenset) else content,
+        }
+    if kind in (datetime, date):
+        return {_KIND: kind.__name__, _CONTENT: value.isoformat()}
+    if kind.__module__ == "numpy":
+        return {_KIND: str(value.dtype), _CONTENT: value.tolist()}
+    if kind is timedelta or not is_own(value):
+        raise TypeError(f"a {kind.__module__}.{kind.__qualname__}")
+    try:
+        attributes = {name: as_json(held) for name, held in vars(value).items()}
+    except RecursionError:
+        raise TypeError(f"a {kind.__qualname__} that holds itself") from None
+    return {_KIND: f"{kind.__module__}:{kind.__qualname__}", _CONTENT: attributes}
+
+
+def is_own(value: Any) -> bool:
+    """Whether it is an object of a class that is written in a file of the program or of a library, and not callable."""
+    return (
+        hasattr(value, "__dict__")
+        and not callable(value)
+        and hasattr(sys.modules.get(type(value).__module__), "__file__")
+    )
+
+
+def from_json(data: Any, like: Any = None) -> Any:
+    """The value; a dict is one as another is, with its default."""
+    if isinstance(data, list):
+        return list(map(from_json, data))
+    if not isinstance(data, dict):
+        return data
+    kind, content = data[_KIND], data[_CONTENT]
+    if kind == "dict":
+        made = copy.copy(like) if isinstance(like, dict) else {}
+        made.clear()
+        nested = like.default_factory() if isinstance(like, defaultdict) and like.default_factory else None
+        made.update((from_json(key), from_json(value, copy.copy(nested))) for key, value in content)
+        return made
+    if kind in _LISTED:
+        return _LISTED[kind](map(from_json, content))
+    if kind in _DATES:
+        return _DATES[kind].fromisoformat(content)
+    if ":" not in kind:
+        return sys.modules["numpy"].array(content, dtype=kind)
+    module, _, name = kind.partition(":")
+    other: Any = reduce(getattr, name.split("."), sys.modules[module])
+    value: Any = object.__new__(other)
+    vars(value).update({key: from_json(held, vars(like).get(key) if like else None) for key, held in content.items()})
+    return value
+
+
+def state_of(value: Any) -> Any:
+    """What a memory begins with: an empty container, or what an object has that can be kept.
+
+    Raises:
+        TypeError: it is neither a container nor an object with something that can be kept.
+    """
+    if isinstance(value, CONTAINERS):
+        return type(value)() if not isinstance(value, defaultdict) else defaultdict(value.default_factory)
+    if not is_own(value):
+        as_json(value)
+        raise TypeError(f"a {type(value).__name__}")
+    state = {}
+    for name, held in vars(value).items():
+        with contextlib.suppress(TypeError):
+            as_json(held)
+            state[name] = copy.deepcopy(held)
+    if not state:
+        raise TypeError(f"a {type(value).__name__} with nothing that can be kept")
+    return state
+
+
+@contextlib.contextmanager
+def other_state(place: str, value: Any, begins: Any, file: Path) -> Iterator[None]:
+    """While it is open, the value holds what the file does, or what a memory begins with; then that is in the file.
+
+    Raises:
+        MemorySystemError: it holds something by then that cannot be kept.
+    """
+    data = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    held: Any = value if isinstance(value, CONTAINERS) else vars(value)
+    before, shared = copy.copy(held), {}
+    if isinstance(value, CONTAINERS):
+        _fill(held, from_json(data, begins) if data is not None else begins)
+    else:
+        shared = {name: content for name, content in before.items() if name not in begins}
+        state = copy.deepcopy(begins)
+        state |= {name: from_json(kept, begins.get(name)) for name, kept in data.items()} if data is not None else {}
+        _fill(held, {**state, **shared})
+    try:
+        yield
+        try:
+            after = (
+                as_json(held) if held is value else {name: as_json(held[name]) for name in held.keys() - shared.keys()}
+            )
+        except TypeError as error:
+            raise MemorySystemError(
+                f"stores: {place} holds {error}, which is not kept as JSON; let `build` keep it in `folder`"
+            ) from None
+        if after:
+            file.write_text(json.dumps(after), encoding="utf-8")
+    finally:
+        _fill(held, before)
+
+
+def _fill(held: Any, content: Any) -> None:
+    held.clear()
+    held.extend(content) if isinstance(held, list | deque) else held.update(content)
