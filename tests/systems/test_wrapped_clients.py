@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import sqlite3
 import sys
 import types
@@ -153,6 +155,48 @@ def test_programs_are_wrapped_by_init_with_nothing_to_mend(
     assert len([line for line in text.splitlines() if line.strip()]) <= 25
     assert wrapping.can_run
     assert problems_of(f"wrapped_{program}_program:system") == []
+
+
+TYPED = """
+import openai
+from pydantic import BaseModel, Field
+
+class Memory(BaseModel):
+    \"\"\"Anything that somebody may ask about later.\"\"\"
+
+    content: str = Field(description="What was said, in the words of the speaker.")
+
+def ask(text):
+    tools = [openai.pydantic_function_tool(Memory)]
+    asked = [{"role": "user", "content": text}]
+    openai.OpenAI().chat.completions.create(model="gpt", messages=asked, tools=tools)
+    asked = openai.OpenAI().responses.parse(model="gpt", input=text, text_format=Memory)
+    return text
+"""
+
+
+def test_descriptions_of_tools_schemas_and_fields_are_prompts(
+    open_access: Callable[..., ModelAccess],
+    scripted_server: ScriptedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "typed_program.py").write_text(TYPED)
+    scripted_server.script = lambda body: json.dumps({"content": "a van"})
+    places = {"memory": "typed_program:Memory.__doc__", "content": "typed_program:Memory.content"}
+    options = {"prompts": places, "stages": dict.fromkeys(places, "extract")}
+    system = wrapped(lambda text: importlib.import_module("typed_program").ask(text), tmp_path, **options)
+    candidate = {"memory": "Whatever was sold.", "content": "Quote it."}
+    with trace() as recorder:
+        system.build(CHAT, candidate, open_access())
+    assert len(scripted_server.requests) == 2
+    for body in scripted_server.requests:
+        forms = json.dumps([body.get("tools"), body.get("response_format")])
+        assert all(f'"description": "{text}"' in forms for text in candidate.values())
+    (operation, _) = recorder.graph.find_operations(name="content")
+    beside = [recorder.graph.variables[vid].value for role, vid in operation.inputs if role != "prompt"]
+    assert beside == [CHAT.sessions[0].turns[0].spoken]
 
 
 class TestStoresOfVariables:

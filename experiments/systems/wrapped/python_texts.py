@@ -36,6 +36,7 @@ _TOKENS = re.compile(r"\{\{|\}\}|\{\w+\}|\w+|\s|.", re.DOTALL)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 Place = tuple[int, int]
 _GROWS = ("append", "extend")
+_DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FEWEST_LEFT = 3
 FEWEST_WORDS = 4
 """What looks like a prompt has so many."""
@@ -565,6 +566,8 @@ def _named(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             if isinstance(key, ast.Constant):
                 yield str(key.value), value
         return
+    if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
+        yield "__doc__", node.body[0].value  # type: ignore[attr-defined]
     is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     for inner in ast.walk(node) if is_function else ast.iter_child_nodes(node):
         if inner is node:

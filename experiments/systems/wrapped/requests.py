@@ -34,6 +34,9 @@ _REFUSED = re.compile(
 _ASKING = ("model", "contents")
 """What a body has one of that asks a model."""
 
+_FORMS = ("tools", "response_format", "text")
+"""What a body has beside its messages; a model reads the descriptions in them."""
+
 Replied = Callable[["ChatReply"], None]
 
 
@@ -52,8 +55,15 @@ class Running(Protocol):
         """Around a request of a coroutine: one is made after the other, so that equal builds record equal graphs."""
         ...
 
-    def asking(self, texts: list[str]) -> contextlib.AbstractContextManager[tuple[list[str], Replied]]:
-        """Around a request to a chat model: its texts with the prompts of the candidate, and what takes the reply."""
+    def asking(
+        self, texts: list[str], described: list[str]
+    ) -> contextlib.AbstractContextManager[tuple[list[str], Replied]]:
+        """Around a request to a chat model: its texts with the prompts of the candidate, and what takes the reply.
+
+        Args:
+            texts: of its messages.
+            described: of its tools and its schema; they come after the others.
+        """
         ...
 
 
@@ -167,8 +177,10 @@ def _changed(running: Running, request: Any, module: Any, body: dict[str, Any]) 
         model: Any = running.access.embedding
         places, asking = [], contextlib.nullcontext(([], lambda _: None))
     else:
-        model, places = running.access.task, list(_places(body))
-        asking = running.asking([holder[key] for holder, key in places])
+        model, messages = running.access.task, list(_places(body))
+        descriptions = list(_descriptions([body.get(name) for name in _FORMS]))
+        texts_of = ([holder[key] for holder, key in held] for held in (messages, descriptions))
+        places, asking = messages + descriptions, running.asking(*texts_of)
     with asking as (texts, replied):
         for (holder, key), text in zip(places, texts, strict=True):
             holder[key] = text
@@ -198,3 +210,12 @@ def _places(body: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
             for piece in content if isinstance(content, list) else ():
                 if isinstance(piece.get("text"), str):
                     yield piece, "text"
+
+
+def _descriptions(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Where the descriptions of tools, of a schema and of its fields are: what holds each, and under which key."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if key == "description" and isinstance(inner, str):
+            yield value, key
+        else:
+            yield from _descriptions(inner)

@@ -68,17 +68,17 @@ class RunningProgram:
         return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     @contextlib.contextmanager
-    def asking(self, texts: list[str]) -> Iterator[tuple[list[str], Callable[[ChatReply], None]]]:
+    def asking(self, texts: list[str], described: list[str]) -> Iterator[tuple[list[str], Callable[[ChatReply], None]]]:
         """Around a request to a chat model: its texts with the prompts of the candidate, and what takes the reply."""
         self.requests += 1
         places: dict[str, FilledPrompt] = {}
-        rest = list(texts)
+        rest, texts = list(texts), texts + described
         for name, spec in self._prompts.items():
             for at, text in enumerate(texts):
                 if (filled := prompt_in(spec.text, text)) is not None:
                     places[name] = filled
                     texts[at] = filled.with_text(self._candidate[name])
-                if (filled := prompt_in(spec.text, rest[at])) is not None:
+                if at < len(rest) and (filled := prompt_in(spec.text, rest[at])) is not None:
                     rest[at] = filled.before + filled.after
         self.seen |= places.keys()
         stages = {name: self._stage(name) for name in places}
