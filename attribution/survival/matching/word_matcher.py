@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attribution.constants import ABOUT, CLEARLY_ABOUT, LEFT_OF_A_DENIED_ANSWER, PHRASE_WORDS, PLAIN_WORDS, STATED
 from attribution.survival.matching.matcher import Grade
 from attribution.survival.needs import clause_with, fact_of, listed
+from attribution.text.clauses import statements_of
 from attribution.text.content import Vocabulary, content_of, time_words
 from attribution.text.dates import as_precise_as, spans_of, without_stamp
 from attribution.text.languages.reading_language import in_its_language
@@ -60,6 +61,24 @@ class Grader:
         """Whether the text names whom the question is about: a third party, else the speaker; true if nobody."""
         persons = self._names or self._persons
         return not persons or not persons.isdisjoint(words)
+
+    def tells_whose(self, need: Need, text: str) -> bool:
+        """Whether a text names whom the question is about, and nobody else where it gives the content.
+
+        What names nobody is about those who were named last. What no single statement gives is the whole text's.
+        """
+        asked = self._persons | self._names
+        if not self.names_whom(content_of(text)) or need.times or not asked:
+            return self.names_whom(content_of(text))
+        named, given = frozenset[str](), False
+        for statement in statements_of(text):
+            words = content_of(statement)
+            named = words & (asked | self._others) or named
+            if any(self._vocabulary.coverage(form, words) >= need.threshold for form in need.forms):
+                if not named.isdisjoint(asked):
+                    return True
+                given = True
+        return not given
 
     def gives_whole(self, need: Need, text: str) -> bool:
         """Whether a text names whom the question is about and holds all of the content, which it does not deny."""

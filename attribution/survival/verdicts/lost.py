@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from attribution.cases import Blame
@@ -21,7 +21,7 @@ from attribution.survival.case_view import CaseView, Trail
 from attribution.survival.flow import ContentFlow, unusable_reply_of
 from attribution.survival.needs import PRIORS, Need
 from attribution.survival.verdicts.updates import lost_at_update, not_updated
-from attribution.text.content import content_of, text_of
+from attribution.text.content import text_of
 from attribution.text.phrases import says_unknown
 from tracing.graph.elements import Operation, Variable
 
@@ -84,9 +84,19 @@ def _without_owner(view: CaseView, trail: Trail) -> Blame | None:
     if not says_unknown(view.case.reply) or not view.flow.rewrites():
         return None
     memories = (*trail.context, *trail.extracted)
-    if any(view.grader.names_whom(content_of(text_of(memory.value))) for memory in memories):
+    if _tells_whose(view, trail.need, memories):
         return None
-    return _blame_of_reader(view, trail, trail.context[0], "whom")
+
+    def is_fault(reader: Operation) -> bool:
+        given = [made for made in view.flow.outputs_of(reader) if view.grade(made, trail.need, traced=True).carries]
+        return bool(given) and not _tells_whose(view, trail.need, given)
+
+    readers = view.flow.readers(*trail.need.turns)
+    return _blame_of_reader(view, trail, trail.context[0], "whom", next(filter(is_fault, readers), None))
+
+
+def _tells_whose(view: CaseView, need: Need, texts: Iterable[Variable]) -> bool:
+    return any(view.grader.tells_whose(need, text_of(text.value)) for text in texts)
 
 
 def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
@@ -98,12 +108,14 @@ def _without_topic(view: CaseView, trail: Trail) -> Blame | None:
     return _blame_of_reader(view, trail, trail.stored[0], "what")
 
 
-def _blame_of_reader(view: CaseView, trail: Trail, memory: Variable, lost: str) -> Blame | None:
-    """Blame for the extraction that left only this of its turns; None if none read them."""
+def _blame_of_reader(
+    view: CaseView, trail: Trail, memory: Variable, lost: str, fault: Operation | None = None
+) -> Blame | None:
+    """Blame for the extraction that left only this of its turns, by default the last; None if none read them."""
     readers = view.flow.readers(*trail.need.turns)
     if not readers:
         return None
-    fault = readers[-1]
+    fault = fault or readers[-1]
     turns = " and ".join(trail.need.turns)
     reason = f"of {turns}, {fault.name} left only {quoted(memory)}, which does not name {lost} the question is about"
     return view.flow.blame(fault, "ExtractionError", GARBLED * trail.clarity, reason, (memory.id,))
