@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from experiments.systems.everos.operations import Asker
+from experiments.systems.everos.own_config import OwnEverOs
 from experiments.systems.everos.prompts import SLOTS, PromptRequest
 from experiments.systems.everos.search import EPISODE, FACT, StoredEpisode
 from experiments.systems.everos.server import OWNER, Chat, Server, ServerPool
@@ -61,10 +62,10 @@ class _Part:
 class _Reading:
     """An EverOS that stores; its requests go to the one that has it."""
 
-    def __init__(self, slots: Mapping[str, str]) -> None:
+    def __init__(self, slots: Mapping[str, str], variables: Mapping[str, str]) -> None:
         self.chat: Chat = _not_asked
         self.builds = 0
-        self.server = Server(slots, chat=lambda messages: self.chat(messages))
+        self.server = Server(slots, chat=lambda messages: self.chat(messages), variables=variables)
 
     @property
     def alive(self) -> bool:
@@ -90,8 +91,19 @@ class EverOsIngestion:
         entries: what is stored, in the order stored.
     """
 
-    def __init__(self, access: ModelAccess, candidate: Candidate, *, max_tokens: int, enforced: bool) -> None:
+    def __init__(
+        self,
+        access: ModelAccess,
+        candidate: Candidate,
+        *,
+        max_tokens: int,
+        enforced: bool,
+        own: OwnEverOs | None = None,
+    ) -> None:
         self.entries: list[StoredEpisode] = []
+        variables = own.variables if own is not None else {}
+        limit = own.boundary_detection.hard_msg_limit if own is not None else _AT_ONCE
+        self._at_once = min(_AT_ONCE, max(1, limit - 1))
         self._asker = Asker(access, candidate, max_tokens=max_tokens, enforced=enforced)
         self._requests = {name: PromptRequest(candidate[name]) for name in SLOTS}
         self._part = _Part((), Context())
@@ -102,7 +114,9 @@ class EverOsIngestion:
         self._ended = False
         slots = {name: candidate[name] for name in SLOTS}
         self._stack = ExitStack()
-        reading = self._stack.enter_context(_servers.borrowed(json.dumps(slots), lambda: _Reading(slots)))
+        reading = self._stack.enter_context(
+            _servers.borrowed(json.dumps([slots, variables]), lambda: _Reading(slots, variables))
+        )
         reading.builds += 1
         self._app, self._server = f"b{reading.builds}", reading.server
         reading.chat = self._chat
@@ -126,8 +140,8 @@ class EverOsIngestion:
     def read(self, dialogue: DialogueSession) -> None:
         """Read a session."""
         began = self._began(dialogue.time)
-        for start in range(0, len(dialogue.turns), _AT_ONCE):
-            turns = dialogue.turns[start : start + _AT_ONCE]
+        for start in range(0, len(dialogue.turns), self._at_once):
+            turns = dialogue.turns[start : start + self._at_once]
             messages = [noted(turn.spoken, name=turn.id, kind="message") for turn in turns]
             self._part = part = _Part(messages, copy_context())
             sent = [

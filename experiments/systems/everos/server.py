@@ -24,6 +24,7 @@ from tracing.llm.models import ChatModel, ChatReply, EmbeddingModel
 from tracing.llm.serving.gateway import Gateway
 from tracing.llm.settings import ModelSettings
 from tracing.recording.redaction import excerpt, redact
+from tracing.recording.scope import NOTHING
 
 LIBRARY = Library("everos", "1.5.", "memtune system install everos", release="1.5.1", by="everos")
 """Another generation has other prompt slots."""
@@ -57,10 +58,17 @@ class Server:
         chat: makes the replies to its chat requests; called in threads.
         embed: makes the vectors it asks for; None if it is to store without an index.
         dimension: their length.
+        variables: of its environment, for a user's own settings.
     """
 
     def __init__(
-        self, slots: Mapping[str, str] | Path, *, chat: Chat, embed: Embed | None = None, dimension: int = 0
+        self,
+        slots: Mapping[str, str] | Path,
+        *,
+        chat: Chat,
+        embed: Embed | None = None,
+        dimension: int = 0,
+        variables: Mapping[str, str] = NOTHING,
     ) -> None:
         LIBRARY.require()
         self._folder = tempfile.TemporaryDirectory(prefix="memtune-everos-")
@@ -91,7 +99,7 @@ class Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8", **settings},
+                env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8", **variables, **settings},
                 cwd=folder,
             )
         try:

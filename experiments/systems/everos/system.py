@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import (
@@ -15,6 +17,7 @@ from experiments.systems.building_blocks.choices import (
 from experiments.systems.building_blocks.recall import recorded_retrieval
 from experiments.systems.everos.ingestion import EverOsIngestion
 from experiments.systems.everos.operations import Asker
+from experiments.systems.everos.own_config import read_own_everos
 from experiments.systems.everos.prompts import PROMPTS
 from experiments.systems.everos.search import EPISODE, StoredEpisode, as_state, from_state, matching_ids
 from experiments.systems.everos.server import LIBRARY
@@ -43,9 +46,10 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
         max_tokens: maximum length of a reply of the extraction; EverOS sets none.
         reply_schema: when reply schemas are enforced, which EverOS alone does not do: "embedded" with an embedded
             model, "always" or "never".
+        config: a user's own configuration: the path of its `everos.toml`, or its keys.
 
     Raises:
-        ConfigError: `method` or `reply_schema` is none of these, or `top_k` is below 0.
+        ConfigError: `method` or `reply_schema` is none of these, `top_k` is below 0, or `config` cannot be read.
     """
 
     name = "everos"
@@ -61,16 +65,34 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
         OperationSpec("answer", "answer", "answer"),
     )
     library = LIBRARY
-    settings = Settings("top_k", "method", "max_tokens", "reply_schema")
+    settings = Settings("top_k", "method", "max_tokens", "reply_schema", "config")
     ranges: Mapping[str, Sequence[int]] = {"top_k": (3, 5, 8)}
 
     def __init__(
-        self, *, top_k: int = 5, method: str = "hybrid", max_tokens: int = 1024, reply_schema: str = "embedded"
+        self,
+        *,
+        top_k: int = 5,
+        method: str = "hybrid",
+        max_tokens: int = 1024,
+        reply_schema: str = "embedded",
+        config: Any = None,
     ) -> None:
         check_choice("method", method, METHODS)
         check_choice("reply_schema", reply_schema, REPLY_SCHEMA)
         check_least(0, top_k=top_k)
         self.top_k, self.method, self.max_tokens, self.reply_schema = top_k, method, max_tokens, reply_schema
+        self.own = None if config is None else read_own_everos(config)
+        self.config = self.own and self.own.kept()
+
+    @classmethod
+    def kept_settings(cls, settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """The settings as a run keeps them, with what it takes of `config` in its place; `folder` is of the run's file.
+
+        Raises:
+            ConfigError: the configuration cannot be read.
+        """
+        config = settings.get("config")
+        return dict(settings) if config is None else {**settings, "config": read_own_everos(config, folder).kept()}
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
@@ -78,6 +100,8 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
             "EverOS counted a token for four bytes, since its table of tokens would be downloaded: where a session is "
             "longer than its limit of 65,536 tokens, it is split elsewhere than by EverOS alone."
         ]
+        if self.own is not None:
+            caveats += self.own.caveats()
         if self.enforces_schema(embedded=embedded):
             caveats.append(
                 "Replies to EverOS's requests were constrained to a JSON schema, where EverOS alone asks for JSON in "
@@ -88,7 +112,7 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation into a new EverOS; a failed call raises, whatever EverOS makes of it."""
         with EverOsIngestion(
-            access, candidate, max_tokens=self.max_tokens, enforced=self.enforced_with(access)
+            access, candidate, max_tokens=self.max_tokens, enforced=self.enforced_with(access), own=self.own
         ) as reader:
             vectors: dict[str, list[float]] = {}
             for dialogue in conversation.sessions:

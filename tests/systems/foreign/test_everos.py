@@ -283,3 +283,18 @@ def test_a_repaired_extraction_is_what_everos_stores_and_finds(
     with trace() as recorder:
         open_system("everos").answer(memory, asked, BASELINE, access)
     assert any("kestrel" in str(one.value) for one in recorder.graph.find_variables(kind="context"))
+
+
+def test_a_users_own_time_zone_and_limits_count(scripted_server: ScriptedServer, open_access: Open) -> None:
+    """Times are told in the zone, and a session longer than the limit is read in parts."""
+    scripted_server.script = whole
+    config = {"memory": {"timezone": "Asia/Tokyo"}, "boundary_detection": {"hard_msg_limit": 3}}
+    system = open_system("everos", {"config": config})
+    conversation = SMALL_TALK.model_copy(update={"sessions": SMALL_TALK.sessions[:1]})
+    memory = system.build(conversation, BASELINE, open_access())
+    entries = memory.state["entries"]
+    assert all(entry["time"].endswith("+09:00") for entry in entries), entries
+    turns = len(conversation.sessions[0].turns)
+    assert sum(entry["kind"] == "episode" for entry in entries) == -(-turns // 2)
+    plain = open_system("everos").build(conversation, BASELINE, open_access()).state["entries"]
+    assert all(entry["time"].endswith(("+00:00", "Z")) for entry in plain), plain
