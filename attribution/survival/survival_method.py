@@ -256,7 +256,9 @@ class Survival:
         forms = list(map(content_of, question.answers))
         words = {turn: content_of(turns[turn].text) for turn in likely_turns}
         saying = [turn for turn in likely_turns if any(coverage(form, words[turn]) >= STATED for form in forms)]
-        assumed = tuple((saying or likely_turns)[:ASSUMED_EVIDENCE])
+        # What several people say of themselves is asked of one.
+        asked = [turn for turn in saying if content_of(turns[turn].speaker) & content_of(question.question)]
+        assumed = tuple((asked or saying or likely_turns)[:ASSUMED_EVIDENCE])
         return replace(case, question=question.model_copy(update={"evidence": assumed}))
 
     def _is_hidden(self, question: Question) -> bool:

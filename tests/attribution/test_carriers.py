@@ -113,3 +113,20 @@ def test_of_two_extractions_the_first_that_loses_whose_a_value_is_has_the_fault(
     blame = survival_in(recording_of(recorder.graph, "talk")).attribute(case).main
     assert blame is not None
     assert (blame.operation, blame.error_type) == ("write_episode", "ExtractionError")
+
+
+def test_of_turns_that_say_the_same_of_their_speakers_that_of_the_one_asked_about_is_taken_for_the_evidence() -> None:
+    turns = [
+        {"id": "D1:0", "speaker": "Mara", "text": "I have lived in Oslo since the spring."},
+        {"id": "D1:1", "speaker": "Ilya", "text": "I live in Oslo too."},
+    ]
+    session = {"id": "D1", "time": "2024-05-01", "turns": turns}
+    talk = Conversation.model_validate({"id": "mara", "speakers": ["Mara", "Ilya"], "sessions": [session]})
+    question = Question(id="q", question="Where does Mara live?", answers=("Oslo",))
+    with ScriptedMemory(talk) as memory:
+        memory.remember(("D1:0",), "Mara likes the spring.")
+        memory.remember(("D1:1",), "Ilya lives in Oslo.")
+        blame = memory.blame(memory.answer(question, ["m2"], "I don't know"))
+        reader = memory.recorder.graph.operations[blame.operation_id or ""]
+        read = [memory.recorder.graph.variables[vid].name for vid in reader.input_ids("messages")]
+        assert (blame.error_type, read) == ("ExtractionError", ["D1:0"])
