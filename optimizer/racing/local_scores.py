@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.objectives.objective import Credit, RecordedInput
@@ -77,21 +77,23 @@ def alternating(inputs: Sequence[RecordedInput], seed: int) -> list[RecordedInpu
     return list(by_turns(queues))
 
 
-def in_proportion(inputs: Sequence[RecordedInput], groups: Sequence[Hashable]) -> list[RecordedInput]:
-    """The inputs so that the first few have each group's share of all; those of a group keep their order.
+def spread(inputs: Sequence[RecordedInput], credits: Sequence[float | None]) -> list[RecordedInput]:
+    """The inputs in an order in which any first few of them are spread evenly over the credits.
 
-    A few that were all right, where most are wrong, would show of no text that it gains (proportional stratified
-    sampling).
+    A few that were all right, where most are wrong, would show of no text that it gains. Their places among the inputs
+    in order of credit are van der Corput's sequence (1935), from the middle on.
 
     Args:
         inputs: in any order.
-        groups: of each of them.
+        credits: what was recorded for each of them is credited with; None where that is not known.
     """
-    places: dict[int, float] = {}
-    for group in set(groups):
-        members = [at for at, its_group in enumerate(groups) if its_group == group]
-        places |= {at: (rank + 0.5) / len(members) for rank, at in enumerate(members)}
-    return [inputs[at] for at in sorted(places, key=lambda at: (places[at], at))]
+    known = [-1.0 if credit is None else credit for credit in credits]
+    order = sorted(range(len(inputs)), key=known.__getitem__)
+    size = 1 << len(order).bit_length()
+    digits = size.bit_length() - 1
+    reversed_digits = (int(f"{number:0{digits}b}"[::-1], 2) for number in range(size))
+    places = dict.fromkeys((at + size // 2) % size * len(order) // size for at in reversed_digits)
+    return [inputs[order[place]] for place in places] if order else []
 
 
 def compared(
@@ -152,6 +154,11 @@ class Pool:
     def add(self, scores: Iterable[LocalScore]) -> None:
         """Keep the texts that were measured on any input."""
         self._scores |= {scored.rewrite.text: scored for scored in scores if scored.inputs}
+
+    @property
+    def sources(self) -> set[str]:
+        """Where the texts come from."""
+        return {scored.rewrite.source for scored in self._scores.values()}
 
     def gains(self, source: str) -> list[tuple[float, float]]:
         """What the texts of a source gained over the champion of their time, each with its standard error."""

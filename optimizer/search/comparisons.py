@@ -17,6 +17,7 @@ from optimizer.gating.gate import LookSchedule, look_schedule
 from optimizer.gating.verdict import SPREAD
 from optimizer.racing.beliefs import Belief
 from optimizer.search.joint_choice import MOST, Combination, further
+from optimizer.search.prompt_search import BATCH, TOGETHER
 
 if TYPE_CHECKING:
     from optimizer.evaluation.evaluator import Outcome
@@ -101,6 +102,8 @@ class Comparisons:
         searches: Mapping[str, PromptSearch],
         loss: Mapping[str, float],
         order: Order,
+        *,
+        last: bool = False,
     ) -> Combination | None:
         """Compare texts while anything is expected to be gained.
 
@@ -110,6 +113,7 @@ class Comparisons:
             loss: prompt name → what is expected to be gained end to end where nothing is left to gain on its
                 recorded inputs.
             order: whom a combination is compared with.
+            last: whether no round follows, with new texts.
 
         Returns:
             What the gate has accepted.
@@ -120,6 +124,14 @@ class Comparisons:
         calls = {name: self._tuning.calls_with([name]) for name in searches}
         self.met = {}
 
+        def whole(name: str) -> float:
+            return calls[name] * len(self._tuning.validation)
+
+        def promised(name: str) -> float:
+            """The gain end to end that is expected of a text of which nothing was measured."""
+            worth, text = loss[name] / searches[name].room, searches[name].next_text
+            return Belief(worth * text.mean, math.hypot(MISFIT, worth * text.deviation)).improvement(UNSEEN)
+
         def steps() -> Iterator[_Step]:
             if len(self.met) >= MOST and all(combination.decision for combination in self.met.values()):
                 return
@@ -127,24 +139,33 @@ class Comparisons:
             challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
             shown = {name: _shown(name, challengers, worth[name]) for name in searches}
             ready = {name: search.ready(UNSEEN / worth[name], shown[name]) for name, search in searches.items()}
-            whole = list(self._steps(joint, challengers, ready, order))
-            yield from (step for step in whole if not step.waits)
+            ends = list(self._steps(joint, challengers, ready, order))
+            yield from (step for step in ends if not step.waits)
             for name, search in searches.items():
-                alone = [step for step in whole if step.prompts == {name} and step.gain < math.inf]
+                alone = [step for step in ends if step.prompts == {name} and step.gain < math.inf]
                 nearest = max(alone, key=lambda step: step.rate, default=None)
                 # What recorded inputs find has to meet conversations before it is crowned.
-                gain, left = (0.0, calls[name] * len(self._tuning.validation)) if nearest is None else nearest[:2]
                 for step in search.steps(UNSEEN / worth[name], shown[name]):
                     take = partial(search.take, step)
+                    alone_gain = promised(name) if step.new else 0.0
+                    gain, left = (alone_gain, whole(name)) if nearest is None else nearest[:2]
                     yield _Step(gain + worth[name] * step.gain, left + step.inputs, take, {name})
 
         # Where nothing new is left to try, or nothing was worth a call, a budget is there to be used.
         dry = self.idle or not any(search.fresh for search in searches.values())
         self.idle = True
-        return self._accepted(steps, 0.0 if dry and self._tuning.limited else WORTHLESS)
 
-    def _accepted(self, steps: Callable[[], Iterator[_Step]], least: float) -> Combination | None:
-        while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least:
+        def least() -> float:
+            if not self._tuning.limited:
+                return WORTHLESS
+            # Once new texts promise more than those at hand, a round begins that has some.
+            new = [promised(name) / (whole(name) + TOGETHER * (1 + BATCH)) for name in searches]
+            return 0.0 if dry else max([WORTHLESS, *([] if last else new)])
+
+        return self._accepted(steps, least)
+
+    def _accepted(self, steps: Callable[[], Iterator[_Step]], least: Callable[[], float]) -> Combination | None:
+        while (step := max(steps(), key=lambda step: step.rate, default=None)) is not None and step.rate > least():
             step.take()
             self.idle = False
             accepted = next((combination for combination in self.met.values() if combination.accepted), None)

@@ -21,6 +21,7 @@ from optimizer.search.closed_loop import closed_loop
 from optimizer.search.comparisons import Comparisons, Order
 from optimizer.search.joint_choice import JointChoice
 from optimizer.search.prompt_search import FEWEST_REWRITES, REWRITES, PromptSearch
+from optimizer.search.question_faults import QuestionFaults
 from optimizer.search.rounds import SCREENED, Rounds, crown_winner
 from optimizer.search.selection import LEAST_SHARE, Edit, expected_gains, shares_of
 from optimizer.search.settings_choice import choose_settings
@@ -119,7 +120,12 @@ class _LocalRounds:
         recorded = {name: inputs for name, inputs in recorded.items() if len(inputs) >= FEWEST_INPUTS}
         credits = {name: local.recorded_credits(name, inputs) for name, inputs in recorded.items()}
         lost = self._lost(recorded, credits, pool) if tuning.settings.blame else {}
-        gains = expected_gains(local.objectives, signals.signals, self.history, lost)
+        wrong = {
+            (outcome.conversation.id, case.question.id) for outcome in pool for case in outcome.cases if not case.passed
+        }
+        faults = QuestionFaults(tuning.operations, wrong, tuning.known_attributions(pool))
+        beside = faults.beside(signals.signals, recorded, credits)
+        gains = expected_gains(local.objectives, beside, self.history, lost)
         # Where nothing is worth a call among the prompts that are blamed, the others have their turn.
         least = 0.0 if self.comparisons.idle else LEAST_SHARE
         shares = shares_of(tuning.settings.selector, gains, n, tuning.seed_of(n), least=least)
@@ -142,11 +148,12 @@ class _LocalRounds:
                 measured=local.reruns_as_recorded(prompt, tuning.champion[prompt], inputs[0])
                 and (alignment is None or not alignment.misleads),
                 last=last,
+                elsewhere=faults.elsewhere(prompt, inputs),
             )
             loss[prompt] = share * (total or 1.0)
         before, searched = tuning.champion, {name: self.searches[name] for name in loss}
         with JointChoice(tuning, this_round, searched, _learned_from(tuning)) as joint:
-            compare = partial(self.comparisons.of_texts, joint, searched, loss)
+            compare = partial(self.comparisons.of_texts, joint, searched, loss, last=last)
             decided = self._crown_accepted(this_round, joint, compare)
         this_round.alignment = dict(self.alignment)
         self.history += [Edit(name, tuning.champion[name] != before[name]) for name in loss if name in decided]

@@ -25,8 +25,8 @@ from optimizer.racing.local_scores import (
     Pool,
     alternating,
     compared,
-    in_proportion,
     parents_of,
+    spread,
     usual_error,
 )
 from optimizer.racing.whole_demonstrations import (
@@ -66,6 +66,9 @@ MOST_INPUTS, ENOUGH_INPUTS = 30, 24
 USUAL_ROOM, USUAL_INPUTS = 0.5, 2
 """What a text leaves to gain before it is measured, and the recorded inputs that tell as much. A choice."""
 
+MOST_DEVIATION = 0.5
+"""Standard deviation of what a text gains, as a part of what is left to gain, at most. A choice."""
+
 TRIED_TOGETHER = 2
 """Texts with the best scores that are tried with as many of the best sets of demonstrations."""
 
@@ -90,12 +93,13 @@ class Arm(NamedTuple):
 class LocalStep(NamedTuple):
     """Texts to measure on more recorded inputs each, and the gain there that each is expected to bring so.
 
-    Without texts, some are to be written.
+    Without texts, some are to be written. Those that are `new` were not measured before.
     """
 
     gain: float
     rewrites: Sequence[Rewrite]
     inputs: int
+    new: bool = False
 
 
 class PromptSearch:
@@ -133,6 +137,7 @@ class PromptSearch:
         count: int,
         measured: bool,
         last: bool,
+        elsewhere: Collection[str] = (),
     ) -> None:
         """Begin a round with new texts.
 
@@ -146,6 +151,7 @@ class PromptSearch:
             count: texts to have; rewrites by hand are tried even if they exceed it.
             measured: whether gains on recorded inputs predict the answers.
             last: whether no round follows.
+            elsewhere: keys of the inputs where others are to blame for what is wrong: they are met last.
 
         Raises:
             BudgetExceededError: a hard budget does not allow an author's call.
@@ -155,9 +161,10 @@ class PromptSearch:
         self._objective = local.objectives[name]
         self._inputs = alternating(inputs, self._tuning.settings.seed)
         if measured:
-            known = zip(inputs, credits, strict=True)
-            right = {recorded.key: None if credit is None else credit >= 1 for recorded, credit in known}
-            self._inputs = in_proportion(self._inputs, [right[recorded.key] for recorded in self._inputs])
+            known = dict(zip((recorded.key for recorded in inputs), credits, strict=True))
+            own = [recorded for recorded in self._inputs if recorded.key not in elsewhere]
+            others = [recorded for recorded in self._inputs if recorded.key in elsewhere]
+            self._inputs = spread(own, [known[recorded.key] for recorded in own]) + others
         self._asked: set[tuple[str, str]] = set()
         self._unmeasured: dict[str, Rewrite] = {}
         champion = self._tuning.champion[name]
@@ -221,7 +228,7 @@ class PromptSearch:
             new[rewrite.source].append(rewrite)
         for source, rewrites in new.items():
             gain = math.inf if source == HAND else self._prior(source).learned(usual_error(BATCH), best)
-            yield LocalStep(gain, rewrites[:TOGETHER], BATCH)
+            yield LocalStep(gain, rewrites[:TOGETHER], BATCH, new=True)
         if self._last and self._new:
             return
         if self._second_count and arms:
@@ -310,9 +317,16 @@ class PromptSearch:
         before = rewrites.get(text) or RewriteRecord.of(scored.rewrite)
         rewrites[text] = replace(before, local=scored.gain) if scored.inputs else before
 
+    @property
+    def next_text(self) -> Belief:
+        """What the next text gains over the champion, of the source of which the most is expected."""
+        sources = {rewrite.source for rewrite in self._new} | self._pool.sources
+        return max(map(self._prior, sources or {""}), key=lambda prior: prior.mean + prior.deviation)
+
     def _prior(self, source: str) -> Belief:
         """What a text of a source gains that was not measured yet, over the champion that it is made of."""
-        return believed_of_new(self._pool.gains(source))
+        belief = believed_of_new(self._pool.gains(source))
+        return belief._replace(deviation=min(belief.deviation, MOST_DEVIATION * self.room))
 
     def _measured_arms(self) -> list[Arm]:
         priors = {source: self._prior(source) for source in {scored.rewrite.source for scored in self._scores}}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optimizer.tuning.tuning import Tuning
     from tracing.systems.prompts import Candidate
 
-PATIENCE, LIMITED_PATIENCE = 3, 10
+PATIENCE, LIMITED_PATIENCE = 3, 30
 """Rounds in a row without a new champion that end an open-ended search: where nothing limits it, and under a budget,
 which is there to be used."""
 

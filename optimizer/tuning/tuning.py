@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -267,6 +267,13 @@ class Tuning:
         signals = aggregate(attributions, self.operations, total_cases=total, seed=self.settings.seed)
         self._observer.blame(self._after + n, signals.signals)
         return attributions, signals
+
+    def known_attributions(self, outcomes: Iterable[Outcome]) -> list[Attribution]:
+        """Whose fault wrong answers are, as far as no model has to be asked for it; nobody's without blame."""
+        if not self.settings.blame:
+            return []
+        known = self._failures.known_attributions
+        return [attribution for outcome in outcomes for attribution in known(outcome).values()]
 
     def approves(self, rewrite: RewriteRecord) -> bool:
         """Whether a rewrite may replace the champion's text; asks the user if they wish to be asked."""

@@ -54,6 +54,10 @@ class Texts:
         return [scored(text, self.gains[text], met, self.source) for text, met in self.met.items() if met]
 
     @property
+    def next_text(self) -> Belief:
+        return self.prior
+
+    @property
     def prior(self) -> Belief:
         return believed_of_new([(each.gain, each.noise) for each in self.scores])
 
@@ -71,7 +75,8 @@ class Texts:
             standing = {name: other.mean for name, other in beliefs.items() if name != text} | shown
             rival = max([least, *standing.values()])
             if met < 30 and text not in shown:
-                yield LocalStep(belief.learned(usual_error(BATCH), rival), [Rewrite("", text, "", "")], BATCH)
+                gain = belief.learned(usual_error(BATCH), rival)
+                yield LocalStep(gain, [Rewrite("", text, "", "")], BATCH, new=not met)
 
     def take(self, step: LocalStep) -> None:
         for rewrite in step.rewrites:
@@ -92,12 +97,12 @@ class Pipeline:
         return [scored_outcome(each.conversation, value or 0.0, failed) for each in against]
 
 
-def comparisons(limited: bool = True) -> Comparisons:
+def comparisons(limited: bool = True, calls: Mapping[str, float] = CALLS) -> Comparisons:
     tuning: Any = SimpleNamespace(
         validation=CONVERSATIONS[:11],
         prompts=CALLS,
         limited=limited,
-        calls_with=lambda names: max(CALLS[name] for name in names),
+        calls_with=lambda names: max(calls[name] for name in names),
     )
     return Comparisons(tuning)
 
@@ -108,10 +113,11 @@ def compared(
     searches: Mapping[str, Texts],
     champion: Sequence[Outcome] = CHAMPION,
     loss: float = 0.2,
+    last: bool = False,
 ) -> Combination | None:
     losses = dict.fromkeys(searches, loss)
     joint: Any = pipeline
-    return queue.of_texts(joint, searches, losses, lambda combination: champion)  # type: ignore[arg-type]
+    return queue.of_texts(joint, searches, losses, lambda combination: champion, last=last)  # type: ignore[arg-type]
 
 
 def texts_of(combination: Combination | None) -> set[str]:
@@ -132,7 +138,8 @@ def test_a_text_that_waits_is_measured_further_and_other_prompts_do_not_go_first
     extract, answer = Texts({"e0": 0.4, "e1": 0.0}), Texts({"a": -0.2}, 3)
     extract.waiting = frozenset({"e0", "e1"})
     pipeline = Pipeline({frozenset({"e0"}): 0.7})
-    assert texts_of(compared(comparisons(), pipeline, {"extract": extract, "answer": answer})) == {"e0"}
+    searches = {"extract": extract, "answer": answer}
+    assert texts_of(compared(comparisons(), pipeline, searches, last=True)) == {"e0"}
     assert extract.met["e0"] >= 24
     assert list(pipeline.met) == [frozenset({"e0"})]
 
@@ -148,6 +155,23 @@ def test_where_nothing_is_ahead_nothing_meets_a_conversation() -> None:
     assert compared(comparisons(), pipeline, {"extract": texts}) is None
     assert pipeline.met == {}
     assert min(texts.met.values()) >= BATCH
+
+
+def test_a_prompt_of_which_nothing_was_measured_has_its_turn_before_what_gains_little_meets_conversations() -> None:
+    searches = {"extract": Texts({f"e{n}": 0.03 for n in range(4)}, 28), "answer": Texts({"a": 0.6})}
+    pipeline = Pipeline({frozenset({"a"}): 0.8})
+    assert texts_of(compared(comparisons(), pipeline, searches)) == {"a"}
+    assert set(pipeline.met) == {frozenset({"a"})}
+
+
+def test_a_round_ends_once_new_texts_promise_more_and_the_last_round_does_not() -> None:
+    def met(last: bool) -> int:
+        texts, pipeline = Texts({f"x{n}": 0.0 for n in range(4)} | {"y": 0.01}, 30), Pipeline({})
+        compared(comparisons(), pipeline, {"extract": texts}, last=last)
+        return len(pipeline.met)
+
+    assert met(last=False) == 0
+    assert met(last=True) > 0
 
 
 def test_texts_that_help_only_together_are_found() -> None:
@@ -207,7 +231,8 @@ def test_where_nothing_new_is_left_a_budget_is_used_on_what_promises_little() ->
 
 
 def test_after_a_round_in_which_nothing_was_worth_a_call_a_budget_is_used() -> None:
-    queue, texts, pipeline = comparisons(), Texts({f"x{n}": 0.2 for n in range(4)}), Pipeline({})
+    dear = {"extract": 400.0}
+    queue, texts, pipeline = comparisons(calls=dear), Texts({f"x{n}": 0.2 for n in range(4)}), Pipeline({})
     assert not queue.idle
     compared(queue, pipeline, {"extract": texts}, loss=0.01)
     assert queue.idle
@@ -215,7 +240,7 @@ def test_after_a_round_in_which_nothing_was_worth_a_call_a_budget_is_used() -> N
     compared(queue, pipeline, {"extract": texts}, loss=0.01)
     assert not queue.idle
     assert min(texts.met.values()) >= BATCH
-    unlimited, texts = comparisons(limited=False), Texts({f"x{n}": 0.2 for n in range(4)})
+    unlimited, texts = comparisons(False, dear), Texts({f"x{n}": 0.2 for n in range(4)})
     for _ in range(3):
         compared(unlimited, pipeline, {"extract": texts}, loss=0.01)
     assert unlimited.idle

@@ -10,7 +10,7 @@ from scripted_world import world
 from experiments.systems.fact_memory import FactMemory
 from optimizer.objectives.objective import Credit, RecordedInput
 from optimizer.proposers.rewrites import Demonstration, Rewrite
-from optimizer.racing.local_scores import alternating, compared, in_proportion, usual_error
+from optimizer.racing.local_scores import alternating, compared, spread, usual_error
 from optimizer.racing.whole_demonstrations import demonstration_sets, with_demonstrations
 from tracing.systems.conversations import Conversation
 from tracing.systems.layouts import Item
@@ -59,15 +59,19 @@ def test_inputs_alternate_between_conversations_so_that_a_few_are_of_many() -> N
     assert order == alternating(INPUTS, seed=1) != alternating(INPUTS, seed=2)
 
 
-def test_the_first_few_inputs_have_the_share_of_those_that_were_right_in_all() -> None:
+def test_the_first_few_inputs_are_spread_over_the_credits() -> None:
+    def places(credits: Sequence[float | None]) -> list[int]:
+        order = [INPUTS.index(given) for given in spread(INPUTS[: len(credits)], credits)]
+        assert sorted(order) == list(range(len(credits)))
+        return order
+
     right = {4, 9, 10, 15}
-    order = in_proportion(INPUTS, [at in right for at in range(len(INPUTS))])
-    places = [INPUTS.index(given) for given in order]
-    assert sorted(places) == list(range(20))
-    assert [sum(at in right for at in places[:count]) for count in (1, 2, 3, 5, 10, 15, 20)] == [0, 0, 1, 1, 2, 3, 4]
-    assert [at for at in places if at in right] == sorted(right)
-    assert in_proportion(INPUTS, [None] * 20) == INPUTS
-    assert in_proportion([], []) == []
+    order = places([float(at in right) for at in range(20)])
+    assert [sum(at in right for at in order[:count]) for count in (1, 2, 3, 7, 14, 20)] == [0, 0, 0, 1, 2, 4]
+    # Also where none is wholly right: the middle, the worst part, the best part, and what is between them.
+    assert places([at / 20 for at in range(20)])[:4] == [10, 0, 15, 5]
+    assert [len(places([None] * count)) for count in (1, 2, 3, 13)] == [1, 2, 3, 13]
+    assert spread([], []) == []
 
 
 def test_a_text_is_not_scored_on_a_conversation_that_it_shows() -> None:

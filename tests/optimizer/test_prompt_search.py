@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from optimizer.objectives.objective import Credit
 from optimizer.proposers.rewrites import HAND, Demonstration, Rewrite
 from optimizer.proposers.template import add_instruction, take_apart
-from optimizer.racing.beliefs import Belief
+from optimizer.racing.beliefs import USUAL_GAIN, Belief
 from optimizer.racing.local_scores import PARENTS, LocalScore, Pool, parents_of
 from optimizer.search.prompt_search import (
     BATCH,
@@ -121,7 +121,14 @@ class Searching:
         self.search = PromptSearch(self.tuning, "answer")
 
     def begin(
-        self, n: int, count: int, *, measured: bool, last: bool = False, local: Recorded | None = None
+        self,
+        n: int,
+        count: int,
+        *,
+        measured: bool,
+        last: bool = False,
+        local: Recorded | None = None,
+        elsewhere: Collection[str] = (),
     ) -> list[list[str]]:
         """Begin a round; the texts of each step."""
         local = local or SimpleNamespace(
@@ -136,7 +143,18 @@ class Searching:
         this_round: Any = SimpleNamespace(n=n, rewrites={})
         right = 0 if isinstance(local, SimpleNamespace) else local.right
         credits = [float(at < right) for at in range(many)]
-        self.search.begin(local, this_round, inputs, credits, [], signals, count=count, measured=measured, last=last)
+        self.search.begin(
+            local,
+            this_round,
+            inputs,
+            credits,
+            [],
+            signals,
+            count=count,
+            measured=measured,
+            last=last,
+            elsewhere=elsewhere,
+        )
         return [[rewrite.text for rewrite in step.rewrites] for step in self.search.steps(0.0, {})]
 
 
@@ -165,16 +183,17 @@ def test_where_recorded_inputs_mislead_no_more_texts_are_asked_for_than_meet_con
     assert searching.wanted == [UNMEASURED_REWRITES]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("fifths", "right"), [(1, 0), (4, 2)])
 def test_the_inputs_that_a_text_meets_first_are_not_by_chance_those_that_were_right(
-    monkeypatch: pytest.MonkeyPatch, seed: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, fifths: int, right: int
 ) -> None:
-    local = Recorded({"offer": 5}, right=INPUTS // 5)
+    local = Recorded({"offer": 5}, right=fifths * INPUTS // 5)
     searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", "offer", "bank", "")])
     searching.tuning.settings.seed = seed
     searching.begin(1, 1, measured=True, local=local)
     searching.search.take(next(searching.search.steps(0.0, {})))
-    assert sum(int(key) < local.right for text, key in local.met if text == "offer") == 1
+    assert sum(int(key) < local.right for text, key in local.met if text == "offer") == right
     assert len([text for text, _ in local.met if text == "offer"]) == BATCH
 
 
@@ -197,6 +216,26 @@ def test_what_the_champion_leaves_to_gain_is_what_it_lost_on_the_inputs_that_it_
     searching.credits = [Credit(value) for value in (0.9,) * 8] + [None]
     searching.begin(2, 4, measured=True)
     assert searching.search.room == pytest.approx((USUAL_INPUTS * USUAL_ROOM + 8 * 0.1) / (USUAL_INPUTS + 8))
+
+
+def test_no_text_is_expected_to_gain_more_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    searching = Searching(monkeypatch, TEMPLATE, [])
+    searching.begin(1, 4, measured=True)
+    assert searching.search.next_text == (0.0, USUAL_GAIN)
+    searching.credits = [Credit(0.95)] * 38
+    searching.begin(2, 4, measured=True)
+    assert searching.search.next_text.deviation == pytest.approx(searching.search.room / 2)
+
+
+def test_inputs_where_others_are_to_blame_are_met_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = Recorded({"offer": 5})
+    searching = Searching(monkeypatch, TEMPLATE, [Rewrite("answer", "offer", "bank", "")])
+    elsewhere = {str(key) for key in range(INPUTS) if key % 10 != 1}
+    searching.begin(1, 1, measured=True, local=local, elsewhere=elsewhere)
+    searching.search.take(next(searching.search.steps(0.0, {})))
+    met = {key for text, key in local.met if text == "offer"}
+    assert len(met) == BATCH
+    assert not met & elsewhere
 
 
 def test_new_texts_are_worth_the_more_the_less_those_have_shown_that_met_conversations(
