@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from experiments.systems.wrapped.python_texts import PythonText, python_texts
+from experiments.systems.wrapped.composed_text import PythonText
+from experiments.systems.wrapped.python_texts import python_texts
 from experiments.systems.wrapped.templates import Template, template_of
 from tracing.errors import ConfigError, ContractError, in_one_line
 from tracing.plugins import look_in
