@@ -30,6 +30,8 @@ from tracing.systems.suite.scripted_endpoint import last_text
 _GUARD = "let it store in `folder`, not where your program does; then remove this line"
 _HOLDS = re.compile(r"(?:^|[._])(?:system|user|developer)$|prompt|instruct|template|messages?$|content$", re.IGNORECASE)
 """Names of what has a prompt, in a function or a dict."""
+_SCHEMA = re.compile(r"(?:.*\.)?(?:\w*Model|TypedDict|Struct|\w*Schema)")
+"""Classes of which a model is told the docstring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +186,18 @@ def _in_source(module: str, file: Path, source: str) -> Iterator[tuple[str, Prom
                 if template.syntax == "composed" or (template.fields and not isinstance(node, ast.List | ast.Tuple)):
                     yield dotted, place
         elif isinstance(scope, ast.Module | ast.ClassDef) and not isinstance(node, ast.ClassDef):
+            if dotted.endswith("__doc__") and not _describes_a_reply(scope):
+                continue
             if isinstance(value, str) or not isinstance(value, Collection):
                 yield dotted, place
         elif not isinstance(node, ast.ClassDef) and _HOLDS.search(dotted):
             yield dotted, place
+
+
+def _describes_a_reply(scope: ast.Module | ast.ClassDef) -> bool:
+    """Whether the docstring is one that a schema of replies has; any other is for people."""
+    bases = scope.bases if isinstance(scope, ast.ClassDef) else []
+    return any(_SCHEMA.fullmatch(ast.unparse(base)) for base in bases)
 
 
 def _in_files(

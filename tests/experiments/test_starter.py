@@ -245,6 +245,24 @@ class Bot:
         assert "not known: prompts: broken.json: " in printed
         assert f'"answer_system": "{name}:answer.system"' in Path(f"wrapped_{module}.py").read_text()
 
+    def test_the_docstring_of_a_schema_is_a_prompt_and_that_of_a_program_is_for_people(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        source = """from pydantic import BaseModel
+class Noted(BaseModel):
+    "What a speaker tells about themselves, in one line."
+class Described:
+    "Keeps notes of what people tell in a chat."
+    def __init__(self, folder): ...
+    def add(self, text): ...
+    def ask(self, question): ...
+"""
+        (tmp_path / "described_program.py").write_text(source)
+        self.wrap("described_program:Described")
+        printed = capsys.readouterr().out
+        assert "described_program:Noted.__doc__" in printed
+        assert "Described.__doc__" not in printed
+
     def test_a_program_whose_store_is_not_seen_cannot_write_into_its_own(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
