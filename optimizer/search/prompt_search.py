@@ -151,7 +151,7 @@ class PromptSearch:
             count: texts to have; rewrites by hand are tried even if they exceed it.
             measured: whether gains on recorded inputs predict the answers.
             last: whether no round follows.
-            elsewhere: keys of the inputs where others are to blame for what is wrong: they are met last.
+            elsewhere: keys of the inputs where others are to blame for what is wrong: few of the first are such.
 
         Raises:
             BudgetExceededError: a hard budget does not allow an author's call.
@@ -164,7 +164,9 @@ class PromptSearch:
             known = dict(zip((recorded.key for recorded in inputs), credits, strict=True))
             own = [recorded for recorded in self._inputs if recorded.key not in elsewhere]
             others = [recorded for recorded in self._inputs if recorded.key in elsewhere]
-            self._inputs = spread(own, [known[recorded.key] for recorded in own]) + others
+            own, others = (spread(some, [known[recorded.key] for recorded in some]) for some in (own, others))
+            # Blame may be wrong: each third input is of the others.
+            self._inputs = list(by_turns([own[::2], own[1::2], others]))
         self._asked: set[tuple[str, str]] = set()
         self._unmeasured: dict[str, Rewrite] = {}
         champion = self._tuning.champion[name]
