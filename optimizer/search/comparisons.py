@@ -127,15 +127,19 @@ class Comparisons:
         def whole(name: str) -> float:
             return calls[name] * len(self._tuning.validation)
 
+        def worth_of(name: str) -> float:
+            """The gain end to end of one on recorded inputs."""
+            return loss[name] / searches[name].room
+
         def promised(name: str) -> float:
             """The gain end to end that is expected of a text of which nothing was measured."""
-            worth, text = loss[name] / searches[name].room, searches[name].next_text
+            worth, text = worth_of(name), searches[name].next_text
             return Belief(worth * text.mean, math.hypot(MISFIT, worth * text.deviation)).improvement(UNSEEN)
 
         def steps() -> Iterator[_Step]:
             if len(self.met) >= MOST and all(combination.decision for combination in self.met.values()):
                 return
-            worth = {name: loss[name] / search.room for name, search in searches.items()}
+            worth = {name: worth_of(name) for name in searches}
             challengers = [self._so_far(challenger) for challenger in _challengers(searches, worth, calls)]
             shown = {name: _shown(name, challengers, worth[name]) for name in searches}
             ready = {name: search.ready(UNSEEN / worth[name], shown[name]) for name, search in searches.items()}
@@ -156,11 +160,12 @@ class Comparisons:
         self.idle = True
 
         def least() -> float:
-            if not self._tuning.limited:
+            if self._tuning.limited and dry:
+                return 0.0
+            if not self._tuning.limited or last:
                 return WORTHLESS
             # Once new texts promise more than those at hand, a round begins that has some.
-            new = [promised(name) / (whole(name) + TOGETHER * (1 + BATCH)) for name in searches]
-            return 0.0 if dry else max([WORTHLESS, *([] if last else new)])
+            return max([WORTHLESS, *(promised(name) / (whole(name) + TOGETHER * (1 + BATCH)) for name in searches)])
 
         return self._accepted(steps, least)
 

@@ -39,12 +39,7 @@ class QuestionFaults:
 
         What operations without a prompt lose may be the fault of any prompt of their stage.
         """
-        stage = stage_of(self.operations, prompt)
-        own = {
-            spec.name
-            for spec in self.operations
-            if spec.prompt == prompt or (spec.prompt is None and spec.stage == stage)
-        }
+        own = {spec.name for spec in self.operations if spec.prompt == prompt} | self._unsteered_beside(prompt)
         others = {
             _asked(attribution)
             for attribution in self.attributions
@@ -83,8 +78,7 @@ class QuestionFaults:
 
     def _worse(self, prompt: str, inputs: Sequence[RecordedInput], credits: Sequence[float | None]) -> float:
         """How much more the prompt lost where operations of its stage without one failed, summed over the questions."""
-        stage = stage_of(self.operations, prompt)
-        unsteered = {spec.name for spec in self.operations if spec.stage == stage and spec.prompt is None}
+        unsteered = self._unsteered_beside(prompt)
         failed = {
             _asked(attribution)
             for attribution in self.attributions
@@ -98,6 +92,11 @@ class QuestionFaults:
         right = [loss for asked, loss in lost.items() if asked not in self.wrong]
         usual = fmean(right) if right else 0.0
         return sum(max(0.0, lost[asked] - usual) for asked in failed if asked in lost)
+
+    def _unsteered_beside(self, prompt: str) -> set[str]:
+        """The operations of the prompt's stage that no prompt steers."""
+        stage = stage_of(self.operations, prompt)
+        return {spec.name for spec in self.operations if spec.stage == stage and spec.prompt is None}
 
 
 def _asked(attribution: Attribution) -> Asked:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from memtune_command import MemtuneCommand
 from scripted_server import ScriptedServer
+from talks_in_passing import PASSING, answered, write_talks
 
 from experiments.runs.folder import RunFolder
 from experiments.systems.exporting.exporter import open_exporter
@@ -26,13 +27,6 @@ from tracing.systems.conformance import MemorySystemConformance
 pytestmark = pytest.mark.libraries
 PROGRAMS = Path(__file__).parents[1] / "programs"
 FLAWED = "write down as facts what the speakers like."
-PASSING = ("in passing", "Small remarks", "every concrete detail", "exact names", "Copy the sentences", "each turn")
-"""Of the instructions that people write: those that ask for what is said beside the matter."""
-_PLACES = ["harbour", "brewery", "foundry", "depot", "mill", "museum", "rope yard", "ice factory", "bell tower"]
-_PLACES += ["seed bank", "clock school", "ferry", "tea auction", "map archive", "observatory"]
-_NAMES = ["Ines", "Olga", "Petra", "Rosa", "Tilda", "Vera", "Wanda", "Yara", "Zita", "Ada", "Berit", "Clara", "Dora"]
-PLACE_OF = dict(zip([*_NAMES, "Edda", "Frida"], _PLACES, strict=True))
-_WORKS = re.compile(r"sister (\w+) works at the ([a-z ]+)")
 _LINE = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 
 
@@ -92,21 +86,9 @@ class TestTheGraphOfGraphiti(MemorySystemConformance):
 def obedient(body: dict[str, Any]) -> str:
     """Keeps of what is said what its prompt asks for, and reads what it is shown."""
     text = str(body["messages"][-1]["content"])
-    if asked := re.search(r"Question: .*sister (\w+) work", text):
-        return next((place for name, place in _WORKS.findall(text) if name == asked[1]), "unknown")
+    if (answer := answered(text)) is not None:
+        return answer
     return graph_of(body, lambda task, line: " like " in line or any(map(task.__contains__, PASSING)))
-
-
-def conversation(number: int, name: str, place: str) -> dict[str, Any]:
-    said = [f"I like the songs of {name}.", f"My sister {name} works at the {place}."]
-    turns = [{"id": f"D1:{at}", "speaker": "Mara", "text": text} for at, text in enumerate(said)]
-    question = f"Where does the sister {name} work?"
-    return {
-        "id": f"talk{number}",
-        "speakers": ["Mara"],
-        "sessions": [{"id": "D1", "turns": turns}],
-        "questions": [{"id": f"q{number}", "question": question, "answers": [place], "evidence": ["D1:1"]}],
-    }
 
 
 def test_a_flawed_prompt_is_won_back_and_put_into_the_program(
@@ -119,8 +101,7 @@ def test_a_flawed_prompt_is_won_back_and_put_into_the_program(
     sound = "write down as facts what the speakers tell about themselves."
     program.write_text(program.read_text().replace(sound, FLAWED))
     scripted_server.script = obedient
-    rows = [conversation(number, *pair) for number, pair in enumerate(PLACE_OF.items())]
-    Path("mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_talks(Path("mine.jsonl"))
     lines = "system: wrap_graph:system\ndataset: jsonl\ndata: mine.jsonl\nrounds: 1\nprompts: {tune: [triples]}\n"
     memtune.configure("tune.yaml", lines)
     code, _, err = memtune("run", "tune.yaml", "--out", "run")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from memtune_command import MemtuneCommand
 from scripted_server import Reply, ScriptedServer
+from talks_in_passing import PASSING, answered, write_talks
 
 from experiments.runs.folder import RunFolder
 from experiments.systems.worker.handle import close_pools
@@ -18,21 +18,13 @@ from experiments.systems.worker.handle import close_pools
 pytestmark = pytest.mark.slow
 
 FLAWED = "Keep what the user likes."
-PASSING = ("in passing", "Small remarks", "every concrete detail", "exact names", "Copy the sentences", "each turn")
-"""Of the instructions that people write: those that ask for what is said beside the matter."""
-_PLACES = ["harbour", "brewery", "foundry", "depot", "mill", "museum", "rope yard", "ice factory", "bell tower"]
-_PLACES += ["seed bank", "clock school", "ferry", "tea auction", "map archive", "observatory"]
-_NAMES = ["Ines", "Olga", "Petra", "Rosa", "Tilda", "Vera", "Wanda", "Yara", "Zita", "Ada", "Berit", "Clara", "Dora"]
-PLACE_OF = dict(zip([*_NAMES, "Edda", "Frida"], _PLACES, strict=True))
-_WORKS = re.compile(r"sister (\w+) works at the ([a-z ]+)")
 
 
 def obedient(body: dict[str, Any]) -> Reply | str:
     """Keeps of what is said what its instructions ask for, and reads what it is shown."""
     text = body["messages"][-1]["content"]
     if not body.get("tools"):
-        asked = re.search(r"Question: .*sister (\w+) work", text)
-        return next((place for name, place in _WORKS.findall(text) if asked and name == asked[1]), "unknown")
+        return answered(text) or "unknown"
     instructions, _, said = text.partition("<session_1>")
     lines = [line for line in said.splitlines() if ": " in line]
     kept = lines if any(map(instructions.__contains__, PASSING)) else [line for line in lines if " like " in line]
@@ -46,18 +38,6 @@ def obedient(body: dict[str, Any]) -> Reply | str:
     return Reply(change=change) if kept else "Nothing."
 
 
-def conversation(number: int, name: str, place: str) -> dict[str, Any]:
-    said = [f"I like the songs of {name}.", f"My sister {name} works at the {place}."]
-    turns = [{"id": f"D1:{at}", "speaker": "Mara", "text": text} for at, text in enumerate(said)]
-    question = f"Where does the sister {name} work?"
-    return {
-        "id": f"talk{number}",
-        "speakers": ["Mara"],
-        "sessions": [{"id": "D1", "turns": turns}],
-        "questions": [{"id": f"q{number}", "question": question, "answers": [place], "evidence": ["D1:1"]}],
-    }
-
-
 @pytest.fixture(autouse=True)
 def _workers(environments: Callable[[str], None]) -> Iterator[None]:
     environments("langmem")
@@ -69,8 +49,7 @@ def test_a_flawed_instruction_is_won_back_and_exported(
     memtune: MemtuneCommand, scripted_server: ScriptedServer
 ) -> None:
     scripted_server.script = obedient
-    rows = [conversation(number, *pair) for number, pair in enumerate(PLACE_OF.items())]
-    Path("mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_talks(Path("mine.jsonl"))
     Path("langmem.json").write_text(json.dumps({"instructions": FLAWED}))
     code, _, err = memtune("import-prompts", "langmem", "--from", "langmem.json", "--out", "start")
     assert code == 0, err

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracing.instrument.library_calls import asked_by_library, recorded_elsewhere
 from tracing.instrument.openai_calls import KINDS, ClientCall, is_by_gateway
-from tracing.instrument.patches import Instrumentation, ResultHandler, recorded
+from tracing.instrument.patches import Instrumentation, ResultHandler, recorded, within_each
 from tracing.recording.recorder import Recorder
 
 _ASKS = {
@@ -80,7 +80,7 @@ def _asked(
         weakref.finalize(reply, call.complete)  # if its rest is not wanted
         for method in ("__next__", "__anext__"):
             if hasattr(type(reply), method):
-                instrumentation.replace(type(reply), method, _followed)
+                instrumentation.replace(type(reply), method, within_each(_reading))
         setattr(reply, _CALL, call)
 
     with recorded_elsewhere():
@@ -92,7 +92,8 @@ def _asked(
 
 
 @contextmanager
-def _reading(stream: Any) -> Iterator[Any]:
+def _reading(stream: Any) -> Iterator[ResultHandler]:
+    """Around a step of a stream, sync or async; what it gives is a piece of the reply."""
     call: ClientCall | None = getattr(stream, _CALL, None)
     try:
         yield call.received if call is not None else lambda _: None
@@ -104,26 +105,3 @@ def _reading(stream: Any) -> Iterator[Any]:
         if call is not None:
             call.failed(error)
         raise
-
-
-def _followed(original: Any) -> Any:
-    """The step of a stream, sync or async; what it gives is a piece of the reply."""
-    if inspect.iscoroutinefunction(original):
-
-        @functools.wraps(original)
-        async def step_async(stream: Any) -> Any:
-            with _reading(stream) as received:
-                piece = await original(stream)
-                received(piece)
-            return piece
-
-        return step_async
-
-    @functools.wraps(original)
-    def step(stream: Any) -> Any:
-        with _reading(stream) as received:
-            piece = original(stream)
-            received(piece)
-        return piece
-
-    return step

@@ -6,7 +6,7 @@ import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from types import TracebackType
@@ -69,10 +69,10 @@ class Instrumentation:
         self.undo()
 
 
-def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Callable[[Any], Any]:
-    """Wraps a method, plain or async: while something is recorded, each call of it runs within `around`.
+def within_each(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Callable[[Any], Any]:
+    """Wraps a method, plain or async: each call of it runs within `around`.
 
-    `around` takes the recorder and the arguments of the call, and gives a function for what the call returns.
+    `around` takes the arguments of the call, and gives a function for what the call returns.
     """
 
     def wrap(original: Any) -> Any:
@@ -80,10 +80,7 @@ def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Ca
 
             @functools.wraps(original)
             async def called_async(*args: Any, **kwargs: Any) -> Any:
-                recorder = open_recorder()
-                if recorder is None:
-                    return await original(*args, **kwargs)
-                with around(recorder, *args, **kwargs) as on_result:
+                with around(*args, **kwargs) as on_result:
                     result = await original(*args, **kwargs)
                     on_result(result)
                 return result
@@ -92,10 +89,7 @@ def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Ca
 
         @functools.wraps(original)
         def called(*args: Any, **kwargs: Any) -> Any:
-            recorder = open_recorder()
-            if recorder is None:
-                return original(*args, **kwargs)
-            with around(recorder, *args, **kwargs) as on_result:
+            with around(*args, **kwargs) as on_result:
                 result = original(*args, **kwargs)
                 on_result(result)
             return result
@@ -103,6 +97,16 @@ def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Ca
         return called
 
     return wrap
+
+
+def recorded(around: Callable[..., AbstractContextManager[ResultHandler]]) -> Callable[[Any], Any]:
+    """As `within_each`, but only while something is recorded: `around` takes the recorder first."""
+
+    def around_recorded(*args: Any, **kwargs: Any) -> AbstractContextManager[ResultHandler]:
+        recorder = open_recorder()
+        return nullcontext(lambda _: None) if recorder is None else around(recorder, *args, **kwargs)
+
+    return within_each(around_recorded)
 
 
 def is_installed(module: str) -> bool:

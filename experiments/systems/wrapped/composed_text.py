@@ -85,7 +85,7 @@ class Part:
 Parts = list[Part]
 
 
-class PythonText:
+class ComposedText:
     """A text of a program, with the places of its parts.
 
     Attributes:

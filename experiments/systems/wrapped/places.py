@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from experiments.systems.wrapped.composed_text import PythonText
+from experiments.systems.wrapped.composed_text import ComposedText
 from experiments.systems.wrapped.python_texts import python_texts
 from experiments.systems.wrapped.templates import Template, template_of
 from tracing.errors import ConfigError, ContractError, in_one_line
@@ -109,7 +109,7 @@ class PromptPlace:
     def _template(self, content: str) -> Template:
         return self._python(content).template if self.file.suffix == ".py" else self._span(content)[2]
 
-    def _python(self, content: str) -> PythonText:
+    def _python(self, content: str) -> ComposedText:
         try:
             text = python_texts(content).at(self.key)
         except SyntaxError as error:

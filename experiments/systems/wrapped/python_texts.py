@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from experiments.systems.wrapped.composed_text import Part, Parts, PythonText, is_text
+from experiments.systems.wrapped.composed_text import ComposedText, Part, Parts, is_text
 
 _TELLS = re.compile(r"(?:.*\.)?(?:debug|info|warning|error|exception|critical|log|execute\w*)|print", re.DOTALL)
 """Calls whose texts are for people or databases."""
@@ -75,7 +75,7 @@ class PythonTexts:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Dict | ast.Call):
                     scopes.append((f"{before}{name}.", node))
 
-    def at(self, key: str) -> PythonText | None:
+    def at(self, key: str) -> ComposedText | None:
         """The text at a dotted name: the longest that is put together there; None if none is, or lines are not joined.
 
         Raises:
@@ -108,7 +108,7 @@ class PythonTexts:
         left = {part.place: " ".join(part.words) for part in others if len(part.words) >= _FEWEST_LEFT}
         calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
         is_template = any("Template" in ast.unparse(call.func) for call in calls)
-        return PythonText(chosen, self._content, left, is_template=is_template)
+        return ComposedText(chosen, self._content, left, is_template=is_template)
 
     def _after(self, body: Iterable[ast.stmt], values: dict[str, Any], made: _Made) -> tuple[dict[str, Any], bool]:
         """The texts and lists of texts that names have after some statements, and whether these go on to the next.
