@@ -34,14 +34,24 @@ def near_names(names: Iterable[str], existing: Collection[str]) -> str:
 
 
 def unknown_key(path: Sequence[int | str], model: type[BaseModel]) -> str:
-    """Say of an unknown key which known one is close to it, or which ones there are.
+    """Say of an unknown key which known one is close to it, at which other place it is known, or which ones there are.
 
     Args:
         path: the keys and places that lead to it from `model`, itself last (`loc` of pydantic's error).
         model: the outermost model.
     """
-    keys = _keys_at(path[:-1], model)
-    return "unknown key" + (did_you_mean(str(path[-1]), keys) or f"; known here: {', '.join(keys)}")
+    name, keys = str(path[-1]), _keys_at(path[:-1], model)
+    elsewhere = [known for known in _all_keys(model) if known.rpartition(".")[2] == name]
+    if elsewhere:
+        return f"unknown key here; its place is {' or '.join(map(repr, elsewhere))}"
+    return "unknown key" + (did_you_mean(name, keys) or f"; known here: {', '.join(keys)}")
+
+
+def _all_keys(model: type[BaseModel], above: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield f"{above}{name}"
+        for inside in _models_in(field.annotation):
+            yield from _all_keys(inside, f"{above}{name}.")
 
 
 def _keys_at(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:

@@ -27,6 +27,8 @@ def write(folder: Path, text: str) -> str:
             "metrc: unknown key; did you mean 'metric'?",
         ),
         ("models: {judge: {model: x, url: y}}", ": models.judge.url: unknown key; known here: model, base_url"),
+        ("search: {goal: cheaper}", ": search.goal: unknown key here; its place is 'goal'"),
+        ("calls: 9", ": calls: unknown key here; its place is 'search.calls' or 'budget.calls'"),
         ("system: mem9", ": system: unknown: 'mem9'; did you mean 'mem0'?; choose one of fact-memory, rag, mem0"),
         ("metric: bleu", ": metric: unknown: 'bleu'; choose one of short_contains"),
         ("search: {selector: blam}", "'random', not 'blam'; did you mean 'blame'?; give it a value that fits"),
