@@ -9,6 +9,7 @@ import sys
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from tracing.plugins import PluginRegistry
 
 _OBJECTS = PluginRegistry(kind="programs", key="--wrap", built_in={})
 _BUILDS = re.compile(
-    r"add|remember|ingest|observe|take_notes|save|store|insert|memorize|learn|note|record|process|chat", re.IGNORECASE
+    r"add|remember|ingest|observe|take_notes|save|store|insert|memorize|learn|note|record|process|chat|hear|listen",
+    re.IGNORECASE,
 )
 _ANSWERS = re.compile(r"answer|reply|respond|ask|chat|query", re.IGNORECASE)
 _FINDS = re.compile(r"search|retriev|recall|find|lookup|memories|known|relevant", re.IGNORECASE)
@@ -28,6 +30,12 @@ _TOLD = re.compile(_SEVERAL.pattern + "|text|message|content|said|input|utteranc
 _ASKED = re.compile("question|query|prompt|message|text|input|content", re.IGNORECASE)
 _ANY_TEXT = re.compile(r"(?:\w*_)?(?:user|id|session|thread|agent|tenant|namespace|name|owner)\b.*|\w+: '?str\b.*")
 """Parameters that need a text, with what they are annotated with."""
+_OF_TURN = {
+    re.compile(r"(?:speaker|author|sender|who)\b(?!: (?!'?str\b)).*"): "turn.speaker",
+    re.compile(r"role\b.*"): '"user"',
+    re.compile(r"(?:when|time|date|timestamp)\b(?!: (?!'?str\b)).*"): "part.time",
+}
+"""Parameters beside the text of a message, with what they are annotated with, and what they are given."""
 _OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
 """The first parameter of a step that a framework calls."""
 _REPLIES = re.compile("answer|content|message|reply|response|text", re.IGNORECASE)
@@ -109,7 +117,13 @@ class Program:
         """What stands before the function that builds, whether it reads a session at once, and how it reads."""
         function, step = self.functions[self.build], f"{self.here}.{self.build}"
         told = str(_text_parameter(function, _TOLD) or "")
-        several, turn = _SEVERAL.search(told) is not None, "turn.spoken"
+        several = _SEVERAL.search(told) is not None
+        beside = {
+            parameter.name: value
+            for parameter, (pattern, value) in product(_parameters(function), _OF_TURN.items())
+            if pattern.fullmatch(str(parameter)) and not (several and value.startswith("turn."))
+        }
+        turn = "turn.text" if "turn.speaker" in beside.values() else "turn.spoken"
         if _MESSAGES.search(told):
             turn = '{"role": "user", "content": turn.spoken}'
             self.unknown.append(f"{step}: what a message holds is not seen; it is told role and content")
@@ -118,6 +132,7 @@ class Program:
             f"{'memory' if self.path else self.here}.{self.build}",
             _TOLD,
             f"[{turn} for turn in part.turns]" if several else turn,
+            beside,
         )
         if inspect.isasyncgenfunction(function):
             return "async ", several, f"[piece async for piece in {call}]"
@@ -128,14 +143,14 @@ class Program:
     def answering(self) -> tuple[str, str]:
         """What stands before the function that answers, and how it answers."""
         function = self.functions[self.answer]
-        call = self._call(function, f"{self.made or self.here}.{self.answer}", _ASKED, "question")
+        call = self._call(function, f"{self.made or self.here}.{self.answer}", _ASKED, "question", {})
         fields = _fields(_hints(function).get("return"))
         text = min((name for name in fields if _REPLIES.fullmatch(name)), default="")
         begins, call = ("async ", f"await {call}") if inspect.iscoroutinefunction(function) else ("", call)
         return begins, f"({call}).{text}" if text else call
 
-    def _call(self, function: Any, name: str, pattern: re.Pattern[str], text: str) -> str:
-        given, last = list[str](), _text_parameter(function, pattern)
+    def _call(self, function: Any, name: str, pattern: re.Pattern[str], text: str, beside: Mapping[str, str]) -> str:
+        given, last, is_named = list[str](), _text_parameter(function, pattern), False
         for parameter in _parameters(function):
             if last is not None and parameter.name == last.name:
                 value = text
@@ -145,8 +160,8 @@ class Program:
             ):
                 continue
             else:
-                value = '"me"' if _ANY_TEXT.fullmatch(str(parameter)) else "..."
-            is_named = value == "..." or parameter.kind is parameter.KEYWORD_ONLY
+                value = beside.get(parameter.name, '"me"' if _ANY_TEXT.fullmatch(str(parameter)) else "...")
+            is_named = is_named or value == "..." or parameter.kind is parameter.KEYWORD_ONLY
             given.append(f"{parameter.name}={value}" if is_named else value)
             if value == "...":
                 self._leave_open(f"{self.here}.{function.__name__}({given[-1]})")

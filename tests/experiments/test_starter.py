@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import shutil
@@ -262,6 +263,37 @@ class Described:
         printed = capsys.readouterr().out
         assert "described_program:Noted.__doc__" in printed
         assert "Described.__doc__" not in printed
+
+    @pytest.mark.parametrize(
+        ("parameters", "given"),
+        [
+            ("speaker, text", "turn.speaker, turn.text"),
+            ("text, author: str", "turn.text, turn.speaker"),
+            ("role, content, tags", '"user", turn.spoken, tags=...'),
+            ("number: int, text", "number=..., text=turn.spoken"),
+            ("who: 'str', said, timestamp, *, top", "turn.speaker, turn.text, part.time, top=..."),
+            ("text, when: datetime", "turn.spoken, when=..."),
+            ("messages, date", "[turn.spoken for turn in part.turns], part.time"),
+        ],
+    )
+    def test_what_stands_beside_a_text_is_given_and_what_is_written_is_python(
+        self, parameters: str, given: str, tmp_path: Path
+    ) -> None:
+        name = f"{re.sub(r'[^a-z]', '', parameters)}_program"
+        (tmp_path / f"{name}.py").write_text(
+            f"""from datetime import datetime
+ASK = "Answer from what was said, in a word: {{q}}"
+class Listener:
+    def __init__(self, path): ...
+    def hear(self, {parameters}): ...
+    def reply(self, question): ...
+"""
+        )
+        self.wrap(f"{name}:Listener")
+        written = Path(f"wrapped_{name}.py").read_text()
+        ast.parse(written)
+        assert given in written, written
+        assert 'stages={"ask": "answer"}' in written
 
     def test_a_program_whose_store_is_not_seen_cannot_write_into_its_own(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -156,6 +156,15 @@ class TestWhatIsRecorded:
         with pytest.raises(MemorySystemError, match=r"none of the 2 requests of a build holds note \(notes_"):
             system.build(SMALL_TALK, candidate, endpoint.access)
 
+    def test_a_client_that_wants_a_key_may_have_any(
+        self, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("OPENAI_API_KEY")
+        system = importlib.import_module("wrap_helper").system
+        candidate = {name: spec.text for name, spec in system.prompts.items()}
+        with pytest.raises(MemorySystemError, match=r"any text will do, such as OPENAI_API_KEY=none: .*credentials"):
+            system.build(SMALL_TALK, candidate, endpoint.access)
+
     @pytest.mark.parametrize("alone", [False, True])
     def test_builds_that_share_a_global_store_are_refused_or_run_alone(
         self, endpoint: ScriptedEndpoint, *, alone: bool

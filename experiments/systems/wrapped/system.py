@@ -46,12 +46,14 @@ _PURPOSES: Mapping[Stage, str] = {
     "retrieve": "Find what is stored about the question.",
     "answer": "Answer the question from what is remembered, in as few words as it needs.",
 }
-_ASKS = re.compile(r"question|query|asked|ask\b", re.IGNORECASE)
+_ASKS = re.compile(r"question|query|asked|ask\b|\bq\b", re.IGNORECASE)
 _UPDATES = re.compile(r"updat|merg|consolidat|reconcil|dedup|conflict|existing|old_|previous", re.IGNORECASE)
 _MERGES = re.compile(r"\b(?:existing|merge|contradict)", re.IGNORECASE)
 _REMEMBERS = re.compile(r"memor|context|facts|notes|remember", re.IGNORECASE)
 _FINDS = re.compile(r"rewrit|retriev|search|expand|rerank|hyde|keyword", re.IGNORECASE)
 _ANSWERS = re.compile(r"answer|repl|respon|chat", re.IGNORECASE)
+_NO_KEY = re.compile(r"(?:missing|must be set|could not resolve)[^\0]*(?:credentials|api_key|auth)", re.IGNORECASE)
+"""What clients say that were given no key."""
 _KEY = re.compile(r'[{,]\s*("\w+")\s*:')
 _FEWEST_LETTERS = 8
 
@@ -165,9 +167,14 @@ class WrappedProgram:
                 stack.enter_context(threads())
                 stack.enter_context(recorded_elsewhere())
                 yield running
-        except Exception:
+        except Exception as error:
             if running.failures:
                 raise running.failures[0] from None
+            if _NO_KEY.search(str(error)):
+                raise MemorySystemError(
+                    "the program's client wants a key; the run's models are asked in place of its own, so any text "
+                    f"will do, such as OPENAI_API_KEY=none: {error}"
+                ) from error
             raise
         finally:
             RUNNING.reset(token)
