@@ -12,6 +12,7 @@ from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
 from graphiti_core.prompts import create_prompt_library
 from graphiti_core.prompts.models import ChatPrompt, SystemMessage, UserMessage
 from openai import AsyncOpenAI
+from pydantic import BaseModel
 
 os.environ["GRAPHITI_TELEMETRY_ENABLED"] = "false"
 RULES = "Take every person, animal, place and thing that somebody speaks of as an entity."
@@ -20,6 +21,10 @@ REPLY = """What is known:
 
 Question: {question}
 Answer in a few words:"""
+
+
+class Person(BaseModel):
+    """Somebody who speaks, or of whom somebody speaks by name."""
 
 
 def triples(context):
@@ -52,7 +57,10 @@ class Biographer:
             await self.graph.driver.execute_query(query)
 
     async def hear(self, name, text, time):
-        await self.graph.add_episode(name, text, "a chat", time, custom_extraction_instructions=RULES)
+        kinds = {"Person": Person}
+        await self.graph.add_episode(
+            name, text, "a chat", time, entity_types=kinds, custom_extraction_instructions=RULES
+        )
 
     async def ask(self, question):
         edges = await self.graph.search(question, num_results=6)

@@ -22,6 +22,11 @@ async def answer(folder, question):
 system = memtune.system(
     build=build,
     answer=answer,
-    prompts={"rules": "graph_program:RULES", "triples": "graph_program:triples", "reply": "graph_program:REPLY"},
-    stages={"rules": "extract", "triples": "extract"},
+    prompts={
+        "rules": "graph_program:RULES",
+        "person": "graph_program:Person.__doc__",
+        "triples": "graph_program:triples",
+        "reply": "graph_program:REPLY",
+    },
+    stages={"rules": "extract", "person": "extract", "triples": "extract"},
 )
