@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from experiments.systems.exporting.written_files import read_text
-from tracing.errors import ConfigError, RunError
-from tracing.systems.conversations import problems_of
+from experiments.systems.own_config import Taken, TakenInPart, own_config
+from tracing.errors import RunError
 
-_LABEL = "system_settings.config"
 _MODELS = ("llm", "embedding")
 _UNUSED = ("rerank", "decider", "multimodal", "clustering", "knowledge")
 """Sections of what a run does not have: agentic search, files, profiles and documents."""
@@ -22,11 +19,7 @@ _RUNS = ("api", "sqlite", "lancedb", "index", "milvus", "cascade", "observabilit
 """Sections that say where and how it runs, and nothing of what is kept and found."""
 
 
-class _Taken(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class _Memory(_Taken):
+class _Memory(Taken):
     timezone: str = "UTC"
 
     @field_validator("timezone")
@@ -39,24 +32,25 @@ class _Memory(_Taken):
         return name
 
 
-class _Limits(_Taken):
+class _Limits(Taken):
     hard_token_limit: int = Field(default=65536, ge=1)
     hard_msg_limit: int = Field(default=500, ge=1)
 
 
-class _Memorize(_Taken):
+class _Memorize(Taken):
     model_config = ConfigDict(extra="ignore")
 
     mode: str = "agent"
 
 
-class OwnEverOs(_Taken):
+class OwnEverOs(TakenInPart):
     """What a run takes of a configuration, and the sections that it leaves out; nothing of it is a secret."""
+
+    unused = (*_MODELS, *_UNUSED, *_RUNS)
 
     memory: _Memory = _Memory()
     boundary_detection: _Limits = _Limits()
     memorize: _Memorize | None = None
-    others: tuple[str, ...] = ()
 
     @property
     def variables(self) -> dict[str, str]:
@@ -68,23 +62,13 @@ class OwnEverOs(_Taken):
             "EVEROS_BOUNDARY_DETECTION__HARD_MSG_LIMIT": str(limits.hard_msg_limit),
         }
 
-    def kept(self) -> dict[str, Any]:
-        """As JSON values, from which it can be read again."""
-        return self.model_dump(mode="json", exclude_none=True)
-
     def caveats(self) -> list[str]:
         """What of it did not count in a run, one sentence each."""
-        models = [name for name in _MODELS if name in self.others]
-        unused = [name for name in _UNUSED if name in self.others]
         caveats = [
-            "EverOS had its user's time zone and limits of episodes, on a storage folder of its own, which began empty."
+            "EverOS had its user's time zone and limits of episodes, in a storage folder that began empty.",
+            *self.left_out(_MODELS, "memtune's models were asked"),
+            *self.left_out(_UNUSED, "a run has nothing that uses them"),
         ]
-        if models:
-            caveats.append(f"Of its configuration {' and '.join(models)} did not count: memtune's models were asked.")
-        if unused:
-            caveats.append(
-                f"Of its configuration {', '.join(unused)} did not count, as a run has nothing that uses them."
-            )
         if self.memorize is not None and self.memorize.mode != "chat":
             caveats.append("EverOS ran in the mode chat, in place of agent: it kept nothing of an agent's own work.")
         return caveats
@@ -96,22 +80,12 @@ def read_own_everos(source: object, folder: Path = Path()) -> OwnEverOs:
     Raises:
         ConfigError: there is no such file, or a section or key is unknown or has no fitting value.
     """
-    label = _LABEL
-    if isinstance(source, str):
-        label = f"{_LABEL}: {source}"
-        try:
-            source = tomllib.loads(read_text(folder / source))
-        except RunError as error:
-            raise ConfigError(f"{_LABEL}: {error}") from None
-        except ValueError as error:
-            # The message of TOML's reader has no content, which may be a key.
-            raise ConfigError(f"{label}: no configuration ({' '.join(str(error).split())}); give a TOML file") from None
-    if not isinstance(source, Mapping):
-        raise ConfigError(f"{label}: give the path of an everos.toml, or its keys, not {type(source).__name__}")
-    others = [name for name in (*_MODELS, *_UNUSED, *_RUNS) if name in source]
+    return own_config(OwnEverOs, source, folder, _toml, "an everos.toml", "EverOS reads")[0]
+
+
+def _toml(path: Path) -> object:
     try:
-        return OwnEverOs.model_validate(
-            {"others": others} | {name: value for name, value in source.items() if name not in others}
-        )
-    except ValidationError as error:
-        raise ConfigError(f"{label}: {'; '.join(problems_of(error, OwnEverOs))}; give what EverOS reads") from None
+        return tomllib.loads(read_text(path))
+    except ValueError as error:
+        # The message of TOML's reader has no content, which may be a key.
+        raise RunError(f"{path}: no configuration ({' '.join(str(error).split())}); give a TOML file") from None

@@ -17,11 +17,12 @@ from experiments.systems.building_blocks.choices import (
 from experiments.systems.building_blocks.recall import recorded_retrieval
 from experiments.systems.everos.ingestion import EverOsIngestion
 from experiments.systems.everos.operations import Asker
-from experiments.systems.everos.own_config import read_own_everos
+from experiments.systems.everos.own_config import OwnEverOs, read_own_everos
 from experiments.systems.everos.prompts import PROMPTS
 from experiments.systems.everos.search import EPISODE, StoredEpisode, as_state, from_state, matching_ids
 from experiments.systems.everos.server import LIBRARY
 from experiments.systems.libraries import NeedsLibrary
+from experiments.systems.own_config import TakesOwn
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
@@ -37,7 +38,7 @@ METHODS = ("hybrid", "keyword", "vector")
 
 
 @in_worker(requirements=[LIBRARY.requirement], python=("3.12", "3.13"))
-class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
+class EverOs(SharedAnswer, EnforcesSchemas, TakesOwn, NeedsLibrary):
     """The real EverOS 1.5: split into episodes, extract each, store it, extract its facts, search, answer.
 
     Args:
@@ -85,14 +86,8 @@ class EverOs(SharedAnswer, EnforcesSchemas, NeedsLibrary):
         self.config = self.own and self.own.kept()
 
     @classmethod
-    def kept_settings(cls, settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """The settings as a run keeps them, with what it takes of `config` in its place; `folder` is of the run's file.
-
-        Raises:
-            ConfigError: the configuration cannot be read.
-        """
-        config = settings.get("config")
-        return dict(settings) if config is None else {**settings, "config": read_own_everos(config, folder).kept()}
+    def _own(cls, settings: Mapping[str, Any], folder: Path) -> OwnEverOs:
+        return read_own_everos(settings["config"], folder)
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from experiments.systems.exporting.written_files import json_or_yaml
 from experiments.systems.mem0.library import FACTS, GENERATIONS, INSTRUCTIONS, UPDATE, V1, V2, Generation, require_keys
+from experiments.systems.own_config import Taken, own_config
 from tracing.errors import ConfigError, RunError
-from tracing.systems.conversations import problems_of
 
 LOCAL_STORES = ("qdrant", "chroma", "faiss")
 """The vector stores that need no server: a memory has one of its own, in this process or in a temporary folder."""
@@ -28,20 +28,20 @@ OF_SEARCH = {
 _IDS = ("user_id", "agent_id", "run_id")
 
 
-class _Taken(BaseModel):
+class _Part(Taken):
     """Keys that a run takes; all others, keys of endpoints among them, are dropped where they are read."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = ConfigDict(extra="ignore")
 
 
-class _ModelOptions(_Taken):
+class _ModelOptions(_Part):
     model: str | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, gt=0)
     top_p: float | None = Field(default=None, ge=0, le=1)
 
 
-class _Model(_Taken):
+class _Model(_Part):
     provider: str = "openai"
     config: _ModelOptions | None = None
 
@@ -50,24 +50,22 @@ class _Model(_Taken):
         return f"{self.provider} {model}" if model else self.provider
 
 
-class _StoreOptions(_Taken):
+class _StoreOptions(_Part):
     distance_strategy: str | None = None
     normalize_L2: bool | None = None  # noqa: N815 - its name
 
 
-class _Store(_Taken):
+class _Store(_Part):
     provider: str = "qdrant"
     config: _StoreOptions | None = None
 
 
-class _Other(_Taken):
+class _Other(_Part):
     provider: str = "its default"
 
 
-class OwnConfig(_Taken):
+class OwnConfig(Taken):
     """What a run takes of a configuration, and the names of what it leaves out; nothing of it is a secret."""
-
-    model_config = ConfigDict(extra="forbid")
 
     llm: _Model | None = None
     embedder: _Model | None = None
@@ -102,10 +100,6 @@ class OwnConfig(_Taken):
         options = self.vector_store.config
         return options.model_dump(exclude_none=True) if options else {}
 
-    def kept(self) -> dict[str, Any]:
-        """As JSON values, from which it can be read again."""
-        return self.model_dump(exclude_none=True)
-
     def caveats(self) -> list[str]:
         """What of it did not count in a run, one sentence each."""
         options = self.model_options
@@ -139,30 +133,18 @@ def read_own_config(
         ConfigError: there is no such file, or a key is unknown, of another generation, or has no fitting value; or it
             has a part that a run does not have.
     """
-    label = "system_settings.config"
     if unknown := [part for part in without if part not in OF_SEARCH]:
         raise ConfigError(f"system_settings.without: unknown: {unknown[0]!r}; choose of {', '.join(OF_SEARCH)}")
-    is_file = isinstance(source, str)
-    if isinstance(source, str):
-        try:
-            label, source = f"{label}: {source}", json_or_yaml(folder / source)
-        except RunError as error:
-            raise ConfigError(f"{label}: {error}") from None
-    if not isinstance(source, Mapping):
-        raise ConfigError(
-            f"{label}: give the path of a JSON or YAML file of Mem0, or its keys, not {type(source).__name__}"
-        )
+    form, reader = "a JSON or YAML file of Mem0", "Memory.from_config takes"
+    config, label = own_config(OwnConfig, source, folder, json_or_yaml, form, reader)
     try:
-        config = OwnConfig.model_validate(source)
         require_keys(config.texts, generation)
-    except ValidationError as error:
-        problems = "; ".join(problems_of(error, OwnConfig))
-        raise ConfigError(f"{label}: {problems}; give what Memory.from_config takes") from None
     except ConfigError as error:
         raise ConfigError(f"{label}: {error}") from None
     for part, meaning in OF_SEARCH.items():
         # What a run keeps of it has been read before.
-        if part not in without and getattr(config, part) and (is_file or set(source[part]) - {"provider"}):
+        is_kept = isinstance(source, Mapping) and set(source.get(part) or ()) <= {"provider"}
+        if part not in without and getattr(config, part) and not is_kept:
             raise ConfigError(
                 f"{label}: {part} ({getattr(config, part).provider}) is not there in a run: {meaning}. To tune without "
                 f"it, say so: system_settings.without: [{part}]"

@@ -26,6 +26,7 @@ from experiments.systems.mem0.library import INSTRUCTIONS, V0, V1, V2, WHOLE, In
 from experiments.systems.mem0.own_config import OWN_OPTIONS, OwnConfig, checked_ids, read_own_config
 from experiments.systems.mem0.prompts import CHOICES, PROMPTS, prompts_of, shipped_texts, with_texts
 from experiments.systems.mem0.writer import AddingWriter, Mem0Writer
+from experiments.systems.own_config import TakesOwn
 from experiments.systems.worker import in_worker
 from experiments.systems.worker.isolated import environment_of
 from tracing.errors import ConfigError
@@ -39,7 +40,7 @@ from tracing.systems.protocol import Answer, Memory, OperationSpec
 from tracing.systems.texts import noted, noted_again
 
 
-class AnyMem0(SharedAnswer, EnforcesSchemas):
+class AnyMem0(SharedAnswer, EnforcesSchemas, TakesOwn):
     """What the generations of Mem0 have in common; for the settings see `Mem0`."""
 
     name: str
@@ -79,17 +80,8 @@ class AnyMem0(SharedAnswer, EnforcesSchemas):
         return self.generation.release
 
     @classmethod
-    def kept_settings(cls, settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """The settings as a run keeps them, with what it takes of `config` in its place; `folder` is of the run's file.
-
-        Raises:
-            ConfigError: the configuration cannot be read.
-        """
-        config = settings.get("config")
-        if config is None:
-            return dict(settings)
-        own = read_own_config(config, cls.generation, folder, settings.get("without", ()))
-        return {**settings, "config": own.kept()}
+    def _own(cls, settings: Mapping[str, Any], folder: Path) -> OwnConfig:
+        return read_own_config(settings["config"], cls.generation, folder, settings.get("without", ()))
 
     def require_library(self) -> None:
         """Return if the library can be loaded; see `Library.require`."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from experiments.systems.building_blocks.answering import ANSWER_PROMPT
@@ -16,6 +15,7 @@ from experiments.systems.building_blocks.recall import recorded
 from experiments.systems.memori import library
 from experiments.systems.memori.augmentation import PromptedAugmentation
 from experiments.systems.memori.library import ConnectedMemori
+from experiments.systems.memori.own_config import OwnMemori
 from tracing.errors import BudgetExceededError, MemorySystemError, MemtuneError
 from tracing.llm.access import ModelAccess
 from tracing.recording.operations import operation
@@ -41,8 +41,8 @@ class MemoriIngestion(ConnectedMemori):
     the request, stores the exchange, and extracts facts from it in the background.
     """
 
-    def __init__(self, access: ModelAccess, path: Path, entity: str, template: str, *, max_tokens: int) -> None:
-        super().__init__(access, path, entity)
+    def __init__(self, access: ModelAccess, entity: str, own: OwnMemori, template: str, *, max_tokens: int) -> None:
+        super().__init__(access, entity, own)
         self._extractor = Extractor(FACTS_PROMPT, template, access, max_tokens=max_tokens)
         self._failures: list[MemtuneError] = []
         self._exchange = _Exchange(())

@@ -8,6 +8,7 @@ import itertools
 import logging
 import sqlite3
 import struct
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.systems.libraries import Library
+from experiments.systems.memori.own_config import DEFAULTS, OwnMemori
 from tracing.errors import MemorySystemError
 from tracing.graph.elements import Variable
 from tracing.llm.access import ModelAccess
@@ -61,7 +63,7 @@ def _imported() -> Any:
     return module
 
 
-def open_memori(path: Path, key: str, hooks: Hooks, clock: Callable[[], str]) -> Any:
+def open_memori(path: Path, key: str, hooks: Hooks, clock: Callable[[], str], own: OwnMemori = DEFAULTS) -> Any:
     """A `memori.Memori` on the sqlite file `path`, whose tables are made if they are not there.
 
     Args:
@@ -69,6 +71,7 @@ def open_memori(path: Path, key: str, hooks: Hooks, clock: Callable[[], str]) ->
         key: distinguishes this one from all others that are open.
         hooks: of this one, until `close`.
         clock: the time that its rows get, as `2024-03-04 10:00:00`, or "" for an unknown one.
+        own: its user's configuration; by default what Memori has by itself.
     """
 
     def connect() -> sqlite3.Connection:
@@ -80,6 +83,7 @@ def open_memori(path: Path, key: str, hooks: Hooks, clock: Callable[[], str]) ->
 
     memori = load().Memori(conn=connect, use_rust_core=False)
     memori.config.embeddings.model = key
+    own.give_to(memori.config)
     builder = import_module("memori.storage._builder").Builder(memori.config).disable_banner()
     builder.cli.print = lambda *arguments, **named: None
     builder.execute()
@@ -171,7 +175,7 @@ class StoredFact:
 
 
 class ConnectedMemori(Hooks):
-    """Memori for one entity; `close` releases it.
+    """Memori for one entity, in a new sqlite file; `close` releases it.
 
     Attributes:
         memori: the `memori.Memori`.
@@ -179,20 +183,22 @@ class ConnectedMemori(Hooks):
         now: the time that it takes for the present one.
     """
 
-    def __init__(self, access: ModelAccess, path: Path, entity: str) -> None:
-        """Open the sqlite file `path`, which may hold other entities too."""
+    def __init__(self, access: ModelAccess, entity: str, own: OwnMemori) -> None:
         self._access = access
+        self._folder = tempfile.TemporaryDirectory(prefix="memtune-memori-")
+        path = Path(self._folder.name) / "memori.sqlite"
         self.now = ""
         self.stored: dict[int, StoredFact] = {}
-        self.memori = open_memori(path, f"memtune-{next(_numbers)}", self, lambda: self.now)
+        self.memori = open_memori(path, f"memtune-{next(_numbers)}", self, lambda: self.now, own)
         self.memori.attribution(entity_id=_id_of(entity), process_id=PROCESS)
         self._driver = self.memori.config.storage.driver
         self._entity = self._driver.entity.create(self.memori.config.entity_id)
         self._written = 0
 
     def close(self) -> None:
-        """Release it."""
+        """Release it, and remove the file."""
         close(self.memori)
+        self._folder.cleanup()
 
     def restore(self, facts: Sequence[StoredFact]) -> None:
         """Put the facts of a built memory back into the store."""

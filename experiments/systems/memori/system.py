@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from experiments.systems.building_blocks.answering import SharedAnswer, answer_again, answer_from_context
 from experiments.systems.building_blocks.choices import Settings, check_least
@@ -14,6 +14,8 @@ from experiments.systems.building_blocks.recall import given_entries, recorded_r
 from experiments.systems.libraries import NeedsLibrary
 from experiments.systems.memori.ingestion import PROMPTS, MemoriIngestion
 from experiments.systems.memori.library import LIBRARY, ConnectedMemori, StoredFact
+from experiments.systems.memori.own_config import DEFAULTS, OwnMemori, read_own_memori
+from experiments.systems.own_config import TakesOwn
 from experiments.systems.worker import in_worker
 from tracing.llm.access import ModelAccess
 from tracing.recording.trace_context import session
@@ -28,15 +30,20 @@ _FACTS_ENTITY = "given"
 
 
 @in_worker(requirements=[LIBRARY.requirement, "openai>=2.20,<4"])
-class Memori(SharedAnswer, NeedsLibrary):
+class Memori(SharedAnswer, TakesOwn, NeedsLibrary):
     """The real Memori 3.3.x on sqlite: recall for each exchange, extract from it, store, recall, answer.
 
     What Memori recalls for an exchange, it puts into it, so that the extraction reads it too.
 
     Args:
-        top_k: facts given to the answer.
+        top_k: facts given to the answer; by default 5, or with `config` its `recall_facts_limit`.
         window: turns of one exchange.
         max_tokens: maximum length of a reply of the extraction.
+        config: a user's own configuration: the path of a file of variables, or attributes of `memori.config` and
+            variables by their names.
+
+    Raises:
+        ConfigError: `window` or `top_k` is too small, or `config` cannot be read.
     """
 
     name = "memori"
@@ -51,29 +58,34 @@ class Memori(SharedAnswer, NeedsLibrary):
         OperationSpec("answer", "answer", "answer"),
     )
     library = LIBRARY
-    settings = Settings("top_k", "window", "max_tokens")
+    settings = Settings("top_k", "window", "max_tokens", "config")
     ranges: Mapping[str, Sequence[int]] = {"top_k": (3, 5, 8)}
 
-    def __init__(self, *, top_k: int = 5, window: int = 4, max_tokens: int = 512) -> None:
+    def __init__(self, *, top_k: int | None = None, window: int = 4, max_tokens: int = 512, config: Any = None) -> None:
+        self.own = DEFAULTS if config is None else read_own_memori(config)
+        self.config = None if config is None else self.own.kept()
+        self.top_k = self.own.recall_facts_limit if top_k is None else top_k
         check_least(1, window=window)
-        check_least(0, top_k=top_k)
-        self.top_k, self.window, self.max_tokens = top_k, window, max_tokens
+        check_least(0, top_k=self.top_k)
+        self.window, self.max_tokens = window, max_tokens
+
+    @classmethod
+    def _own(cls, settings: Mapping[str, Any], folder: Path) -> OwnMemori:
+        return read_own_memori(settings["config"], folder)
 
     def caveats(self, *, embedded: bool) -> list[str]:
         """Caveats about results with this system, one sentence each."""
         return [
             "Memori's facts were extracted with a prompt of ours: by itself it has its cloud extract them, with a "
-            "prompt that is not public."
+            "prompt that is not public.",
+            *([] if self.config is None else self.own.caveats()),
         ]
 
     def build(self, conversation: Conversation, candidate: Candidate, access: ModelAccess) -> Memory:
         """Read the conversation as one entity's; a failed call raises, whatever Memori makes of it."""
-        with (
-            _file() as path,
-            closing(
-                MemoriIngestion(access, path, conversation.id, candidate["extract"], max_tokens=self.max_tokens)
-            ) as reader,
-        ):
+        with closing(
+            MemoriIngestion(access, conversation.id, self.own, candidate["extract"], max_tokens=self.max_tokens)
+        ) as reader:
             for dialogue in conversation.sessions:
                 with session(dialogue.id, time=dialogue.time):
                     reader.read(dialogue, self.window)
@@ -85,7 +97,7 @@ class Memori(SharedAnswer, NeedsLibrary):
         entries = [fact.entry for fact in facts]
         query = noted(question.question, name=question.id, kind="query")
         texts = {fact.entry: fact.shown_text for fact in facts}
-        with _file() as path, closing(ConnectedMemori(access, path, memory.state["entity"])) as connected:
+        with closing(ConnectedMemori(access, memory.state["entity"], self.own)) as connected:
 
             def find() -> list[Entry]:
                 connected.restore(facts)
@@ -96,7 +108,7 @@ class Memori(SharedAnswer, NeedsLibrary):
 
     def build_from_facts(self, sessions: Sequence[Sequence[str]], candidate: Candidate, access: ModelAccess) -> Memory:
         """Let Memori store these facts."""
-        with _file() as path, closing(ConnectedMemori(access, path, _FACTS_ENTITY)) as memori:
+        with closing(ConnectedMemori(access, _FACTS_ENTITY, self.own)) as memori:
             for number, texts in enumerate(sessions, start=1):
                 with session(f"given{number}"):
                     facts = [noted(text, name="given", kind="fact") for text in texts]
@@ -120,10 +132,3 @@ class Memori(SharedAnswer, NeedsLibrary):
 
 def _memory(entity: str, facts: Iterable[StoredFact]) -> Memory:
     return Memory({"entity": entity, "entries": [fact.as_json() for fact in facts]})
-
-
-@contextmanager
-def _file() -> Iterator[Path]:
-    """A new sqlite file, removed in the end."""
-    with tempfile.TemporaryDirectory(prefix="memtune-memori-") as folder:
-        yield Path(folder) / "memori.sqlite"

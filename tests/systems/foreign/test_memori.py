@@ -71,7 +71,7 @@ class TestMemori(MemorySystemConformance):
 
 
 def build(
-    access: ModelAccess, conversation: Conversation = SMALL_TALK, **settings: int
+    access: ModelAccess, conversation: Conversation = SMALL_TALK, **settings: Any
 ) -> tuple[Memory, ExecutionGraph]:
     with trace(prefix="b") as recorder:
         memory = open_system("memori", settings).build(conversation, BASELINE, access)
@@ -187,6 +187,7 @@ def test_an_entity_recalls_nothing_of_another_and_every_process_the_same(tmp_pat
         "bob": ["Bob likes quinces."],
         "bob in another process": ["Bob likes quinces."],
         "carol": [],
+        "weight of words": 0.35,
     }
 
 
@@ -262,3 +263,21 @@ def test_a_repaired_extraction_is_what_memori_stores_and_finds(
     with trace() as recorder:
         open_system("memori").answer(memory, asked, BASELINE, access)
     assert any("kestrel" in str(one.value) for one in recorder.graph.find_variables(kind="context"))
+
+
+def test_a_user_s_own_limits_of_recall_count_while_it_reads_and_answers(
+    scripted_server: ScriptedServer, open_access: Open
+) -> None:
+    scripted_server.script = every_line
+    own = {"recall_facts_limit": 1, "recall_relevance_threshold": -1.0}
+    memory, graph = build(open_access(), window=1, config=own)
+    assert len(memory.state["entries"]) > 2
+    recalled = [str(one.value).count("Stated at") for one in graph.find_variables(kind="context")]
+    assert set(recalled) == {1}
+    with trace() as recorder:
+        open_system("memori", {"config": own}).answer(memory, SMALL_TALK.questions[0], BASELINE, open_access())
+    (context,) = recorder.graph.find_variables(kind="context")
+    assert len(str(context.value).splitlines()) == 1
+    strict, none = build(open_access(), window=1, config={"recall_relevance_threshold": 2.0})
+    assert not list(none.find_variables(kind="context"))
+    assert len(strict.state["entries"]) == len(memory.state["entries"])
