@@ -55,6 +55,8 @@ def test_a_run_for_fewer_tokens_says_what_was_saved_and_how_sure_it_is(
     assert summary.saving_sentence in page.text
     assert "Score and cost" in page.text
     assert "(the champion)" in page.text
+    assert "No wrong answer was attributed: fewer tokens are sought" in page.text
+    assert "Blame by round" not in (folder.path / "report.html").read_text()
     # Of the comparison with another run, and in MLflow.
     code, out, _ = memtune("compare", "run", "run")
     rows = {line[:21].strip(): line[21:].split() for line in out.splitlines()}
