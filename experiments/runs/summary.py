@@ -175,15 +175,17 @@ class Summary(RunFigures, RunFacts):
 
     @property
     def gain_sentence(self) -> str | None:
-        """Whether an improvement is one of content or of form alone, in a sentence; None if nothing was improved."""
+        """Whether an improvement is one of content or of form, in a sentence; None if nothing was improved."""
         baseline, champion = self.baseline.get("test"), self.champion.get("test")
         if self.verdict != "improved" or baseline is None or champion is None or self.metric == "contains":
             return None
         shares = f"an accepted answer is in {champion.contains:.3f} of the replies, from {baseline.contains:.3f}"
         exact = f"{champion.em:.3f} are one exactly, from {baseline.em:.3f}"
-        if champion.contains > baseline.contains:
-            return f"The gain is one of content: {shares}; {exact}."
-        return f"The gain is one of form: {shares}, but {exact}."
+        content, whole = champion.contains - baseline.contains, champion.score - baseline.score
+        if content <= 0:
+            return f"The gain is one of form: {shares}, but {exact}."
+        kind = "one of content" if 2 * content >= whole - 1e-9 else "more one of form than of content"
+        return f"The gain is {kind}: {shares}; {exact}."
 
     @property
     def saving_sentence(self) -> str | None:

@@ -43,7 +43,12 @@ def test_where_nothing_was_accepted_blame_alone_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("contained", "told"),
-    [((0.6, 0.7), "one of content"), ((0.7, 0.7), "one of form"), ((0.7, 0.5), "one of form")],
+    [
+        ((0.6, 0.7), "one of content"),
+        ((0.6, 0.65), "more one of form than of content"),
+        ((0.7, 0.7), "is one of form"),
+        ((0.7, 0.5), "is one of form"),
+    ],
 )
 def test_a_gain_of_form_is_called_one(contained: tuple[float, float], told: str) -> None:
     before, after = (

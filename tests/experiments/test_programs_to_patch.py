@@ -125,8 +125,9 @@ def test_a_program_of_another_shape_is_wrapped_tuned_and_patched(
     baseline = importlib.import_module(f"wrapped_{program}").system.prompts[prompt].text
     mine = baseline.replace("Answer ", f"{TUNED} Answer ", 1)
     Path(f"{prompt}.mine.txt").write_text(mine)
-    code, _, err = memtune("run", "run.yaml", "--out", "run", "--rewrites", f"{prompt}.mine.txt")
+    code, out, err = memtune("run", "run.yaml", "--out", "run", "--rewrites", f"{prompt}.mine.txt")
     assert code == 0, err
+    assert "export: memtune export run --to source --patch tuned.patch" in out
     assert RunFolder(Path("run")).prompts("champion")[prompt] == mine
     code, _, err = memtune("export", "run", "--to", "source", "--patch", "tuned.patch")
     assert code == 0, err
