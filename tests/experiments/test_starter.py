@@ -264,6 +264,15 @@ class Described:
         assert "described_program:Noted.__doc__" in printed
         assert "Described.__doc__" not in printed
 
+    def test_the_example_stands_as_it_was_written(self, tmp_path: Path) -> None:
+        example = ROOT / "examples" / "existing_program"
+        shutil.copy(example / "jotter.py", tmp_path / "jotter_program.py")
+        self.wrap("jotter_program:Jotter")
+        written = Path("wrapped_jotter_program.py").read_text().replace("jotter_program", "jotter")
+        kept = (example / "wrapped_jotter.py").read_text()
+        assert sorted(filter(None, written.splitlines())) == sorted(filter(None, kept.splitlines()))
+        assert load_config(example / "experiment.yaml").system == "wrapped_jotter:system"
+
     @pytest.mark.parametrize(
         ("parameters", "given"),
         [
