@@ -10,8 +10,11 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -26,6 +29,21 @@ from tracing.errors import ConfigError, MemorySystemError
 class Fact:
     text: str
     tags: set[str] = field(default_factory=set)
+
+
+class Kind(StrEnum):
+    SAID = "said"
+
+
+class Told(NamedTuple):
+    kind: Kind
+    text: str
+
+
+@dataclass(slots=True)
+class Kept:
+    text: str
+    weight: Decimal
 
 
 class Store:
@@ -56,6 +74,7 @@ def module() -> Iterator[types.ModuleType]:
         {"a": [1, None, True, 2.5], 3: ("x", {"y"}), (1, 2): frozenset({4})},
         deque([datetime(2026, 1, 2, tzinfo=UTC), date(2026, 1, 2)]),
         [Fact("Mara sails.", {"b", "a"})],
+        {UUID(int=1): Told(Kind.SAID, "Mara sails."), "of": [Kept("a", Decimal("1.50"))]},
     ],
 )
 def test_a_value_is_the_same_after_json(value: Any) -> None:

@@ -157,6 +157,62 @@ def test_programs_are_wrapped_by_init_with_nothing_to_mend(
     assert problems_of(f"wrapped_{program}_program:system") == []
 
 
+THREADED = """
+import functools
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+
+REPLIES = {}
+NOTE = "Write down each thing that is told here."
+
+def ask(text):
+    asked = [{"role": "user", "content": NOTE + " " + text}]
+    return openai.OpenAI(max_retries=0).chat.completions.create(model="gpt", messages=asked).choices[0].message.content
+
+def again(function):
+    @functools.wraps(function)
+    def asked(text):
+        return function(text)
+    return asked
+
+@again
+@functools.lru_cache
+def cached(text):
+    return ask(text)
+
+def in_a_thread(text):
+    with ThreadPoolExecutor() as pool:
+        return pool.submit(cached, text).result()
+
+def kept(text):
+    return REPLIES[text] if text in REPLIES else REPLIES.setdefault(text, ask(text))
+"""
+
+
+@pytest.mark.parametrize("ask", ["in_a_thread", "kept"])
+def test_every_candidate_is_asked_with_whatever_the_program_keeps_of_replies(
+    ask: str,
+    open_access: Callable[..., ModelAccess],
+    scripted_server: ScriptedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In threads, too, and though nothing is recorded: there the program would ask its own model for money."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "threaded_program.py").write_text(THREADED)
+    program = importlib.import_module("threaded_program")
+    system = wrapped(getattr(program, ask), tmp_path, prompts={"note": "threaded_program:NOTE"})
+    access = open_access()
+    system.build(CHAT, {"note": "Be brief."}, access)
+    if ask == "kept":
+        with pytest.raises(MemorySystemError, match=r"made no request in a build, where it made one before: it keeps"):
+            system.build(CHAT, {"note": "Be exact."}, access)
+        return
+    system.build(CHAT, {"note": "Be exact."}, access)
+    assert [said(body).partition(". ")[0] for body in scripted_server.requests] == ["Be brief", "Be exact"]
+
+
 TYPED = """
 import openai
 from pydantic import BaseModel, Field

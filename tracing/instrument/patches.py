@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import Context, ContextVar
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self
 
 from tracing.recording.recorder import open_recorder
-from tracing.recording.scope import bind, current, paused
+from tracing.recording.scope import bind, current
 
 _MARK = "_memtune_original"
+
+BINDING: list[ContextVar[Any]] = []
+"""Variables that let `bound_threads` bind threads where they are set."""
+_SHARED: list[Instrumentation] = []
+_SHARING = threading.Lock()
 
 ResultHandler = Callable[[Any], None]
 """Takes what a recorded method returned."""
@@ -128,7 +134,7 @@ def with_subclasses(kind: Any) -> list[Any]:
 def threads() -> Instrumentation:
     """Let every `threading.Thread`, and all work of a `ThreadPoolExecutor`, record in the context that started it.
 
-    It applies only while something is recorded, and to other context variables too.
+    It applies only while something is recorded or a variable of `BINDING` is set, and to other context variables too.
 
     Example:
         >>> from concurrent.futures import ThreadPoolExecutor
@@ -142,7 +148,7 @@ def threads() -> Instrumentation:
     def starting(original: Any) -> Any:
         @functools.wraps(original)
         def start(thread: threading.Thread) -> None:
-            if current.get().recorder is not None:
+            if _binds():
                 thread.run = bind(thread.run)  # type: ignore[method-assign]
             original(thread)
 
@@ -151,13 +157,38 @@ def threads() -> Instrumentation:
     def submitting(original: Any) -> Any:
         @functools.wraps(original)
         def submit(pool: ThreadPoolExecutor, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if current.get().recorder is not None:
+            if _binds():
                 function = bind(function)
-            with paused():  # a worker that is started here will do other people's work too
-                return original(pool, function, *args, **kwargs)
+            # A worker that is started here will do other people's work too.
+            return Context().run(original, pool, function, *args, **kwargs)
 
         return submit
 
     instrumentation.replace(threading.Thread, "start", starting)
     instrumentation.replace(ThreadPoolExecutor, "submit", submitting)
     return instrumentation
+
+
+def _binds() -> bool:
+    return current.get().recorder is not None or any(held.get() is not None for held in BINDING)
+
+
+@contextmanager
+def bound_threads() -> Iterator[None]:
+    """As `threads`, where several are inside at once, each in a thread of its own.
+
+    Example:
+        >>> BINDING.append(held := ContextVar("held", default=None))
+        >>> with bound_threads(), ThreadPoolExecutor() as pool:
+        ...     _ = held.set("mine")
+        ...     pool.submit(held.get).result()
+        'mine'
+    """
+    with _SHARING:
+        _SHARED.append(threads())
+    try:
+        yield
+    finally:
+        with _SHARING:
+            # The first replaced the methods for all.
+            _SHARED.pop(-1 if _SHARED[1:] else 0).undo()

@@ -9,15 +9,24 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
 from functools import reduce
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from tracing.errors import MemorySystemError
 
 CONTAINERS = (dict, list, set, deque)
 _LISTED = {kind.__name__: kind for kind in (tuple, set, frozenset, deque)}
-_DATES = {"datetime": datetime, "date": date}
+_WRITTEN: dict[str, tuple[Any, Any]] = {
+    "datetime": (datetime.isoformat, datetime.fromisoformat),
+    "date": (date.isoformat, date.fromisoformat),
+    "UUID": (str, UUID),
+    "Decimal": (str, Decimal),
+}
+"""By the names of their classes, how values are written and read."""
 _KIND, _CONTENT = "$", "of"
 
 
@@ -40,14 +49,19 @@ def as_json(value: Any) -> Any:
             _KIND: kind.__name__,
             _CONTENT: sorted(content, key=str) if isinstance(value, set | frozenset) else content,
         }
-    if kind in (datetime, date):
-        return {_KIND: kind.__name__, _CONTENT: value.isoformat()}
+    if kind.__name__ in _WRITTEN and kind.__module__ in sys.stdlib_module_names:
+        return {_KIND: kind.__name__, _CONTENT: _WRITTEN[kind.__name__][0](value)}
+    if isinstance(value, Enum) or hasattr(kind, "_fields"):  # a member, a named tuple
+        name = f"{kind.__module__}:{kind.__qualname__}"
+        return {_KIND: name, _CONTENT: value.name if isinstance(value, Enum) else list(map(as_json, value))}
     if kind.__module__ == "numpy":
         return {_KIND: str(value.dtype), _CONTENT: value.tolist()}
-    if kind is timedelta or not is_own(value):
+    slots = getattr(kind, "__dataclass_fields__", None) if not hasattr(value, "__dict__") else None
+    if kind is timedelta or not (slots or is_own(value)):
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__}")
     try:
-        attributes = {name: as_json(held) for name, held in vars(value).items()}
+        held = {name: getattr(value, name) for name in slots} if slots else vars(value)
+        attributes = {name: as_json(inner) for name, inner in held.items()}
     except RecursionError:
         raise TypeError(f"a {kind.__qualname__} that holds itself") from None
     return {_KIND: f"{kind.__module__}:{kind.__qualname__}", _CONTENT: attributes}
@@ -77,14 +91,17 @@ def from_json(data: Any, like: Any = None) -> Any:
         return made
     if kind in _LISTED:
         return _LISTED[kind](map(from_json, content))
-    if kind in _DATES:
-        return _DATES[kind].fromisoformat(content)
+    if kind in _WRITTEN:
+        return _WRITTEN[kind][1](content)
     if ":" not in kind:
         return sys.modules["numpy"].array(content, dtype=kind)
     module, _, name = kind.partition(":")
     other: Any = reduce(getattr, name.split("."), sys.modules[module])
-    value: Any = object.__new__(other)
-    vars(value).update({key: from_json(held, vars(like).get(key) if like else None) for key, held in content.items()})
+    if not isinstance(content, dict):
+        return other[content] if isinstance(content, str) else other(*map(from_json, content))
+    value: Any = other.model_construct() if hasattr(other, "model_construct") else object.__new__(other)
+    for key, held in content.items():
+        object.__setattr__(value, key, from_json(held, getattr(like, key, None)))
     return value
 
 
@@ -126,17 +143,23 @@ def other_state(place: str, value: Any, begins: Any, file: Path) -> Iterator[Non
         state = copy.deepcopy(begins)
         state |= {name: from_json(kept, begins.get(name)) for name, kept in data.items()} if data is not None else {}
         _fill(held, {**state, **shared})
+
+    def kept(content: Any) -> Any:
+        return (
+            as_json(content)
+            if held is value
+            else {name: as_json(content[name]) for name in content if name not in shared}
+        )
+
     try:
         yield
         try:
-            after = (
-                as_json(held) if held is value else {name: as_json(held[name]) for name in held.keys() - shared.keys()}
-            )
+            after = kept(held)
         except TypeError as error:
             raise MemorySystemError(
                 f"stores: {place} holds {error}, which is not kept as JSON; let `build` keep it in `folder`"
             ) from None
-        if after:
+        if data is not None or after != kept(begins):
             file.write_text(json.dumps(after), encoding="utf-8")
     finally:
         _fill(held, before)

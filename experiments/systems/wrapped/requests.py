@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tracing.errors import MemorySystemError, MemtuneError
-from tracing.instrument.patches import is_installed
+from tracing.instrument.patches import BINDING, is_installed
 
 if TYPE_CHECKING:
     from tracing.llm.access import ModelAccess
@@ -46,10 +46,12 @@ class Running(Protocol):
     Attributes:
         access: the models that are asked.
         failures: of calls; the program may swallow the errors of its client.
+        caches: of its functions that have one.
     """
 
     access: ModelAccess
     failures: list[MemtuneError]
+    caches: dict[Any, Any]
 
     def turn(self) -> contextlib.AbstractAsyncContextManager[Any]:
         """Around a request of a coroutine: one is made after the other, so that equal builds record equal graphs."""
@@ -68,6 +70,7 @@ class Running(Protocol):
 
 
 RUNNING: ContextVar[Running | None] = ContextVar("memtune_running_program", default=None)
+BINDING.append(RUNNING)  # a thread of the program without it would ask the program's own model
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracing.errors import MemorySystemError, MemtuneError
 from tracing.graph.elements import Variable
@@ -43,7 +43,7 @@ class RunningProgram:
 
     Attributes:
         seen: names of the prompts that its requests held; requests: how many it made to chat models.
-        failures: of its calls.
+        failures: of its calls; caches: of its functions.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class RunningProgram:
         self.access, self.requests, self.builds = access, 0, builds
         self.seen: set[str] = set()
         self.failures: list[MemtuneError] = []
+        self.caches: dict[Any, Any] = {}
         self._prompts, self._stages, self._guessed, self._candidate = prompts, stages, guessed, candidate
         self._answering: list[tuple[ActiveOperation, str]] = []
         self._turns: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from experiments.systems.wrapped.own_caches import separate_caches
 from experiments.systems.wrapped.places import PromptPlace, place_of
 from experiments.systems.wrapped.requests import RUNNING, redirect_clients
 from experiments.systems.wrapped.running import BUILDING, RunningProgram, kept_texts, operation_name
@@ -23,7 +24,7 @@ from experiments.systems.wrapped.stores import GlobalStore
 from tracing.errors import ConfigError, ContractError, MemorySystemError
 from tracing.instrument.known_texts import known_texts
 from tracing.instrument.library_calls import recorded_elsewhere
-from tracing.instrument.patches import threads
+from tracing.instrument.patches import bound_threads
 from tracing.plugins import code_of
 from tracing.recording.operations import operation
 from tracing.recording.recorder import open_recorder
@@ -56,6 +57,8 @@ _NO_KEY = re.compile(r"(?:missing|must be set|could not resolve)[^\0]*(?:credent
 """What clients say that were given no key."""
 _KEY = re.compile(r'[{,]\s*("\w+")\s*:')
 _FEWEST_LETTERS = 8
+_NOTHING = 2
+"""Most words of a reply that says that there is nothing to keep."""
 
 
 class WrappedProgram:
@@ -83,8 +86,10 @@ class WrappedProgram:
         if unknown or not prompts:
             raise ConfigError(f"stages: {unknown[0]!r} is no prompt" if unknown else "prompts: name at least one")
         self._build, self._answer, self.watched = build, answer, watched
+        self._asking = set[str]()
         self._turn: AbstractContextManager[Any] = threading.Lock() if alone or stores else nullcontext()
         self.places = {name: place_of(place, folder) for name, place in prompts.items()}
+        self._folders = {folder, *(place.file.parent for place in self.places.values())}
         self._stores = [GlobalStore.at(place, name) for place, name in (stores or {}).items()]
         self.name = f"{getattr(build, '__module__', '')}:{getattr(build, '__qualname__', '')}"
         self.version = _version([build, answer], self.places.values())
@@ -109,7 +114,7 @@ class WrappedProgram:
                     for turn in part.turns:
                         message = variable(turn.spoken, name=turn.id, kind="message")
                         known_texts(recorder).add(message, "message", turn.spoken, turn.text)  # type: ignore[arg-type]
-            with self._running(folder, candidate, access, builds=True):
+            with self._running(folder, conversation.model_dump_json(), candidate, access, builds=True):
                 _whole(self._build(folder, conversation))
             files = {
                 path.relative_to(folder).as_posix(): base64.b64encode(zlib.compress(path.read_bytes())).decode()
@@ -117,7 +122,7 @@ class WrappedProgram:
                 if path.is_file()
             }
         texts = kept_texts(known_texts(recorder)) if recorder is not None else []
-        lost = next((text for text, kind, _ in texts if kind != "message"), None)
+        lost = next((text for text, kind, _ in texts if kind != "message" and len(text.split()) > _NOTHING), None)
         if lost is not None and not files:
             raise MemorySystemError(
                 f"build left nothing in its folder, though the program was replied {excerpt(lost, 60)!r}; let it store "
@@ -141,7 +146,8 @@ class WrappedProgram:
                         known.add(source, kind, text)
                 query = variable(question.question, name=question.id, kind="query")
                 known.add(query, "query", question.question)
-            with self._running(folder, candidate, access, builds=False) as running:
+            asked = f"{question.question}\n{memory.state['files']}"
+            with self._running(folder, asked, candidate, access, builds=False) as running:
                 reply = _whole(self._answer(folder, question.question))
             if not isinstance(reply, str):
                 raise MemorySystemError(f"answer returned a {type(reply).__name__}, not the text of the answer")
@@ -154,17 +160,18 @@ class WrappedProgram:
 
     @contextmanager
     def _running(
-        self, folder: Path, candidate: Candidate, access: ModelAccess, *, builds: bool
+        self, folder: Path, given: str, candidate: Candidate, access: ModelAccess, *, builds: bool
     ) -> Iterator[RunningProgram]:
-        """While it is open, requests that the program makes here are those of a build or an answer."""
+        """While it is open, what the program asks here is asked by a build or an answer of what it is given."""
         redirect_clients()
+        separate_caches(self._folders)
         running = RunningProgram(self.prompts, self._stages, self.guessed, candidate, access, builds=builds)
         token = RUNNING.set(running)
         try:
             with ExitStack() as stack:
                 for store in self._stores:
                     stack.enter_context(store.within(folder))
-                stack.enter_context(threads())
+                stack.enter_context(bound_threads())
                 stack.enter_context(recorded_elsewhere())
                 yield running
         except Exception as error:
@@ -180,6 +187,13 @@ class WrappedProgram:
             RUNNING.reset(token)
         if running.failures:
             raise running.failures[0]
+        key = hashlib.sha256(given.encode()).hexdigest()
+        if not running.requests and key in self._asking:
+            raise MemorySystemError(
+                f"the program made no request in {'a build' if builds else 'an answer'}, where it made one before: it "
+                "keeps what it was replied with other prompts. Let the file with build turn that cache off"
+            )
+        self._asking |= {key} if running.requests else set()
         due = [name for name, stages in self._stages.items() if any((stage in BUILDING) == builds for stage in stages)]
         if due and running.requests and not running.seen:
             places = ", ".join(f"{name} ({self.places[name].name})" for name in due)
