@@ -91,6 +91,68 @@ PROGRAMS = {
         "PROMPT",
         "\nYou keep notes of {a}.\n  Reply {b}.\n",
     ),
+    "a filled dedent": (
+        'from textwrap import dedent\n\n\ndef make(a, b):\n    return dedent(f"""\\\n        You keep notes of {a}.\n'
+        '          Reply {b}.\n        """)\n',
+        "make",
+        "You keep notes of {a}.\n  Reply {b}.\n",
+    ),
+    "a name that grows": (
+        'def make(a, b):\n    text = f"You keep notes of {a}.\\n"\n    text = text + "Asked: " + b\n    return text\n',
+        "make",
+        "You keep notes of {a}.\nAsked: {b}",
+    ),
+    "brackets": (
+        'PROMPT = "You keep notes of [[a]].\\nAsked: <<b>>"\n\n\n'
+        'def make(a, b):\n    return PROMPT.replace("[[a]]", a).replace("<<b>>", b)\n',
+        "PROMPT",
+        "You keep notes of {a}.\nAsked: {b}",
+    ),
+    "by position": (
+        'PROMPT = "You keep notes of {}.\\nAsked: {}"\n\n\ndef make(a, b):\n    return PROMPT.format(a, b)\n',
+        "PROMPT",
+        "You keep notes of {value1}.\nAsked: {value2}",
+    ),
+    "in two forms": (
+        'def make(a, b):\n    return f"You keep notes of {a}, said {a!r}.\\nAsked: {b:>9} or {b}"\n',
+        "make",
+        "You keep notes of {a}, said {a2}.\nAsked: {b} or {b2}",
+    ),
+    "two marks of one name": (
+        'from string import Template\n\nPROMPT = Template("You keep notes of ${a}s, of $a.\\nAsked: $b")\n\n\n'
+        "def make(a, b):\n    return PROMPT.substitute(a=a, b=b)\n",
+        "PROMPT",
+        "You keep notes of {a}s, of {a}.\nAsked: {b}",
+    ),
+    "filled later": (
+        'NAME = "Ann"\nPROMPT = f"You keep notes of {NAME} and {{a}}.\\nAsked: {{b}}"\n\n\n'
+        "def make(a, b):\n    return PROMPT.format(a=a, b=b)\n",
+        "PROMPT",
+        "You keep notes of {NAME} and {a}.\nAsked: {b}",
+    ),
+    "langchain": (
+        "from langchain_core.prompts import PromptTemplate\n\n"
+        'PROMPT = PromptTemplate(template="You keep notes of {a}, as {{x}}.\\nAsked: {b}")\n\n\n'
+        "def make(a, b):\n    return PROMPT.format(a=a, b=b)\n",
+        "PROMPT",
+        "You keep notes of {a}, as {{x}}.\nAsked: {b}",
+    ),
+    "a list and rows": (
+        'def make(a, b):\n    return "\\n".join(["You keep notes.", "Be brief."] + a.split() + ["Asked: " + b])\n',
+        "make",
+        "You keep notes.\nBe brief.{a}Asked: {b}",
+    ),
+    "a default": (
+        'def make(a, b, prompt="You keep notes of {a}.\\nAsked: {b}"):\n    return prompt.format(a=a, b=b)\n',
+        "make",
+        "You keep notes of {a}.\nAsked: {b}",
+    ),
+    "a tool in a list": (
+        'TOOLS = [{"name": "save", "description": "You keep notes. Be brief."}]\n\n\n'
+        'def make(a, b):\n    return TOOLS[0]["description"]\n',
+        "TOOLS.save.description",
+        "You keep notes. Be brief.",
+    ),
     "a role": (
         'def make(a, b):\n    messages = [\n        {"role": "system", "content": "You keep notes."},\n'
         '        {"role": "user", "content": "Write down every fact that is told here: " + a},\n    ]\n'
@@ -151,6 +213,46 @@ def test_a_prompt_is_found_whole_and_each_rewrite_is_sent(form: str, tmp_path: P
         file.write_text(after)
         assert place.template().text.strip() == tuned.strip()
         file.write_text(source)
+
+
+FILES = {
+    "prompts.toml": (
+        'top = 1\n[note]\nsystem = """\nYou keep notes of {a}, "\\\\d".\nBe brief."""\n'
+        'user = "Asked: {b}" # one line\n[other]\nuser = "Asked: {b}"\n',
+        ":note.system",
+        'You keep notes of {a}, "\\d".\nBe brief.',
+    ),
+    "short.toml": ('[note]\nuser = "You keep notes: {b}" # one line\n', ":note.user", "You keep notes: {b}"),
+    "note.md": ("---\nname: note\n---\n# Task\n\nYou keep notes of {{a}}.\n", "", "# Task\n\nYou keep notes of {a}.\n"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_prompt_in_a_file_is_written_back_and_all_else_of_the_file_stays(name: str, tmp_path: Path) -> None:
+    """A key of TOML, and Markdown with front matter."""
+    content, key, text = FILES[name]
+    (tmp_path / name).write_text(content)
+    place = place_of(f"{name}{key}", tmp_path)
+    assert place.template().text == text
+    if key:
+        with pytest.raises(ConfigError, match=rf"{name}': name a key of it, {name}:key"):
+            place_of(name, tmp_path)
+    for tuned in rewrites(text):
+        after = place.written(content, text, tuned)
+        (tmp_path / name).write_text(after)
+        assert place.template().text.strip() == tuned.strip()
+        assert place.written(after, place.template().text, text) == content
+
+
+def test_a_prompt_is_found_where_it_is_imported_from(tmp_path: Path) -> None:
+    package = tmp_path / "imported_texts"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .notes import NOTE as KEPT\nfrom . import notes\n")
+    (package / "notes.py").write_text('NOTE = "You keep notes of {a}."\n')
+    (tmp_path / "imported_bot.py").write_text("from imported_texts import KEPT\n")
+    names = ("imported_texts:KEPT", "imported_texts:notes.NOTE", "imported_bot:KEPT")
+    assert {place_of(name, tmp_path).file for name in names} == {package / "notes.py"}
+    assert {place_of(name, tmp_path).template().text for name in names} == {"You keep notes of {a}."}
 
 
 def test_what_cannot_be_mapped_is_told(tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ class ComposedText:
             if part.node is None:
                 yield (part.separator,)
             elif isinstance(part.node, ast.JoinedStr):
-                yield tuple(_pieces_of(part.node, taken))
+                own = _pieces_of(part.node, taken)
+                yield tuple(_dedented(own) if part.is_dedented else own)
             elif part.is_literal:
                 pieces: list[str | Field] = []
                 for piece in template_of(part.text, self._syntax).pieces:
@@ -325,14 +326,23 @@ def _merged(parts: Parts) -> Parts:
 
 
 def _pieces_of(node: ast.JoinedStr, taken: dict[str, str]) -> Iterator[str | Field]:
+    is_filled_later = syntax_of("".join(str(value.value) for value in node.values if is_text(value))) == "format"  # type: ignore[attr-defined]
     for value in node.values:
         if isinstance(value, ast.Constant):
-            yield str(value.value)
+            for piece in template_of(str(value.value), "format" if is_filled_later else "plain").pieces:
+                yield piece if isinstance(piece, str) else replace(piece, source=f"{{{piece.source}}}")
         elif isinstance(value, ast.FormattedValue):
             expression = ast.unparse(value.value)
             spec = f":{ast.unparse(value.format_spec)[2:-1]}" if value.format_spec is not None else ""
             source = f"{{{expression}{_CONVERSIONS[value.conversion]}{spec}}}"
-            yield Field(field_name(expression, taken), source)
+            yield Field(field_name(expression, taken, source[len(expression) + 1 : -1]), source)
+
+
+def _dedented(pieces: Iterable[str | Field]) -> Iterator[str | Field]:
+    listed = list(pieces)
+    fields = (piece for piece in listed if isinstance(piece, Field))
+    text = textwrap.dedent("".join(piece if isinstance(piece, str) else "\0" for piece in listed))
+    yield from (next(fields) if part == "\0" else part for part in re.split("(\0)", text))
 
 
 def _python_literal(template: Template, before: str, column: int) -> str:

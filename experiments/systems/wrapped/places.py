@@ -1,12 +1,16 @@
-"""Where a prompt stands in a program: a text in its Python source, a file, or a key of a YAML or JSON file."""
+"""Where a prompt stands in a program: a text in its Python source, a file, or a key of a YAML, JSON or TOML file."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
+import re
 import textwrap
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +23,17 @@ from tracing.errors import ConfigError, ContractError, in_one_line
 from tracing.plugins import look_in
 
 _SHORTEST = 10
-KEYED_FILES = (".yaml", ".yml", ".json")
+KEYED_FILES = (".yaml", ".yml", ".json", ".toml")
 """Files whose texts have keys: JSON is YAML."""
 
 TEXT_FILES = (".txt", ".md", ".prompt", ".tmpl", ".j2", ".jinja", ".jinja2")
 """Files that are a text, by what people call them; any other is one too if it is named."""
+
+_FRONT_MATTER = re.compile(r"---\r?\n.*?^---[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
+"""What is told of a text before it."""
+_TOML_TEXT = re.compile(
+    r"""(?<==)[ \t]*("{3}(?:[^\\]|\\.)*?"{3,5}|'{3}.*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +43,7 @@ class PromptPlace:
     Attributes:
         name: as the user wrote it.
         file: that it is in.
-        key: of a YAML or JSON file, or the dotted name in a module; empty for a whole file.
+        key: of a YAML, JSON or TOML file, or the dotted name in a module; empty for a whole file.
     """
 
     name: str
@@ -65,7 +75,8 @@ class PromptPlace:
         else:
             source = changed.source
             if self.file.suffix in KEYED_FILES:
-                source = _yaml_scalar(source, content[start:end])
+                before = content[start:end]
+                source = _toml_text(source, before) if self._is_toml else _yaml_scalar(source, before)
             elif template.source.endswith("\n") and not source.endswith("\n"):
                 source += "\n"
             after = content[:start] + (source.replace("\n", "\r\n") if "\r\n" in content else source) + content[end:]
@@ -125,25 +136,52 @@ class PromptPlace:
 
     def _span(self, content: str) -> tuple[int, int, Template]:
         """Where the text begins and ends in a file that is not Python, and the template that it is."""
+        if self._is_toml:
+            return self._toml_span(content)
         if self.file.suffix in KEYED_FILES:
             scalar = self._scalar(self._tree(content))
             return scalar.start_mark.index, scalar.end_mark.index, template_of(scalar.value)
         jinja = self.file.suffix in (".j2", ".jinja", ".jinja2")
-        return 0, len(content), template_of(content, "jinja" if jinja else None)
+        front = _FRONT_MATTER.match(content)
+        start = front.end() if front is not None else 0
+        return start, len(content), template_of(content[start:], "jinja" if jinja else None)
 
     def text_keys(self) -> Iterator[str]:
-        """The dotted keys of the file's texts.
+        """The dotted keys of the file's texts, and other single values.
 
         Raises:
             ConfigError: it cannot be read.
         """
-        nodes = [("", self._tree(self.content()))]
-        for before, node in nodes:
-            for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
-                if isinstance(value, yaml.ScalarNode):
-                    yield f"{before}{key.value}"
-                else:
-                    nodes.append((f"{before}{key.value}.", value))
+        held = [("", self._table(self.content()))]
+        for before, value in held:
+            if isinstance(value, dict):
+                held += [(f"{before}.{key}".lstrip("."), inner) for key, inner in value.items()]
+            elif not isinstance(value, list):
+                yield before
+
+    @property
+    def _is_toml(self) -> bool:
+        return self.file.suffix == ".toml"
+
+    def _toml_span(self, content: str) -> tuple[int, int, Template]:
+        """Where the text is that has the key: the one without which only that key has another value."""
+        *tables, last = self.key.split(".")
+        expected = self._table(content)
+        with contextlib.suppress(KeyError, TypeError):
+            holder = functools.reduce(dict.__getitem__, tables, expected)
+            text, holder[last] = holder[last], ""
+            for match in _TOML_TEXT.finditer(content) if isinstance(text, str) else ():
+                start, end = match.span(1)
+                with contextlib.suppress(tomllib.TOMLDecodeError):
+                    if tomllib.loads(f'{content[:start]}""{content[end:]}') == expected:
+                        return start, end, template_of(text)
+        raise ConfigError(f"prompts: {self.name}: {self.file} has no text at {self.key!r}")
+
+    def _table(self, content: str) -> Any:
+        try:
+            return tomllib.loads(content) if self._is_toml else yaml.safe_load(content)
+        except (tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+            raise ConfigError(f"prompts: {self.name}: {self.file} is not valid ({in_one_line(error)})") from None
 
     def _tree(self, content: str) -> Any:
         try:
@@ -168,18 +206,47 @@ def place_of(name: str, folder: Path) -> PromptPlace:
     """
     before, colon, key = name.rpartition(":") if ":" in name else (name, "", "")
     file = folder / before
-    if file.is_file() and (bool(colon) == (file.suffix in KEYED_FILES)):
+    if file.is_file():
+        if bool(colon) != (file.suffix in KEYED_FILES):
+            remedy = f"leave out :{key}, it is one text" if colon else f"name a key of it, {name}:key"
+            raise ConfigError(f"prompts: {name!r}: {remedy}")
         return PromptPlace(name, file.resolve(), key)
     look_in(folder)
-    try:
-        spec = find_spec(before) if colon and all(map(str.isidentifier, before.split("."))) else None
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        raise ConfigError(
-            f"prompts: {name!r}: there is no such file in {folder}, nor module; write module:NAME or a path"
-        )
-    return PromptPlace(name, Path(spec.origin).resolve(), key)
+    module = before
+    while True:
+        try:
+            spec = find_spec(module) if colon and all(map(str.isidentifier, module.split("."))) else None
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+            raise ConfigError(
+                f"prompts: {name!r}: there is no such file in {folder}, nor module; write module:NAME or a path"
+            )
+        place = PromptPlace(name, Path(spec.origin).resolve(), key)
+        with contextlib.suppress(SyntaxError):  # told where its text is read
+            source = python_texts(place.content()).imported(key.partition(".")[0])
+            if source is not None:
+                package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
+                module, key = _where(resolve_name(source[0], package), source[1], key.partition(".")[2])
+                continue
+        return place
+
+
+def _where(module: str, imported: str, rest: str) -> tuple[str, str]:
+    """Module and name there of what is imported from a module, or of something in a module that is imported from it."""
+    with contextlib.suppress(ImportError, ValueError):
+        if rest and find_spec(f"{module}.{imported}") is not None:
+            return f"{module}.{imported}", rest
+    return module, f"{imported}.{rest}" if rest else imported
+
+
+def _toml_text(text: str, before: str) -> str:
+    """A text in three quotes if it had these, else in one line; both escape as JSON does."""
+    if before[:3] not in ('"""', "'''"):
+        return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    lines = [_toml_text(line, "")[1:-1] for line in text.split("\n")]
+    begins = "\n" * (text[:1] == "\n" or before[3:5].lstrip("\r")[:1] in ("\n", "\\"))
+    return '"""' + begins + "\n".join(lines).replace('\\"', '"').replace('"""', '""\\"') + '"""'
 
 
 def _yaml_scalar(text: str, before: str) -> str:

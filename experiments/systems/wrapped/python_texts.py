@@ -18,9 +18,12 @@ _FILLS = re.compile(r"format|format_map|(?:safe_)?substitute|render|replace|[lr]
 """Methods of a text that leave it the same prompt."""
 _READS = re.compile(r"(?:.*\.)?(?:\w*Template|from_template|from_string|str|dedent|cleandoc)", re.DOTALL)
 """Calls that are given a prompt, and are one."""
+_TEMPLATE = re.compile(r"(?:.*\.)?(?:Rich\w*)?Template|.*\.from_string", re.DOTALL)
+"""Those of Jinja2 and `string`; what else is called so formats its texts."""
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _GROWS = ("append", "extend")
 _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (*_DOCUMENTED, ast.Dict, ast.Call, ast.List, ast.Tuple)
 _FEWEST_LEFT = 3
 FEWEST_WORDS = 4
 """What looks like a prompt has so many."""
@@ -72,8 +75,18 @@ class PythonTexts:
         for before, scope in scopes:
             for name, node in _first_named(scope).items():
                 yield before + name, node, scope
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Dict | ast.Call):
+                if isinstance(node, _SCOPES):
                     scopes.append((f"{before}{name}.", node))
+
+    def imported(self, name: str) -> tuple[str, str] | None:
+        """The module, which may be relative, and the name there of what is imported under a name; None if it is not."""
+        if name in self._globals:
+            return None
+        for node in (node for node in self._tree.body if isinstance(node, ast.ImportFrom)):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return "." * node.level + (node.module or ""), alias.name
+        return None
 
     def at(self, key: str) -> ComposedText | None:
         """The text at a dotted name: the longest that is put together there; None if none is, or lines are not joined.
@@ -88,6 +101,7 @@ class PythonTexts:
             owner, node = node, _first_named(node)[last]
         made = _Made()
         if isinstance(node, ast.stmt):
+            self._visit(getattr(node, "args", ast.Pass()), {}, made)
             self._after(_without_docstring(node), {}, made)
         else:
             self._visit(node, {}, made)
@@ -107,7 +121,7 @@ class PythonTexts:
         others = [part for _, parts in made.texts for part in parts if part.is_literal and part.place not in inside]
         left = {part.place: " ".join(part.words) for part in others if len(part.words) >= _FEWEST_LEFT}
         calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
-        is_template = any("Template" in ast.unparse(call.func) for call in calls)
+        is_template = any(_TEMPLATE.fullmatch(ast.unparse(call.func)) for call in calls)
         return ComposedText(chosen, self._content, left, is_template=is_template)
 
     def _after(self, body: Iterable[ast.stmt], values: dict[str, Any], made: _Made) -> tuple[dict[str, Any], bool]:
@@ -127,8 +141,8 @@ class PythonTexts:
                 case (
                     ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value)
                 ):
-                    values[ast.unparse(target)] = self._value_of(value, values)
                     self._visit(value, values, made)
+                    values[ast.unparse(target)] = self._value_of(value, values)
                 case ast.AugAssign(target=target, op=ast.Add(), value=value):
                     self._add(values, ast.unparse(target), value, is_several=True)
                     self._visit(value, values, made)
@@ -188,6 +202,11 @@ class PythonTexts:
     def _value_of(self, node: ast.expr, values: dict[str, Any]) -> Any:
         if isinstance(node, ast.List | ast.Tuple):
             return _Lines([self._element(element, values) for element in node.elts])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            sides = [(side, self._value_of(side, values)) for side in (node.left, node.right)]
+            if any(isinstance(value, _Lines) for _, value in sides):
+                listed = [getattr(value, "elements", [[Part(ast.Starred(side, ast.Load()))]]) for side, value in sides]
+                return _Lines([element for elements in listed for element in elements])
         return self._text_of(node, values) or self._known(node, values)
 
     def _known(self, node: ast.expr, values: dict[str, Any]) -> Any:
@@ -221,7 +240,7 @@ class PythonTexts:
             case ast.Call(func=func, args=[inner, *_]) if _READS.fullmatch(ast.unparse(func)):
                 parts = self._text_of(inner, values)
                 if parts is not None and ast.unparse(func).rpartition(".")[2] in ("dedent", "cleandoc"):
-                    is_whole = len(parts) == 1 and is_text(parts[0].node)
+                    is_whole = len(parts) == 1
                     return [replace(parts[0], is_dedented=True)] if is_whole else None
                 return parts
             case ast.Name() | ast.Subscript() | ast.Attribute():
@@ -284,7 +303,8 @@ def _longest(made: Sequence[tuple[int, Parts]]) -> Parts | None:
 def _named(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Name and node of what is in another: functions, classes, values of names, of a dict and of what a call is told.
 
-    Texts in a function have the name of what takes them, or of their message's role.
+    Texts in a function have the name of what takes them, or of their message's role, as those in a list; tools in a
+    list have their own.
     """
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
@@ -294,7 +314,8 @@ def _named(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
         yield "__doc__", node.body[0].value  # type: ignore[attr-defined]
     is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    for inner in ast.walk(node) if is_function else ast.iter_child_nodes(node):
+    is_list = isinstance(node, ast.List | ast.Tuple)
+    for inner in ast.walk(node) if is_function or is_list else ast.iter_child_nodes(node):
         if inner is node:
             continue
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -305,10 +326,12 @@ def _named(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
                 yield ast.unparse(target).removeprefix("self."), inner.value
         elif isinstance(inner, ast.keyword) and inner.arg is not None:
             yield inner.arg, inner.value
-        elif is_function and isinstance(inner, ast.Dict):
-            message = _first_named(inner)
-            if is_text(message.get("role")) and "content" in message:
-                yield message["role"].value, message["content"]  # type: ignore[attr-defined]
+        elif (is_function or is_list) and isinstance(inner, ast.Dict):
+            held = _first_named(inner)
+            if is_text(held.get("role")) and "content" in held:
+                yield held["role"].value, held["content"]  # type: ignore[attr-defined]
+            elif is_list and is_text(held.get("name")):
+                yield held["name"].value, inner  # type: ignore[attr-defined]
 
 
 def _first_named(node: ast.AST) -> dict[str, ast.AST]:

@@ -12,13 +12,14 @@ from tracing.errors import ContractError
 from tracing.systems.prompts import escaped
 
 Syntax = Literal["plain", "format", "replace", "percent", "dollar", "f-string", "jinja", "composed"]
-"""No fields; `str.format`; fields in braces that are replaced, where braces stand for themselves; the operator `%`;
-`string.Template`; Jinja2; several texts, each in its own."""
+"""No fields; `str.format`; marks such as {name} or [[name]] that are replaced, where braces stand for themselves; the
+operator `%`; `string.Template`; Jinja2; several texts, each in its own."""
 
 _WORD = re.compile(r"[^\W\d]\w*")
-_REPLACED = re.compile(r"\{([^\W\d]\w*)\}")
+_MARKED = re.compile(r"\[\[ ?([^\W\d]\w*) ?\]\]|<<([^\W\d]\w*)>>|\{\$([^\W\d]\w*)\}|\b__([A-Z]+(?:_[A-Z]+)*)__\b")
+_REPLACED = re.compile(rf"\{{([^\W\d]\w*)\}}|{_MARKED.pattern}")
 _PERCENT = re.compile(r"%(?:%|(?:\((\w+)\))?[-#0+]*\d*(?:\.\d+)?[sdrifg])")
-IS_UNNAMED = re.compile(r"%[^(]*")
+IS_UNNAMED = re.compile(r"%[^(]*|\{(?:[!:][^}]*)?\}")
 """A field that is known by its place alone."""
 _DOLLAR = re.compile(r"\$(?:\$|([a-z_]\w*)|\{([a-z_]\w*)\})", re.ASCII | re.IGNORECASE)
 _DOUBLED = {"percent": "%", "dollar": "$"}
@@ -60,8 +61,9 @@ class Template:
 
     @property
     def fields(self) -> dict[str, Field]:
-        """By the names of their placeholders."""
-        return {piece.name: piece for piece in self.pieces if isinstance(piece, Field)}
+        """By the names of their placeholders; of `$name` and `${name}` the one that letters may follow."""
+        fields = [piece for piece in self.pieces if isinstance(piece, Field)]
+        return {field.name: field for field in sorted(fields, key=lambda field: len(field.source))}
 
     @property
     def shape(self) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ class Template:
         shape = [""]
         for piece in self.pieces:
             if isinstance(piece, Field):
-                shape += [piece.source, ""]
+                shape += [f"${piece.name}" if self.syntax == "dollar" else piece.source, ""]
             else:
                 shape[-1] += piece
         return (shape[0].lstrip(), *shape[1:-1], shape[-1].rstrip()) if shape[1:] else (shape[0].strip(),)
@@ -110,6 +112,8 @@ class Template:
         mark = _DOUBLED.get(self.syntax)
         if mark is not None:
             return text.replace(mark, 2 * mark)
+        is_filled_later = self.syntax == "f-string" and any(field.source[:2] == "{{" for field in self.fields.values())
+        text = escaped(text) if is_filled_later else text
         return escaped(text) if self.syntax in ("format", "f-string") else text
 
 
@@ -130,9 +134,7 @@ def template_of(source: str, syntax: Syntax | None = None) -> Template:
     if syntax == "jinja":
         return Template(syntax, tuple(_jinja_pieces(source)))
     if syntax == "replace":
-        parts = _REPLACED.split(source)
-        pieces = (Field(part, f"{{{part}}}") if at % 2 else part for at, part in enumerate(parts))
-        return Template(syntax, tuple(piece for piece in pieces if piece != ""))
+        return Template(syntax, tuple(_marked_pieces(source, _REPLACED)))
     if syntax == "format":
         return Template(syntax, tuple(_format_pieces(source)))
     if syntax in ("percent", "dollar"):
@@ -147,10 +149,10 @@ def syntax_of_template(source: str) -> Syntax | None:
     return "jinja" if "{" in source else None
 
 
-def field_name(expression: str, taken: dict[str, str]) -> str:
+def field_name(expression: str, taken: dict[str, str], form: str = "") -> str:
     """A name for what an expression gives: the key that it reads, or its first word that is none of the language.
 
-    `taken` keeps them apart.
+    `taken` keeps them apart, and so what one gives in several forms.
     """
     keys = [key for _, key in _KEYED.findall(expression)]
     words = keys[-1:] or [
@@ -159,23 +161,30 @@ def field_name(expression: str, taken: dict[str, str]) -> str:
     plain = re.fullmatch(r"[\w.]+", expression)
     name = "_".join(words) if plain else words[0] if words else "value"
     free, number = name, 1
-    while taken.setdefault(free, expression) != expression:
+    while taken.setdefault(free, expression + form) != expression + form:
         free, number = f"{name}{number + 1}", number + 1
     return free
 
 
 def syntax_of(source: str) -> Syntax:
     """The syntax of a text, by its marks."""
-    if re.search(r"\{\{\s*[^\W\d][\w.]*\s*(\|[^}]*)?\}\}|\{%", source):
-        return "jinja"
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(source) if name is not None]
     except ValueError:
         fields = []
-    if fields and all(_WORD.match(name) for name in fields):
+    if fields and all(_WORD.match(name) for name in fields) and "{%" not in source and not _MARKED.search(source):
         return "format"
+    if re.search(r"\{\{\s*[^\W\d][\w.]*\s*(\|[^}]*)?\}\}|\{%", source):
+        return "jinja"
+    if _MARKED.search(source) and not re.search(r"\{\{|\}\}", source):
+        return "replace"
     if _has_fields(source, _PERCENT) and "%" not in _PERCENT.sub("", source):
         return "percent"
+    # Numbers that do not begin at 0 stand for themselves.
+    numbers = {int(number) for number in fields if number.isdecimal()}
+    is_counted = all(re.match(r"\w*(?:[.[]|$)", name) for name in fields) and numbers == set(range(len(numbers)))
+    if fields and is_counted and not _has_fields(source, _DOLLAR):
+        return "format"
     if _REPLACED.search(source):
         return "replace"
     return "dollar" if _has_fields(source, _DOLLAR) else "plain"
@@ -211,13 +220,16 @@ def _positions(template: Template) -> list[str]:
 
 
 def _format_pieces(source: str) -> Iterator[str | Field]:
-    taken: dict[str, str] = {}
+    taken, unnamed = dict[str, str](), 0
     for literal, name, spec, conversion in string.Formatter().parse(source):
         if literal:
             yield literal
         if name is not None:
-            inside = f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
-            yield Field(field_name(name, taken), f"{{{inside}}}")
+            form = f"{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
+            unnamed += name == ""
+            number = re.match(r"\d*(?=[.[]|$)", name)
+            told = name if number is None else f"value{int(number[0] or unnamed - 1) + 1}{name[number.end() :]}"
+            yield Field(field_name(told, taken, form), f"{{{name}{form}}}")
 
 
 def _jinja_pieces(source: str) -> Iterator[str | Field]:
