@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import importlib.util
 import re
 import sqlite3
 import sys
@@ -28,7 +29,7 @@ def global_stores(name: str) -> tuple[dict[str, str], list[str]]:
     """By the places of a module's stores, what takes their place in a folder; and what else lasts, a line each."""
     stores: dict[str, str] = {}
     lasting: list[str] = []
-    for module in _modules_of(sys.modules[name]):
+    for module in modules_of(sys.modules[name]):
         source = Path(str(module.__file__)).resolve()
         tree = ast.parse(source.read_text(encoding="utf-8"))
         for attribute in _assigned(tree):
@@ -50,22 +51,26 @@ def global_stores(name: str) -> tuple[dict[str, str], list[str]]:
     return stores, lasting
 
 
-def _modules_of(module: ModuleType) -> Iterator[ModuleType]:
-    """A module, and those beside it that it imports."""
-    folder = Path(str(module.__file__)).resolve().parent
-    modules = {module.__name__: module}
+def modules_of(module: ModuleType) -> Iterator[ModuleType]:
+    """A module, and those of its package, or beside it, that it imports."""
+    depth = module.__name__.count(".") + hasattr(module, "__path__")
+    folder = Path(str(module.__file__)).resolve().parents[max(depth - 1, 0)]
     for listed in (queue := [module]):
         yield listed
-        owners = [getattr(value, "__module__", None) for value in vars(listed).values()]
-        names = [value.__name__ for value in vars(listed).values() if isinstance(value, ModuleType)]
-        for name in filter(None, [*map(str, owners), *names]):
-            other = sys.modules.get(name)
-            file = getattr(other, "__file__", None)
-            if other is None or file is None or name in modules or "site-packages" in file:
-                continue
-            if Path(file).resolve().is_relative_to(folder):
-                modules[name] = other
-                queue.append(other)
+        file = Path(str(listed.__file__))
+        package = listed.__name__ if hasattr(listed, "__path__") else listed.__name__.rpartition(".")[0]
+        names = list[str]()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                names += [source, *(f"{source}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+        for other in map(sys.modules.get, names):
+            place = str(getattr(other, "__file__", None))
+            is_new = other is not None and other not in queue and place.endswith(".py") and "site-packages" not in place
+            if is_new and Path(place).resolve().is_relative_to(folder):
+                queue.append(other)  # type: ignore[arg-type]
 
 
 def _in_folder(name: str, value: Any, source: Path, module: str) -> str | None:
@@ -97,7 +102,8 @@ def _assigned(node: ast.AST, before: str = "") -> Iterator[str]:
     """Dotted names that a module or its classes assign."""
     for inner in ast.iter_child_nodes(node):
         if isinstance(inner, ast.ClassDef):
-            yield from _assigned(inner, f"{before}{inner.name}.")
+            fields = any("dataclass" in ast.unparse(decorator) for decorator in inner.decorator_list)
+            yield from () if fields else _assigned(inner, f"{before}{inner.name}.")
         elif isinstance(inner, ast.Assign | ast.AnnAssign):
             targets = inner.targets if isinstance(inner, ast.Assign) else [inner.target]
             yield from (before + target.id for target in targets if isinstance(target, ast.Name))

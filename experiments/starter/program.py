@@ -19,14 +19,16 @@ from tracing.plugins import PluginRegistry
 
 _OBJECTS = PluginRegistry(kind="programs", key="--wrap", built_in={})
 _BUILDS = re.compile(
-    r"add|remember|ingest|observe|take_notes|save|store|insert|memorize|learn|note|record|process|chat|hear|listen",
+    r"add|remember|ingest|observe|take_notes|save|store|insert|memorize|learn|note|record|process|listen|hear|write|"
+    r"read|feed|update|chat",
     re.IGNORECASE,
 )
-_ANSWERS = re.compile(r"answer|reply|respond|ask|chat|query", re.IGNORECASE)
-_FINDS = re.compile(r"search|retriev|recall|find|lookup|memories|known|relevant", re.IGNORECASE)
+_ANSWERS = re.compile(r"answer|reply|respond|ask|chat|query|tell", re.IGNORECASE)
+_FINDS = re.compile(r"search|retriev|recall|find|look_?up|memories|known|relevant", re.IGNORECASE)
 _FOLDERS = re.compile(r"folder|dir", re.IGNORECASE)
-_SEVERAL = re.compile(r"turns|messages|texts|lines|chat|dialogue|conversation|list|sequence", re.IGNORECASE)
+_SEVERAL = re.compile(r"turns|messages|texts|lines|sessions|chat|dialogue|conversation|list|sequence", re.IGNORECASE)
 _TOLD = re.compile(_SEVERAL.pattern + "|text|message|content|said|input|utterance", re.IGNORECASE)
+_QUESTIONS = re.compile("question|query", re.IGNORECASE)
 _ASKED = re.compile("question|query|prompt|message|text|input|content", re.IGNORECASE)
 _ANY_TEXT = re.compile(r"(?:\w*_)?(?:user|id|session|thread|agent|tenant|namespace|name|owner)\b.*|\w+: '?str\b.*")
 """Parameters that need a text, with what they are annotated with."""
@@ -41,6 +43,8 @@ _OF_GRAPHS = re.compile(r"state|runtime|config|request|event", re.IGNORECASE)
 _REPLIES = re.compile("answer|content|message|reply|response|text", re.IGNORECASE)
 """Fields of what a function returns."""
 _MESSAGES = re.compile(r"dict|mapping", re.IGNORECASE)
+_PAIRS = re.compile(r"tuple\[str, str\]", re.IGNORECASE)
+_WORKERS = re.compile(r"(?:max_|num_)?(?:workers|threads)")
 
 
 @dataclass(slots=True)
@@ -51,7 +55,8 @@ class Program:
         module: its name; path: of the class in it, empty for functions of the module itself.
         owner: the class or the module; functions: what it has of them.
         build, answer, found: names of those that read, answer, and find what is stored.
-        made: how an object of the class is made, with its store in `folder`; imported: what that needs of the module.
+        made: how an object of the class is made, with its store in `folder`, or its name if the module has the one;
+            imported: what that needs of the module.
         stores: global stores, with the name of the file or folder that takes their place.
         is_stored: whether it stores in a memory's folder, as far as is seen.
         has_gaps: whether something that it is to be given is left open, as `...`.
@@ -94,9 +99,9 @@ class Program:
             and (inspect.isclass(owner) or function.__module__.startswith(module))
             and not any(_OF_GRAPHS.fullmatch(parameter.name) for parameter in _parameters(function)[:1])
         }
-        answer = told[-1] if told else _first(_ANSWERS, functions)
+        answer = told[-1] if told else _only(functions, _QUESTIONS) or _first(_ANSWERS, functions)
         others = {step: function for step, function in functions.items() if not told or step != answer}
-        build = told[0] if told[1:] else _first(_BUILDS, others)
+        build = told[0] if told[1:] else _first(_BUILDS, others) or _only(others, _TOLD, answer)
         for verb, step in (("reads what is said", build), ("answers", answer)):
             if step not in functions:
                 raise ConfigError(
@@ -113,6 +118,11 @@ class Program:
         """What has the functions, as a program that imports it names it."""
         return self.path or self.module.rpartition(".")[2]
 
+    @property
+    def is_made(self) -> bool:
+        """Whether an object is made anew, and is not the one that the module has."""
+        return self.made.endswith(")")
+
     def reading(self) -> tuple[str, bool, str]:
         """What stands before the function that builds, whether it reads a session at once, and how it reads."""
         function, step = self.functions[self.build], f"{self.here}.{self.build}"
@@ -127,9 +137,12 @@ class Program:
         if _MESSAGES.search(told):
             turn = '{"role": "user", "content": turn.spoken}'
             self.unknown.append(f"{step}: what a message holds is not seen; it is told role and content")
+        if _PAIRS.search(told):
+            turn = "(turn.speaker, turn.text)"
+            self.unknown.append(f"{step}: what a pair holds is not seen; it is told speaker and text")
         call = self._call(
             function,
-            f"{'memory' if self.path else self.here}.{self.build}",
+            f"{'memory' if self.is_made else self.made or self.here}.{self.build}",
             _TOLD,
             f"[{turn} for turn in part.turns]" if several else turn,
             beside,
@@ -154,6 +167,10 @@ class Program:
         for parameter in _parameters(function):
             if last is not None and parameter.name == last.name:
                 value = text
+            elif _WORKERS.fullmatch(parameter.name):  # threads would ask in another order each time
+                given.append(f"{parameter.name}=1")
+                is_named = True
+                continue
             elif parameter.default is not parameter.empty or parameter.kind in (
                 parameter.VAR_POSITIONAL,
                 parameter.VAR_KEYWORD,
@@ -180,8 +197,10 @@ class Program:
                 self._store_by(stored)
                 given.append(f"{parameter.name}={stored}")
             elif parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-                given.append(f"{parameter.name}=...")
-                self._leave_open(f"{self.path}({given[-1]})")
+                value = '"me"' if _ANY_TEXT.fullmatch(str(parameter)) else "..."
+                given.append(f"{parameter.name}={value}")
+                if value == "...":
+                    self._leave_open(f"{self.path}({given[-1]})")
         return f"{self.path}({', '.join(given)})"
 
     def _provided(self) -> str | None:
@@ -205,10 +224,14 @@ class Program:
 
     def _see_store(self) -> None:
         """How an object is made with its store in a folder, or which variables of the module are the store."""
-        if self.path:
-            self.imported.add(self.path.partition(".")[0])
-            self.made = self._provided() or self._made()
         stores, lasting = global_stores(self.module)
+        here = [place.partition(":")[2] for place in stores if place.startswith(f"{self.module}:")]
+        own = (name for name in here if type(_OBJECTS.open(f"{self.module}:{name}")) is self.owner)
+        self.made = next(own, "")
+        if self.made or self.path:
+            self.imported |= {name.partition(".")[0] for name in (self.made, self.path) if name}
+        if self.path and not self.made:
+            self.made = self._provided() or self._made()
         self.unknown += lasting
         if self.is_stored:
             self.unknown += [
@@ -227,6 +250,18 @@ def _first(pattern: re.Pattern[str], steps: Mapping[str, Any]) -> str | None:
             if re.search(word, step, re.IGNORECASE) and (_parameters(function) or pattern is _FINDS):
                 return step
     return None
+
+
+def _only(steps: Mapping[str, Any], pattern: re.Pattern[str], *but: str | None) -> str | None:
+    """The only step that takes what a pattern names, and does not find what is stored."""
+    taking = [
+        step
+        for step, function in steps.items()
+        if step not in but
+        and not _FINDS.search(step)
+        and any(pattern.search(item.name) for item in _parameters(function))
+    ]
+    return taking[0] if len(taking) == 1 else None
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:

@@ -9,29 +9,41 @@ import json
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from experiments.starter.global_stores import modules_of
 from experiments.starter.program import Program
 from experiments.starter.starter_files import CONFIG, starter_config, write_files
 from experiments.systems.exporting.schema_replies import smallest
 from experiments.systems.wrapped.places import KEYED_FILES, TEXT_FILES, PromptPlace
 from experiments.systems.wrapped.python_texts import FEWEST_WORDS, python_texts
+from experiments.systems.wrapped.running import BUILDING
 from experiments.systems.wrapped.system import guessed_stage
 from tracing.errors import ConfigError, ContractError
+from tracing.recording.trace_context import trace
 from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.protocol import Stage
 from tracing.systems.registry import open_system
-from tracing.systems.suite.scripted_endpoint import last_text
+from tracing.systems.suite.scripted_endpoint import ScriptedEndpoint, forced_tool, last_text
+from tracing.systems.suite.steps import SMALL_TALK
 
 _GUARD = "let it store in `folder`, not where your program does; then remove this line"
-_HOLDS = re.compile(r"(?:^|[._])(?:system|user|developer)$|prompt|instruct|template|messages?$|content$", re.IGNORECASE)
+_HOLDS = re.compile(
+    r"(?:^|[._])(?:system|user|developer)$|prompt|instruct|template|messages?$|content$|description$", re.IGNORECASE
+)
 """Names of what has a prompt, in a function or a dict."""
 _SCHEMA = re.compile(r"(?:.*\.)?(?:\w*Model|TypedDict|Struct|\w*Schema)")
 """Classes of which a model is told the docstring."""
+
+_END = re.compile(r"^(?!\{).*?(.{,80}\Z)", re.DOTALL)
+"""Of a reply that is no JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +71,14 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
     """
     program = Program.named(name)
     module, here = program.module, program.here
-    file = Path(inspect.getfile(program.owner)).resolve()
-    source = file.read_text(encoding="utf-8")
-    places = chain(_in_source(module, file, source), _in_files(module, file, source, folder, program.unknown))
+    sources = {
+        other: Path(inspect.getfile(other)).read_text(encoding="utf-8") for other in modules_of(sys.modules[module])
+    }
+    in_files = _in_files(sources, folder, program.unknown)
+    places = chain(*(_in_source(other, source) for other, source in sources.items()), in_files)
     prompts = dict(_prompts(places, program.unknown))
     if not prompts:
         program.unknown.append("prompts: no text in the module looks like one; name their places")
-    answers = f"{module}:{program.path and f'{program.path}.'}{program.answer}"
-    stages: dict[str, Stage | list[Stage]] = {
-        key: ["extract", "answer"]
-        if program.build == program.answer and len(prompts) == 1
-        else "answer"
-        if place == answers
-        else guessed_stage(key, text)
-        for key, (place, text) in prompts.items()
-    }
     begins_build, several, reading = program.reading()
     begins_answer, answering = program.answering()
     package, _, last = module.rpartition(".")
@@ -84,7 +89,7 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         *("", ""),
         f"{begins_build}def build(folder, conversation):",
         *([] if program.is_stored else [f"    raise NotImplementedError({json.dumps(_GUARD)})"]),
-        *([f"    memory = {program.made}"] if program.made else []),
+        *([f"    memory = {program.made}"] if program.is_made else []),
         "    for part in conversation.sessions:",
         *([f"        {reading}"] if several else ["        for turn in part.turns:", f"            {reading}"]),
         *("", ""),
@@ -95,20 +100,61 @@ def write_wrapping(name: str, folder: Path) -> Wrapping:
         "    build=build,",
         "    answer=answer,",
         f"    prompts={json.dumps({key: place for key, (place, _) in prompts.items()})},",
-        f"    stages={json.dumps(stages)},",
+        "    stages=STAGES,",
         *([f"    stores={json.dumps(program.stores)},"] if program.stores else []),
         *([f'    watched=memtune.watch({here}, retrieve="{program.found}"),'] if program.found is not None else []),
         ")",
     ]
-    own = f"wrapped_{last}"
+    own, source = f"wrapped_{last}", "".join(f"{line}\n" for line in lines)
+    can_run = bool(prompts) and program.is_stored and not program.has_gaps
+    both = json.dumps({key: ["extract", "answer"] for key in prompts})
+    seen = _seen_stages(folder / f"{own}_draft.py", source.replace("STAGES", both)) if can_run else {}
+    stages = {key: _stages(guessed_stage(key, text), seen.get(key, [])) for key, (_, text) in prompts.items()}
     config = starter_config({"system": f"{own}:system"})
-    files = write_files(folder, {CONFIG: config, f"{own}.py": "".join(f"{line}\n" for line in lines)})
+    files = write_files(folder, {CONFIG: config, f"{own}.py": source.replace("STAGES", json.dumps(stages))})
     found = f"{here}.{program.found}" if program.found is not None else "nothing"
     guesses = [f"reads: {here}.{program.build}; answers: {here}.{program.answer}; finds: {found}"]
     guesses += [f"store: {place}, in its place {name} in a memory's folder" for place, name in program.stores.items()]
     told = {key: stage if isinstance(stage, str) else " and ".join(stage) for key, stage in stages.items()}
     guesses += [f"prompt {key}, stage {told[key]}: {place}" for key, (place, _) in prompts.items()]
-    return Wrapping(files, guesses, program.unknown, bool(prompts) and program.is_stored and not program.has_gaps)
+    return Wrapping(files, guesses, program.unknown, can_run)
+
+
+def _seen_stages(draft: Path, source: str) -> Mapping[str, list[Stage]]:
+    """When the requests of a program hold each prompt, while it reads and answers small talk; nothing if it cannot."""
+    seen = defaultdict[str, list[Stage]](list)
+    # What is replied, and so stored, is short, that it holds no prompt itself.
+    endpoint = ScriptedEndpoint(lambda request: _END.sub(r"\1", plausible_reply(request)))
+    watched = None
+    try:
+        draft.write_text(source, encoding="utf-8")
+        spec: Any = spec_from_file_location(draft.stem, draft)
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        system, watched = module.system, module.system.watched
+        baseline = {name: prompt.text for name, prompt in system.prompts.items()}
+        with trace() as recorder:
+            memory = system.build(SMALL_TALK, baseline, endpoint.access)
+            for question in SMALL_TALK.questions:
+                system.answer(memory, question, baseline, endpoint.access)
+        for step in recorder.graph.operations.values():
+            name, _, stage = step.name.rpartition("_")
+            if name in baseline and stage not in seen[name]:
+                seen[name].append(stage)  # type: ignore[arg-type]
+    except Exception:  # the conformance suite tells it
+        return {}
+    finally:
+        endpoint.close()
+        draft.unlink(missing_ok=True)
+        if watched is not None:
+            watched.undo()
+    return seen
+
+
+def _stages(guess: Stage, seen: list[Stage]) -> Stage | list[Stage]:
+    """What is guessed by name and placeholders, as far as the requests agree."""
+    kinds = [guess if (guess in BUILDING) == (stage in BUILDING) else stage for stage in seen] or [guess]
+    return kinds if kinds[1:] else kinds[0]
 
 
 def problems_of(name: str) -> list[str]:
@@ -136,8 +182,9 @@ def plausible_reply(request: Mapping[str, Any]) -> str:
     """A reply in the form that a request asks for, by its schema or its example, with what it says last."""
     said = last_text(request)[-80:]
     texts = "\n".join(str(message["content"]) for message in request["messages"])
-    if "json_schema" in (request.get("response_format") or {}):
-        schema = request["response_format"]["json_schema"]["schema"]
+    tool = forced_tool(request)
+    if tool is not None or "json_schema" in (request.get("response_format") or {}):
+        schema = tool["parameters"] if tool is not None else request["response_format"]["json_schema"]["schema"]
         return json.dumps(smallest(schema, schema, said))
     examples = re.findall(r"\{[^{}]*\}", texts)
     keys = re.findall(r'"(\w+)"\s*:\s*([^,}]*)', examples[-1]) if examples else []
@@ -163,8 +210,9 @@ def _prompts(places: Iterator[tuple[str, PromptPlace]], unknown: list[str]) -> I
             continue
         seen.add(parts)
         kept |= left
-        last, whole = (name.strip("_").lower() for name in (dotted.rpartition(".")[2], dotted.replace(".", "_")))
-        name = whole if last in names else last
+        words = [word.strip("_").lower() for word in dotted.split(".")]
+        longer = ("_".join(words[at:]) for at in reversed(range(len(words))))
+        name = next((name for name in longer if name not in names), f"{'_'.join(words)}{len(names)}")
         names.add(name)
         yield name, (place.name, text)
     tuned = {part for parts in seen for part in parts}
@@ -175,11 +223,11 @@ def _has_words(text: str) -> bool:
     return len(re.findall(r"[^\W\d]{2,}", re.sub(r"\{\w+\}", "", text))) >= FEWEST_WORDS
 
 
-def _in_source(module: str, file: Path, source: str) -> Iterator[tuple[str, PromptPlace]]:
+def _in_source(module: ModuleType, source: str) -> Iterator[tuple[str, PromptPlace]]:
     """Constants of a module, functions in which a text is filled, and what is named like a prompt in these."""
-    values = vars(sys.modules[module])
+    file = Path(inspect.getfile(module)).resolve()
     for dotted, node, scope in python_texts(source).names():
-        place, value = PromptPlace(f"{module}:{dotted}", file, dotted), values.get(dotted)
+        place, value = PromptPlace(f"{module.__name__}:{dotted}", file, dotted), vars(module).get(dotted)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.List | ast.Tuple):
             with contextlib.suppress(ConfigError, ContractError):
                 template = place.template()
@@ -190,8 +238,9 @@ def _in_source(module: str, file: Path, source: str) -> Iterator[tuple[str, Prom
                 continue
             if isinstance(value, str) or not isinstance(value, Collection):
                 yield dotted, place
-        elif not isinstance(node, ast.ClassDef) and _HOLDS.search(dotted):
-            yield dotted, place
+        elif not isinstance(node, ast.ClassDef) and _HOLDS.search(dotted) and not dotted.endswith("__doc__"):
+            is_example = isinstance(scope, ast.List) and dotted.endswith(".user")
+            yield from () if is_example else [(dotted, place)]
 
 
 def _describes_a_reply(scope: ast.Module | ast.ClassDef) -> bool:
@@ -200,16 +249,17 @@ def _describes_a_reply(scope: ast.Module | ast.ClassDef) -> bool:
     return any(_SCHEMA.fullmatch(ast.unparse(base)) for base in bases)
 
 
-def _in_files(
-    module: str, file: Path, source: str, folder: Path, unread: list[str]
-) -> Iterator[tuple[str, PromptPlace]]:
-    """The files near a module that it names or has read: each text file, and the texts of each with keys."""
-    names = {text.strip(): name for name, text in vars(sys.modules[module]).items() if isinstance(text, str)}
-    for path in sorted([*file.parent.glob("*"), *file.parent.glob("*/*")]):
+def _in_files(sources: Mapping[ModuleType, str], folder: Path, unread: list[str]) -> Iterator[tuple[str, PromptPlace]]:
+    """The files near modules that these name or have read: each text file, and the texts of each with keys."""
+    values = (item for module in sources for item in vars(module).items())
+    names = {text.strip(): name for name, text in values if isinstance(text, str)}
+    source = "\n".join(sources.values())
+    near = {Path(inspect.getfile(module)).resolve().parent for module in sources}
+    for path in sorted({path for parent in near for path in (*parent.glob("*"), *parent.glob("*/*"))}):
         if not path.is_file() or path.suffix not in (*TEXT_FILES, *KEYED_FILES):
             continue
         place = PromptPlace(os.path.relpath(path, folder.resolve()), path, "")
-        is_named = re.search(rf"\b{re.escape(path.name)}\b", source) is not None
+        is_named = re.search(rf"\b{re.escape(path.name)}\b|[\"']{re.escape(path.stem)}[\"']", source) is not None
         if path.suffix in TEXT_FILES:
             text = path.read_text(encoding="utf-8", errors="replace").strip()
             if is_named or text in names:

@@ -40,6 +40,8 @@ class Model:
         told = "\n".join(str(message.get("content")) for message in messages)
         said = next(str(message["content"]) for message in reversed(messages) if message["role"] == "user")
         question = next((known for known in self.known if known in said), None)
+        if "tool_choice" in body:
+            return Reply(change=lambda reply: called(reply, "save_facts", {"facts": [said]}))
         if body.get("tools") and messages[-1]["role"] != "tool":
             name, argument = ("search", "query") if question else ("save", "text")
             return Reply(change=lambda reply: called(reply, name, {argument: question or said}))
@@ -53,7 +55,7 @@ class Model:
         )
 
 
-def called(reply: dict[str, Any], name: str, arguments: dict[str, str]) -> dict[str, Any]:
+def called(reply: dict[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     call = {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     return {**reply, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
@@ -94,7 +96,17 @@ def asked_butler(program: Any) -> None:
     asyncio.run(program.Butler().chat("Who?"))
 
 
+def asked_coach(program: Any) -> None:
+    program.memory.answer("me", "Who?")
+
+
+def asked_keeper(program: Any) -> None:
+    program.answer("me", "Who?")
+
+
 CASES = {
+    "coach_program": (":CoachMemory", "style", asked_coach),
+    "keeper_program": ("", "reply", asked_keeper),
     "service_program": (":MemoryService", "answer_prompt", asked_service),
     "diary_program": ("", "answer", asked_diary),
     "butler_program": (":Butler", "lines", asked_butler),
@@ -111,7 +123,8 @@ def test_a_program_of_another_shape_is_wrapped_tuned_and_patched(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """A service that is given what it needs, a script with a dict of notes, and an async agent with tools."""
+    """A service that is given what it needs, a script with a dict of notes, an async agent with tools, a memory that
+    the module has, and one whose replies are kept in a cache."""
     owner, prompt, ask = CASES[program]
     before = (tmp_path / f"{program}.py").read_text()
     wrapping = write_wrapping(f"{program}{owner}", tmp_path)
@@ -123,7 +136,7 @@ def test_a_program_of_another_shape_is_wrapped_tuned_and_patched(
     lines = f"system: wrapped_{program}:system\nlimits: {{conversations: 9, questions: 1}}\nrounds: 1\nproposals: 1\n"
     memtune.configure("run.yaml", lines)
     baseline = importlib.import_module(f"wrapped_{program}").system.prompts[prompt].text
-    mine = baseline.replace("Answer ", f"{TUNED} Answer ", 1)
+    mine = baseline.replace("Answer ", f"{TUNED} Answer ", 1) if "Answer " in baseline else f"{baseline} {TUNED}"
     Path(f"{prompt}.mine.txt").write_text(mine)
     code, out, err = memtune("run", "run.yaml", "--out", "run", "--rewrites", f"{prompt}.mine.txt")
     assert code == 0, err

@@ -304,6 +304,54 @@ class Listener:
         assert given in written, written
         assert 'stages={"ask": "answer"}' in written
 
+    def test_prompts_are_found_in_what_a_program_imports_and_their_stages_in_what_it_sends(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """In a package of prompts, in Markdown that is read by its stem; with one object for the whole process."""
+        package = tmp_path / "guide_program"
+        (package / "texts").mkdir(parents=True)
+        (package / "__init__.py").write_text("from guide_program.memory import Guide\n")
+        (package / "prompts.py").write_text(
+            'EXTRACT = "List what the traveller tells about themselves."\n'
+            'MANNER = "Be kind, and brief in all you say."\n'
+            'EXAMPLES = [{"role": "user", "content": "I like trains more than boats."}]\n'
+        )
+        (package / "texts" / "answer.md").write_text(
+            "---\nof: answer\n---\nAnswer the question from these notes: {{ known }}\n"
+        )
+        (package / "memory.py").write_text(
+            "from pathlib import Path\nfrom jinja2 import Template\nfrom openai import OpenAI\n"
+            "from .prompts import EXAMPLES, EXTRACT, MANNER as HOW\n\n"
+            "def load(name):\n    text = (Path(__file__).parent / 'texts' / f'{name}.md').read_text()\n"
+            "    return Template(text.split('---\\n', 2)[2])\n\n"
+            "class Guide:\n    def __init__(self): self.known = []\n"
+            "    def chat(self, *texts):\n        asked = [{'role': 'user', 'content': text} for text in texts]\n"
+            "        made = OpenAI().chat.completions.create(model='m', messages=[*EXAMPLES, *asked])\n"
+            "        return made.choices[0].message.content\n"
+            "    def hear(self, turns: list[tuple[str, str]]):\n"
+            "        self.known.append(self.chat(EXTRACT, str(turns)))\n"
+            "    def tell(self, question):\n"
+            "        return self.chat(HOW, load('answer').render(known=self.known), question)\n\n"
+            "guide = Guide()\n"
+        )
+        assert self.wrap("guide_program.memory:Guide") == 0
+        printed = capsys.readouterr().out
+        for line in (
+            "reads: Guide.hear; answers: Guide.tell; finds: nothing",
+            "store: guide_program.memory:guide, in its place guide.json in a memory's folder",
+            "prompt extract, stage extract: guide_program.prompts:EXTRACT",
+            "prompt manner, stage answer: guide_program.prompts:MANNER",
+            "prompt answer, stage answer: guide_program/texts/answer.md",
+        ):
+            assert f"guessed: {line}" in printed
+        assert printed.count("guessed: prompt ") == 3
+        assert "the conformance suite finds nothing to mend" in printed
+        written = Path("wrapped_memory.py").read_text()
+        assert "guide.hear([(turn.speaker, turn.text) for turn in part.turns])" in written
+        assert not Path("wrapped_memory_draft.py").exists()
+        for name in [name for name in sys.modules if name.startswith("guide_program")]:
+            del sys.modules[name]
+
     def test_a_program_whose_store_is_not_seen_cannot_write_into_its_own(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -329,8 +377,9 @@ def jot(user_id, note: str, *, weight, day=None): ...
 def tell(question: str, k=3): return f"Answer from the notes, in a few words: {question}"
 """
         (tmp_path / "jot_program.py").write_text(source)
-        assert self.wrap("jot_program") == 2
-        assert "no function of jot_program seems to be what reads what is said; it has jot, tell. Name both: " in (
+        (tmp_path / "jots_program.py").write_text(source + "def scribble(note): ...\n")
+        assert self.wrap("jots_program") == 2
+        assert "no function of jots_program seems to be what reads what is said; it has jot, scribble, tell. Name" in (
             capsys.readouterr().err
         )
         assert self.wrap("jot_program:jot,tell") == 0

@@ -20,6 +20,7 @@ import json
 import string
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from tracing.conformance import require
 from tracing.errors import ModelError
@@ -185,9 +186,11 @@ class MemorySystemConformance(SystemSteps):
             built = self._build(system, candidate)
             call = built if spec.builds else self._answer(system, built, self._question(), candidate)
             pieces = [piece.strip() for piece, *_ in string.Formatter().parse(candidate[name])]
-            texts = ["\n".join(request.texts) for request in call.requests if request.kind == "chat"]
+            chats = [request for request in call.requests if request.kind == "chat"]
+            # The descriptions of tools and schemas are prompts, too.
+            texts = ["\n".join([*request.texts, _quoted(request.options)]) for request in chats]
             require(
-                any(all(piece in text for piece in pieces) for text in texts),
+                any(all(piece in text or _quoted(piece)[1:-1] in text for piece in pieces) for text in texts),
                 f"no {'build' if spec.builds else 'answer'} request holds the text of the tuned prompt {name}",
             )
 
@@ -323,6 +326,10 @@ class MemorySystemConformance(SystemSteps):
 
         with ThreadPoolExecutor(len(talks)) as threads:
             return dict(zip(talks, threads.map(build, talks), strict=True))
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _restored(built: RecordedCall) -> RecordedCall:

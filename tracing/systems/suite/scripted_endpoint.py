@@ -81,8 +81,13 @@ class ScriptedEndpoint(LoopbackServer):
         options = {key: value for key, value in body.items() if key != "messages"}
         self._hear(Request("chat", tuple(str(message["content"]) for message in body["messages"]), options))
         text = self.reply(body)
-        message = {"role": "assistant", "content": text}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        tool = forced_tool(body) if text.startswith("{") else None
+        if tool is not None:
+            call = {"name": tool["name"], "arguments": text}
+            message |= {"content": None, "tool_calls": [{"id": "call-1", "type": "function", "function": call}]}
+        reason = "stop" if tool is None else "tool_calls"
+        choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
         read, written = sum(len(str(entry["content"]).split()) for entry in body["messages"]), len(text.split())
         usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
         base = {"id": "chatcmpl-scripted", "object": "chat.completion", "created": 0, "model": body.get("model")}
@@ -95,6 +100,13 @@ class ScriptedEndpoint(LoopbackServer):
         data = [{"object": "embedding", "index": place, "embedding": _vector(text)} for place, text in enumerate(texts)]
         usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
         return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
+
+
+def forced_tool(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The tool that a reply must call; the text of the reply is what the call is given."""
+    choice, tools = body.get("tool_choice"), [tool["function"] for tool in body.get("tools") or ()]
+    named = choice["function"]["name"] if isinstance(choice, Mapping) else None
+    return next((tool for tool in tools if choice == "required" or tool["name"] == named), None)
 
 
 def last_text(body: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ SMALL_TALK = Conversation.model_validate_json(packaged_text("tracing.systems.sui
 
 FACT = "Birte has taken up the bassoon."
 ADDITION = "\nMind every word of the above, kestrel."
-"""Ends an edited prompt; plain text, so it breaks no contract."""
+"""Ends an edited prompt, or begins it if it must end with what is filled in; plain text, so it breaks no contract."""
 
 
 CREDENTIAL = "kolibri07"
@@ -99,12 +99,18 @@ class SystemSteps(Conformance):
 
     def _candidate(self, edited: str | None = None) -> Candidate:
         prompts = self.system().prompts
-        candidate = {name: spec.text + (ADDITION if name == edited else "") for name, spec in prompts.items()}
-        try:
-            check_candidate(prompts, candidate)
-        except ContractError as error:
-            raise AssertionError(f"a harmless edit breaks a contract: {error}") from None
-        return candidate
+        baseline = {name: spec.text for name, spec in prompts.items()}
+        texts = [baseline[edited] + ADDITION, f"{ADDITION.strip()}\n{baseline[edited]}"] if edited is not None else [""]
+        faults = []
+        for text in texts:
+            candidate = baseline | ({edited: text} if edited is not None else {})
+            try:
+                check_candidate(prompts, candidate)
+            except ContractError as error:
+                faults.append(str(error))
+                continue
+            return candidate
+        raise AssertionError(f"a harmless edit breaks a contract: {faults[0]}")
 
     def _build(self, system: MemorySystem | None = None, candidate: Candidate | None = None) -> RecordedCall:
         system, texts = system or self.system(), candidate or self._candidate()
