@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
-TRIED = 2
-"""Settings that meet whole conversations, at most: each takes chat calls that texts then lack."""
+
+SHORTER = 2 / 3
+"""Part of the most promising context that another is at most to be a shorter one. A choice."""
 
 
 def choose_settings(tuning: Tuning) -> Stopped:
@@ -63,7 +64,7 @@ def choose_settings(tuning: Tuning) -> Stopped:
         names = {name for option in untold for name in option.settings}
         told = [option for option in considered if names.isdisjoint(option.settings) or option.retrieval is None]
         is_told = any(option.retrieval for option in told)
-        racing = _racing(own, told)
+        racing = racing_of(own, told)
         this_round.settings += [option.not_tried() for option in told if option not in racing]
         if racing:
             _race(tuning, this_round, racing)
@@ -77,6 +78,24 @@ def choose_settings(tuning: Tuning) -> Stopped:
     return Stopped("rounds")
 
 
+def racing_of(own: Retrieval | None, considered: Sequence[Considered]) -> list[Considered]:
+    """The most promising, and a shorter one, since how much a reader loses in a long text depends on the model.
+
+    The shorter one is no longer than what is read now, or where the most promising is not either, at most two thirds of
+    that. Where nothing is that short, what retrieves the most takes its place if the first is longer than now.
+    """
+    allowed = [(option, option.retrieval) for option in considered if option.refused is None and option.retrieval]
+    if own is None or not allowed:
+        return []
+    (best, retrieval), *others = allowed
+    is_longer = retrieval.tokens > own.tokens
+    limit = own.tokens if is_longer else SHORTER * retrieval.tokens
+    racing = [best, *(option for option, retrieval in others if retrieval.tokens <= limit)][:2]
+    if is_longer and others and len(racing) < 2:
+        racing.append(max(others, key=lambda pair: pair[1].recall)[0])
+    return racing
+
+
 def _fails(tuning: Tuning) -> bool:
     """Whether an answer on train is wrong; blame is told only of a round that is made."""
     return not all(case.passed for outcome in tuning.outcomes("train") for case in outcome.cases)
@@ -88,22 +107,6 @@ def _race_untold(tuning: Tuning, this_round: Round, untold: Sequence[Considered]
     beyond = GateDecision(GateOutcome.NOT_TRIED, f"{MOST} others are")
     this_round.settings += [option.record(beyond) for option in options[MOST:]]
     _race(tuning, this_round, options[:MOST])
-
-
-def _racing(own: Retrieval | None, considered: Sequence[Considered]) -> list[Considered]:
-    """The most promising; if it is longer than what is read now, another that is not, or else retrieves the most.
-
-    How much a reader loses in a long text depends on the model, which is not asked here.
-    """
-    allowed = [(option, option.retrieval) for option in considered if option.refused is None and option.retrieval]
-    if own is None or not allowed:
-        return []
-    (best, retrieval), *others = allowed
-    if retrieval.tokens <= own.tokens or not others:
-        return [best]
-    no_longer = (option for option, retrieval in others if retrieval.tokens <= own.tokens)
-    most, _ = max(others, key=lambda pair: pair[1].recall)
-    return [best, next(no_longer, most)]
 
 
 def _race(tuning: Tuning, this_round: Round, racing: Sequence[Considered]) -> None:

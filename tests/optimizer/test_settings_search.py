@@ -28,7 +28,8 @@ from optimizer.racing.study_storage import StudyJournal
 from optimizer.search import retrieved_settings
 from optimizer.search.optimize import optimize
 from optimizer.search.optimizers import open_optimizer
-from optimizer.search.retrieved_settings import considered_settings
+from optimizer.search.retrieved_settings import Considered, considered_settings
+from optimizer.search.settings_choice import racing_of
 from optimizer.tuning.failures import Failures
 from optimizer.tuning.results import LoopResult, LoopSettings
 from optimizer.tuning.round import Ending, RoundLog
@@ -151,6 +152,25 @@ def test_what_is_retrieved_is_worth_more_the_more_is_found_and_less_the_longer_i
     assert sorted([few, same, more, whole], key=lambda retrieval: retrieval.worth) == [same, few, whole, more]
     assert few.covers(same)
     assert not any(retrieval.covers(other) for retrieval, other in ((same, few), (few, more), (more, few)))
+
+
+@pytest.mark.parametrize(
+    ("figures", "racing"),
+    [
+        (((0.97, 217), (1.0, 328), (0.93, 166), (0.86, 111), (0.82, 107)), (0, 3)),
+        (((0.97, 217), (0.93, 166)), (0,)),
+        (((1.0, 800), (0.9, 400), (0.8, 366)), (0, 2)),
+        (((1.0, 800), (0.9, 400), (0.95, 600)), (0, 2)),
+        (((1.0, 800),), (0,)),
+        ((), ()),
+    ],
+)
+def test_the_most_promising_settings_race_with_a_shorter_context(
+    figures: Sequence[tuple[float, float]], racing: Sequence[int]
+) -> None:
+    own = Retrieval(0.9, 366, needs=10, questions=5)
+    options = [Considered({"top_k": at}, Retrieval(*each, needs=10, questions=5)) for at, each in enumerate(figures)]
+    assert [option.settings["top_k"] for option in racing_of(own, options)] == [*racing]
 
 
 class OwnClient(FactMemory):
