@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from optimizer.tuning.tuning import Tuning
 
 
+TRIED = 2
+"""Settings that meet whole conversations, at most: each takes chat calls that texts then lack."""
+
 SHORTER = 2 / 3
 """Part of the most promising context that another is at most to be a shorter one. A choice."""
 
@@ -90,8 +93,8 @@ def racing_of(own: Retrieval | None, considered: Sequence[Considered]) -> list[C
     (best, retrieval), *others = allowed
     is_longer = retrieval.tokens > own.tokens
     limit = own.tokens if is_longer else SHORTER * retrieval.tokens
-    racing = [best, *(option for option, retrieval in others if retrieval.tokens <= limit)][:2]
-    if is_longer and others and len(racing) < 2:
+    racing = [best, *(option for option, retrieval in others if retrieval.tokens <= limit)][:TRIED]
+    if is_longer and others and len(racing) < TRIED:
         racing.append(max(others, key=lambda pair: pair[1].recall)[0])
     return racing
 
