@@ -241,16 +241,16 @@ def _begins(settings: RunConfig, dataset: Dataset) -> list[str]:
 def _show(finished: Finished, settings: RunConfig, home: Path, *, named_home: Path | None) -> None:
     from experiments.commands.output import show_result
     from experiments.mlflow_tracking.sqlite_store import store_uri
-    from experiments.running.parts import configured_system
     from experiments.runs.folder import REPORT
     from experiments.systems.wrapped.system import WrappedProgram
     from tracing.recording.credentials import without_credentials
+    from tracing.systems.registry import SYSTEMS
 
     summary = finished.summary
     show_result(summary, finished.result.power)
     option = f" --home {shlex.quote(str(named_home))}" if named_home else ""
     say(f"report: {finished.folder.path / REPORT}")
-    patched = isinstance(configured_system(settings), WrappedProgram)
+    patched = isinstance(SYSTEMS.open(settings.system), WrappedProgram)
     to = "--to source --patch tuned.patch" if patched else "--to text --out PATH"
     say(f"export: memtune export {finished.folder.named}{option} {to}")
     store = without_credentials(settings.tracking.uri or store_uri(home))

@@ -31,7 +31,7 @@ from tracing.recording.trace_context import trace
 from tracing.systems.conformance import MemorySystemConformance
 from tracing.systems.protocol import Stage
 from tracing.systems.registry import open_system
-from tracing.systems.suite.scripted_endpoint import ScriptedEndpoint, forced_tool, last_text
+from tracing.systems.suite.scripted_endpoint import ScriptedEndpoint, called_tool, last_text
 from tracing.systems.suite.steps import SMALL_TALK
 
 _GUARD = "let it store in `folder`, not where your program does; then remove this line"
@@ -182,7 +182,7 @@ def plausible_reply(request: Mapping[str, Any]) -> str:
     """A reply in the form that a request asks for, by its schema or its example, with what it says last."""
     said = last_text(request)[-80:]
     texts = "\n".join(str(message["content"]) for message in request["messages"])
-    tool = forced_tool(request)
+    tool = called_tool(request)
     if tool is not None or "json_schema" in (request.get("response_format") or {}):
         schema = tool["parameters"] if tool is not None else request["response_format"]["json_schema"]["schema"]
         return json.dumps(smallest(schema, schema, said))

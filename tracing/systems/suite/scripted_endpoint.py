@@ -82,7 +82,7 @@ class ScriptedEndpoint(LoopbackServer):
         self._hear(Request("chat", tuple(str(message["content"]) for message in body["messages"]), options))
         text = self.reply(body)
         message: dict[str, Any] = {"role": "assistant", "content": text}
-        tool = forced_tool(body) if text.startswith("{") else None
+        tool = called_tool(body) if text.startswith("{") else None
         if tool is not None:
             call = {"name": tool["name"], "arguments": text}
             message |= {"content": None, "tool_calls": [{"id": "call-1", "type": "function", "function": call}]}
@@ -102,11 +102,15 @@ class ScriptedEndpoint(LoopbackServer):
         return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
 
 
-def forced_tool(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The tool that a reply must call; the text of the reply is what the call is given."""
+def called_tool(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The tool that a reply must call, or the first that it may, where the last message tells of no call.
+
+    The text of the reply is what the call is given.
+    """
     choice, tools = body.get("tool_choice"), [tool["function"] for tool in body.get("tools") or ()]
     named = choice["function"]["name"] if isinstance(choice, Mapping) else None
-    return next((tool for tool in tools if choice == "required" or tool["name"] == named), None)
+    is_any = choice == "required" or (choice in (None, "auto") and body["messages"][-1]["role"] != "tool")
+    return next((tool for tool in tools if is_any or tool["name"] == named), None)
 
 
 def last_text(body: Mapping[str, Any]) -> str:
