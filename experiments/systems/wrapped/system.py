@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import re
 import string
+import sys
 import tempfile
 import threading
 import zlib
@@ -86,7 +87,7 @@ class WrappedProgram:
         if unknown or not prompts:
             raise ConfigError(f"stages: {unknown[0]!r} is no prompt" if unknown else "prompts: name at least one")
         self._build, self._answer, self.watched = build, answer, watched
-        self._asking = set[str]()
+        self._asking, self._modules = set[str](), 0
         self._turn: AbstractContextManager[Any] = threading.Lock() if alone or stores else nullcontext()
         self.places = {name: place_of(place, folder) for name, place in prompts.items()}
         self._folders = {folder, *(place.file.parent for place in self.places.values())}
@@ -164,7 +165,9 @@ class WrappedProgram:
     ) -> Iterator[RunningProgram]:
         """While it is open, what the program asks here is asked by a build or an answer of what it is given."""
         redirect_clients()
-        separate_caches(self._folders)
+        if self._modules != len(sys.modules):
+            separate_caches(self._folders)
+            self._modules = len(sys.modules)
         running = RunningProgram(self.prompts, self._stages, self.guessed, candidate, access, builds=builds)
         token = RUNNING.set(running)
         try:
