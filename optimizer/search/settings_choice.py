@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from optimizer.tuning.round import Round
     from optimizer.tuning.tuning import Tuning
 
-
 TRIED = 2
 """Settings that meet whole conversations, at most: each takes chat calls that texts then lack."""
 

@@ -52,6 +52,13 @@ def _programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             wrapped.watched.undo()
 
 
+def imported(name: str, source: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A program that is written into a folder."""
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / f"{name}.py").write_text(source)
+    return importlib.import_module(name)
+
+
 def by_responses(text: str) -> str:
     return openai.OpenAI().responses.create(model="gpt", instructions=NOTE, input=text).output_text
 
@@ -199,9 +206,7 @@ def test_every_candidate_is_asked_with_whatever_the_program_keeps_of_replies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In threads, too, and though nothing is recorded: there the program would ask its own model for money."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "threaded_program.py").write_text(THREADED)
-    program = importlib.import_module("threaded_program")
+    program = imported("threaded_program", THREADED, tmp_path, monkeypatch)
     system = wrapped(getattr(program, ask), tmp_path, prompts={"note": "threaded_program:NOTE"})
     access = open_access()
     system.build(CHAT, {"note": "Be brief."}, access)
@@ -237,12 +242,11 @@ def test_descriptions_of_tools_schemas_and_fields_are_prompts(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "typed_program.py").write_text(TYPED)
+    program = imported("typed_program", TYPED, tmp_path, monkeypatch)
     scripted_server.script = lambda body: json.dumps({"content": "a van"})
     places = {"memory": "typed_program:Memory.__doc__", "content": "typed_program:Memory.content"}
     options = {"prompts": places, "stages": dict.fromkeys(places, "extract")}
-    system = wrapped(lambda text: importlib.import_module("typed_program").ask(text), tmp_path, **options)
+    system = wrapped(program.ask, tmp_path, **options)
     candidate = {"memory": "Whatever was sold.", "content": "Quote it."}
     with trace() as recorder:
         system.build(CHAT, candidate, open_access())

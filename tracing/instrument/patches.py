@@ -190,5 +190,5 @@ def bound_threads() -> Iterator[None]:
         yield
     finally:
         with _SHARING:
-            # The first replaced the methods for all.
-            _SHARED.pop(-1 if _SHARED[1:] else 0).undo()
+            # The first replaced the methods for all, and is the last to go.
+            _SHARED.pop().undo()

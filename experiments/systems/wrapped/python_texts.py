@@ -240,8 +240,7 @@ class PythonTexts:
             case ast.Call(func=func, args=[inner, *_]) if _READS.fullmatch(ast.unparse(func)):
                 parts = self._text_of(inner, values)
                 if parts is not None and ast.unparse(func).rpartition(".")[2] in ("dedent", "cleandoc"):
-                    is_whole = len(parts) == 1
-                    return [replace(parts[0], is_dedented=True)] if is_whole else None
+                    return [replace(parts[0], is_dedented=True)] if len(parts) == 1 else None
                 return parts
             case ast.Name() | ast.Subscript() | ast.Attribute():
                 known = self._known(node, values)

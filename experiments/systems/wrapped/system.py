@@ -191,12 +191,13 @@ class WrappedProgram:
         if running.failures:
             raise running.failures[0]
         key = hashlib.sha256(given.encode()).hexdigest()
-        if not running.requests and key in self._asking:
+        if running.requests:
+            self._asking.add(key)
+        elif key in self._asking:
             raise MemorySystemError(
                 f"the program made no request in {'a build' if builds else 'an answer'}, where it made one before: it "
                 "keeps what it was replied with other prompts. Let the file with build turn that cache off"
             )
-        self._asking |= {key} if running.requests else set()
         due = [name for name, stages in self._stages.items() if any((stage in BUILDING) == builds for stage in stages)]
         if due and running.requests and not running.seen:
             places = ", ".join(f"{name} ({self.places[name].name})" for name in due)
