@@ -14,7 +14,7 @@ from experiments.runs.earlier_names import current_side
 from experiments.runs.folder import BASELINE, CHAMPION, REPORT, RunFolder
 from experiments.runs.summary import Summary
 from optimizer.evaluation.scores import SPLITS
-from tracing.errors import RunError
+from tracing.files.opening import read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,10 +202,7 @@ class Result:
             RunError: the run ended before writing it.
         """
         path = self.path / REPORT
-        try:
-            return Page(path.read_text(encoding="utf-8"), path)
-        except OSError as error:
-            raise RunError(f"{path}: cannot be read ({error.strerror}); the run ended before writing it") from None
+        return Page(read_text(path, "the run ended before writing it"), path)
 
     @property
     def _folder(self) -> RunFolder:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import http.client
-import os
 import re
 import urllib.error
 import urllib.request
@@ -21,6 +20,7 @@ from typing import Any
 from filelock import FileLock
 
 from tracing.errors import DataError
+from tracing.files.whole_files import write_whole
 
 SUMS = "SHA256SUMS"
 
@@ -187,6 +187,4 @@ def _recorded_digests(folder: Path) -> dict[str, str]:
 
 def _record(folder: Path, name: str, digest: str) -> None:
     digests = _recorded_digests(folder) | {name: digest}
-    new = folder / f".{SUMS}.{os.getpid()}"
-    new.write_text("".join(f"{digests[file_name]}  {file_name}\n" for file_name in sorted(digests)), encoding="utf-8")
-    new.replace(folder / SUMS)
+    write_whole(folder / SUMS, "".join(f"{digests[file_name]}  {file_name}\n" for file_name in sorted(digests)))

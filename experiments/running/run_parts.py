@@ -23,7 +23,7 @@ from optimizer.proposers.rewrites import HAND, Rewrite
 from optimizer.search.optimizers import LOCAL_SEARCH, optimizers_of
 from optimizer.tuning.results import LoopSettings
 from tracing.errors import ConfigError, ContractError, RunError
-from tracing.files.opening import read_file
+from tracing.files.opening import read_text
 from tracing.llm.accounting.ledger import Ledger
 from tracing.suggestions import unknown_names
 from tracing.systems.description import describe
@@ -234,11 +234,7 @@ def read_rewrites(path: Path, specs: Mapping[str, PromptSpec]) -> tuple[Rewrite,
         if name not in specs:
             suggestion = unknown_names([name], specs)
             raise RunError(f"{file}: no prompt is called {suggestion}; name the file for one of {', '.join(specs)}")
-        try:
-            text = read_file(file).decode()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise RunError(f"{file}: cannot be read ({reason}); give --rewrites a text file or a folder") from None
+        text = read_text(file, "give --rewrites a text file or a folder")
         problems = specs[name].contract.violations(text)
         if problems:
             raise ContractError(f"{file}: {'; '.join(problems)}")

@@ -40,7 +40,7 @@ from experiments.runs.earlier_names import first_folder
 from experiments.runs.lock import holder
 from experiments.runs.summary import Summary
 from tracing.errors import RunError
-from tracing.files.opening import read_file
+from tracing.files.opening import read_text
 from tracing.files.whole_files import write_whole
 from tracing.formats import stamped
 from tracing.recording.redaction import Redaction
@@ -225,20 +225,13 @@ def read_prompts(folder: Path, names: Collection[str] | None = None) -> dict[str
     Raises:
         RunError: a wanted prompt is missing, the folder has none, or one cannot be read.
     """
-    prompts = {path.stem: _text_of(path) for path in sorted(folder.glob("*.txt"))}
+    remedy = "write the prompt there as UTF-8 text"
+    prompts = {path.stem: read_text(path, remedy) for path in sorted(folder.glob("*.txt"))}
     missing = sorted(set(names or ()) - set(prompts))
     if missing or not prompts:
         what = f"{missing[0]}.txt is missing" if missing else "holds no prompts (*.txt)"
         raise RunError(f"{folder}: {what}; give the prompts folder of a run or of an export `--to text`")
     return prompts if names is None else {name: prompts[name] for name in names}
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return read_file(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
-        raise RunError(f"{path}: cannot be read ({reason}); write the prompt there as UTF-8 text") from None
 
 
 def _is_run(path: Path) -> bool:

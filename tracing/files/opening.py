@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
+from tracing.errors import MemtuneError, RunError
+
 _WAIT_S = 5.0
 """For the first writer of a pipe."""
 
@@ -41,6 +43,15 @@ def read_file(path: Path) -> bytes:
     """The content of a file. Raises as `open_file`."""
     with open_file(path) as file:
         return file.read()
+
+
+def read_text(path: Path, remedy: str = "give a UTF-8 text file", error: type[MemtuneError] = RunError) -> str:
+    """The text of a UTF-8 file, with the newlines that it has. Raises `error` with the reason and the remedy."""
+    try:
+        return read_file(path).decode()
+    except (OSError, UnicodeDecodeError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else f"not UTF-8 at byte {failure.start}"
+        raise error(f"{path}: cannot be read ({reason}); {remedy}") from None
 
 
 def _content_of_pipe(path: Path, file: int) -> bytes:

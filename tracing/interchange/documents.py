@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from tracing.errors import TraceError
 from tracing.files.depth import DEEPEST, is_too_deep
 from tracing.files.file_kinds import kind_of, likeness
 from tracing.files.opening import read_file
+from tracing.files.whole_files import whole_file
 from tracing.graph.elements import Link
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.graph.values import snapshot
@@ -198,17 +198,11 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
     Raises:
         TraceError: the file exists, or cannot be written.
     """
-    partial = path.with_name(f"{path.name}.partial")
     try:
         if path.exists():
             raise TraceError(f"{path}: exists already; delete it or give another path")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(pieces)
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
     except OSError as error:
         raise TraceError(f"{path}: cannot be written: {error.strerror}; make room or give another path") from error
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from experiments.display.terminal import one_line, say, shortened
 from tracing.errors import TraceError
 from tracing.files.loading import load_trace
 from tracing.files.trace_file import save_trace
+from tracing.files.whole_files import whole_file
 from tracing.graph.execution_graph import ExecutionGraph
 from tracing.interchange import FORMATS, format_named
 
@@ -63,7 +63,8 @@ def import_(file: Path, source: str, out: Path, mapping: Path | None, force: boo
         if graph is imported.graph:
             warnings.append(f"{mapping}: no operation of {file} stores or retrieves by it; imported as it was recorded")
     _warn(warnings)
-    _replace(out, lambda partial: save_trace(graph, partial))
+    with _replacing(out) as partial:
+        save_trace(graph, partial)
     say(f"{_summary(graph)} imported to {out}")
 
 
@@ -83,11 +84,8 @@ def map_(trace: Path, out: Path | None, force: bool) -> None:
     if out is None:
         say(text.rstrip())
         return
-
-    def write(partial: Path) -> None:
+    with _replacing(out) as partial:
         partial.write_text(text, encoding="utf-8")
-
-    _replace(out, write)
     say(f"{out} written; correct it, then: memtune trace import {trace} --from otlp --map {out} --out agent.jsonl")
 
 
@@ -108,8 +106,8 @@ def export(trace: Path, target: str, out: Path, force: bool) -> None:
     with _status(f"reading {trace}", trace):
         loaded = load_trace(trace)
     _warn([*filter(None, (loaded.problem,)), *loaded.notes])
-    with _status(f"writing {out}", trace):
-        _replace(out, lambda partial: format_named(target).write(loaded.graph, partial))
+    with _status(f"writing {out}", trace), _replacing(out) as partial:
+        format_named(target).write(loaded.graph, partial)
     say(f"{_summary(loaded.graph)} exported to {out}")
 
 
@@ -120,16 +118,14 @@ def _require_free(out: Path, force: bool) -> None:
         raise TraceError(f"{out}: exists already; add --force to replace it, or give another path")
 
 
-def _replace(out: Path, write: Callable[[Path], None]) -> None:
+@contextmanager
+def _replacing(out: Path) -> Iterator[Path]:
     """Replace the file with a complete new one, or leave it unchanged."""
-    partial = out.with_name(f"{out.name}.{os.getpid()}.new")
     try:
-        write(partial)
-        partial.replace(out)
+        with whole_file(out) as partial:
+            yield partial
     except OSError as error:
         raise TraceError(f"{out}: cannot be written: {error.strerror}; give another path") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _warn(warnings: Sequence[str]) -> None:

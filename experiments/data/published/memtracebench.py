@@ -6,7 +6,6 @@ The files are smartcomment graphs with annotations; nothing in them is executed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -18,6 +17,7 @@ from attribution.recordings import recording_of
 from experiments.data.dataset_reader import FileReader, Ids, Reading
 from experiments.data.file_download import RemoteFile, http_response
 from tracing.errors import DataError, TraceError
+from tracing.files.whole_files import write_whole
 from tracing.interchange import smartcomment
 from tracing.llm.serving.weights import hub_address
 from tracing.systems.conversations import Conversation
@@ -57,10 +57,7 @@ def remote_files(folder: Path) -> tuple[RemoteFile, ...]:
     with http_response(url, ELSEWHERE) as reply:
         listed = reply.read()
     files = _files(listed, url)
-    folder.mkdir(parents=True, exist_ok=True)
-    new = listing.with_name(f".{_LISTING}.{os.getpid()}")
-    new.write_bytes(listed)
-    new.replace(listing)
+    write_whole(listing, listed.decode())
     return files
 
 

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import ConfigDict, Field, field_validator
 
-from experiments.systems.exporting.written_files import read_text
 from experiments.systems.own_config import Taken, TakenInPart, own_config
 from tracing.errors import RunError
+from tracing.files.opening import read_text
 
 _MODELS = ("llm", "embedding")
 _UNUSED = ("rerank", "decider", "multimodal", "clustering", "knowledge")

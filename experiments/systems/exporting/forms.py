@@ -6,8 +6,9 @@ import string
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from experiments.systems.exporting.written_files import OneFile, as_json, json_object, read_text, write_text
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object, write_text
 from tracing.errors import ContractError, RunError
+from tracing.files.opening import read_text
 from tracing.systems.prompts import Candidate, escaped, render
 
 _KEY = "answer_template"

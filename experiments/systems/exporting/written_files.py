@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.errors import RunError
-from tracing.files.opening import read_file
+from tracing.files.opening import read_text
 from tracing.files.yaml_text import load_yaml
 from tracing.systems.prompts import Candidate, render
 
@@ -20,15 +20,6 @@ def write_text(path: Path, text: str) -> None:
     """Write a text as UTF-8, with the newlines that it has."""
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(text)
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with the newlines that it has."""
-    try:
-        return read_file(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
-        raise RunError(f"{path}: cannot be read ({reason}); give a UTF-8 text file") from None
 
 
 def as_json(value: Mapping[str, Any]) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from experiments.systems.exporting.written_files import read_text
 from experiments.systems.own_config import TakenInPart, own_config
+from tracing.files.opening import read_text
 
 _MODELS = ("MEMORI_EMBEDDINGS_MODEL", "embeddings")
 _RUNS = (

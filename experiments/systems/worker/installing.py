@@ -30,6 +30,7 @@ from experiments.systems.worker.environment import (
 from experiments.systems.worker.handle import Worker
 from experiments.systems.worker.messages import CHECK
 from tracing.errors import ConfigError, InstallError, MemorySystemError
+from tracing.files.whole_files import write_whole
 from tracing.llm.forwarding.forwarded_calls import error_read
 from tracing.llm.serving.child_process import start_child
 from tracing.recording.redaction import excerpt
@@ -167,9 +168,7 @@ def _marked(environment: Environment, folder: Path, python: str) -> Installed:
         memtune=memtune_version(),
         fingerprint=fingerprint(),
     )
-    part = folder / f".{MARKER}"
-    part.write_text(installed.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    os.replace(part, folder / MARKER)
+    write_whole(folder / MARKER, installed.model_dump_json(indent=2) + "\n")
     return installed
 
 

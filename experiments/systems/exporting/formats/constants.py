@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from experiments.systems.exporting.written_files import OneFile, as_json, json_object, read_text
+from experiments.systems.exporting.written_files import OneFile, as_json, json_object
 from tracing.errors import ContractError, RunError
+from tracing.files.opening import read_text
 from tracing.systems.prompts import Candidate
 
 
