@@ -70,7 +70,8 @@ class RunFolder:
     ) -> RunFolder:
         """A new folder with `files` (name → text) in it: `out`, or one under `home/runs` named by time and system.
 
-        It is made elsewhere and moved in place, so that an interruption leaves a complete folder or none.
+        It is made elsewhere and moved in place, so that an interruption leaves a complete folder or none. An `out`
+        has a link under `home/runs`, by which it is listed and found as any other.
 
         Raises:
             RunError: `out` holds something already, or the folder cannot be made.
@@ -79,15 +80,14 @@ class RunFolder:
         try:
             if out is not None:
                 files = {**files, HOME: str(home.resolve())}
-                if _fill_folder(out, files) if out.is_dir() else _make_folder(out, files):
-                    return cls(out)
-                raise RunError(f"{out}: the folder is not empty; give --out a new one")
+                if not (_fill_folder(out, files) if out.is_dir() else _make_folder(out, files)):
+                    raise RunError(f"{out}: the folder is not empty; give --out a new one")
             # Of `module:Object` no colon is left: to some file systems, and to scp, it is more than a letter.
             slug = re.sub(r"[^\w.-]", "-", system)
             name = f"{now:%Y%m%d-%H%M%S}-{slug}"
             for place in (runs / name, *(runs / f"{name}-{number}" for number in range(2, 100))):
-                if _make_folder(place, files):
-                    return cls(place)
+                if _make_folder(place, files) if out is None else _linked(place, out):
+                    return cls(out or place)
         except OSError as error:
             raise RunError(
                 f"{out or runs}: cannot be made ({error.strerror}); give --out or --home a writable folder with room"
@@ -118,8 +118,8 @@ class RunFolder:
             return matches[0]
         if matches:
             raise RunError(
-                f"{name}: {len(matches)} runs start like this ({matches[0].id}, {matches[1].id}, …); "
-                "give more of the id"
+                f"{name}: {len(matches)} runs start like this ({matches[0].named}, {matches[1].named}, …); "
+                "give more of the id, or the folder"
             )
         suggestion = did_you_mean(name, ["latest", *(run.id for run in runs)]) if runs else ""
         raise RunError(f"{name}: no such run under {home / RUNS}{suggestion}; `memtune runs` lists them")
@@ -128,7 +128,8 @@ class RunFolder:
     def all(cls, home: Path) -> list[RunFolder]:
         """Every run under a home, oldest first."""
         root = home / RUNS
-        return [cls(path) for path in sorted(root.iterdir()) if _is_run(path)] if root.is_dir() else []
+        places = sorted(root.iterdir()) if root.is_dir() else []
+        return [cls(path.resolve() if path.is_symlink() else path) for path in places if _is_run(path)]
 
     @property
     def id(self) -> str:
@@ -245,6 +246,21 @@ def _latest_finished(runs: Sequence[RunFolder]) -> RunFolder:
         if (run.path / SUMMARY).is_file() and run.summary().finished:
             return run
     return runs[-1]
+
+
+def _linked(place: Path, folder: Path) -> bool:
+    """Have a run's folder listed under `place`, unless it lies beside it; False if something is there."""
+    if folder.resolve().parent == place.parent.resolve():
+        return True
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(folder.resolve(), target_is_directory=True)
+    except FileExistsError:
+        return False
+    except OSError:
+        # A file system without links. Its path still names the run.
+        return True
+    return True
 
 
 def _make_folder(place: Path, files: Mapping[str, str]) -> bool:

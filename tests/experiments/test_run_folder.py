@@ -196,6 +196,20 @@ def test_a_command_line_names_a_run_in_its_home_by_its_id_and_any_other_by_its_f
         assert RunFolder.find(tmp_path / "other", named) == made
 
 
+def test_a_run_put_elsewhere_is_listed_and_found_in_its_home_while_its_folder_is_there(tmp_path: Path) -> None:
+    home, second = tmp_path / "home", datetime(2026, 1, 2)
+    inside = RunFolder.create(home, system="rag", now=second, files={CONFIG: ""})
+    outs = [tmp_path / "before" / "run", tmp_path / "after" / "run", home / "runs" / "named"]
+    apart = [RunFolder.create(home, system="rag", now=second, files={CONFIG: ""}, out=out) for out in outs]
+    assert [folder for folder, _ in reversed(list_runs(home))] == [inside, *apart]
+    assert RunFolder.find(home, "latest") == RunFolder.find(home, "named") == apart[-1]
+    with pytest.raises(RunError, match=r"2 runs start like this \(.*/before/run, .*/after/run, …\).* or the folder"):
+        RunFolder.find(home, "run")
+    shutil.rmtree(outs[0])
+    assert RunFolder.find(home, "run") == apart[1]
+    assert (RunFolder.all(home), apart[1].home) == ([inside, *apart[1:]], home)
+
+
 def test_a_run_in_a_folder_that_cannot_be_written_to_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir()
     with pytest.raises(RunError, match="lock: cannot be written "), locked(tmp_path / LOCK):
