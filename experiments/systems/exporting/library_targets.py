@@ -5,14 +5,15 @@ A library of this kind is a row of `library_targets.toml`; it needs no code here
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 from experiments.systems.exporting.formats.constants import literal, python_constants
 from experiments.systems.exporting.formats.literal_templates import from_names, with_names
-from experiments.systems.exporting.places import Place
+from experiments.systems.exporting.places import Place, place_named
 from experiments.systems.exporting.proving import ProvenLibrary, proven_in, sent_by
 from experiments.systems.exporting.schema_replies import reply_by_schema
 from experiments.systems.exporting.written_files import OneFile, as_json, json_object
@@ -52,12 +53,12 @@ class LibraryTarget(OneFile, NeedsLibrary):
             prompts = "".join(f"{place!r}: {literal(text)},\n" for place, text in texts.items())
             return packaged_text(_PACKAGE, self.row["template"]).format(prompts=prompts)
         keys: dict[str, Any] = {}
-        for place, text in texts.items():
-            *outer, key = self._path(place)
+        for name, text in texts.items():
+            (*outer, key), beside = self._at(name)
             group = keys
-            for name in outer:
-                group = group.setdefault(name, {})
-            group |= {**self.row["places"][place].get("beside", {}), key: text}
+            for part in outer:
+                group = group.setdefault(str(len(group)) if part == "#" else part, {})
+            group |= {**beside, key: text}
         return as_json(_with_lists(keys))
 
     def render(self, name: str, values: Mapping[str, str], folder: Path) -> str:
@@ -79,8 +80,13 @@ class LibraryTarget(OneFile, NeedsLibrary):
             constants = python_constants(file)
             return {place.name: constants[place.name] for place in self.places if place.name in constants}
         keys = json_object(file)
-        texts = {place.name: _at(keys, self._path(place.name)) for place in self.places}
-        return {place: text for place, text in texts.items() if isinstance(text, str)}
+        found = {place.name: _found(keys, *self._keys(place)) for place in self.places}
+        return {
+            place.replace("*", name): text
+            for place, texts in found.items()
+            for name, text in texts
+            if name or "*" not in place
+        }
 
     def template(self, text: str, placeholders: Collection[str]) -> str:
         """The text as a template of memtune's."""
@@ -90,8 +96,17 @@ class LibraryTarget(OneFile, NeedsLibrary):
         """Whether a text with these placeholders is filled in by `str.format`."""
         return bool(placeholders) and self.row.get("syntax") == "format"
 
-    def _path(self, place: str) -> list[str]:
-        return str(self.row["places"][place].get("key", place)).split(".")
+    def _at(self, name: str) -> tuple[list[str], dict[str, Any]]:
+        """The keys to a place, and what stands beside it; `*` is what the user chose."""
+        place, chosen = next((place, part) for place in self.places if (part := place.chosen(name)) is not None)
+        keys, beside = self._keys(place)
+        return [chosen if key == "*" else key for key in keys], {
+            key: chosen if value == "*" else value for key, value in beside.items()
+        }
+
+    def _keys(self, place: Place) -> tuple[list[str], Mapping[str, Any]]:
+        row = self.row["places"][place.name]
+        return str(row.get("key", place.name)).split("."), row.get("beside", {})
 
     @property
     def use(self) -> str:
@@ -106,7 +121,9 @@ class LibraryTarget(OneFile, NeedsLibrary):
             if place not in texts and "request" in row
         ]
         prompts = f"{self.library.package} asks by its own prompts at {', '.join(own)}: no prompt is placed there."
-        return [*([prompts] if own else []), *self.row.get("warnings", ())]
+        used = [place for place in self.places if any(place.chosen(name) is not None for name in texts)]
+        placed = [self.row["places"][place.name].get("warnings", ()) for place in used]
+        return [*([prompts] if own else []), *self.row.get("warnings", ()), *dict.fromkeys(chain(*placed))]
 
     def prove(self, folder: Path) -> list[str]:
         """Let the library use the file, and find each text in the requests that it sends.
@@ -123,10 +140,11 @@ class LibraryTarget(OneFile, NeedsLibrary):
         }
         reply = partial(reply_by_schema, text=self.row.get("reply", "tea"))
         sent = sent_by(self.library, _PROOF, payload, reply, self.row.get("answer", {}))
-        allowed = {place.name: place.needs | place.may for place in self.places}
-        return sent.proofs(
-            {place: _literals(self.template(text, allowed[place])) for place, text in self.texts(file).items()}
-        )
+        texts = {}
+        for name, text in self.texts(file).items():
+            if (place := place_named(self.places, name)) is not None:
+                texts[name] = _literals(self.template(text, place.needs | place.may))
+        return sent.proofs(texts)
 
 
 def _with_lists(value: Any) -> Any:
@@ -137,13 +155,24 @@ def _with_lists(value: Any) -> Any:
     return list(items.values()) if all(key.isdigit() for key in items) else items
 
 
-def _at(value: Any, path: Sequence[str]) -> Any:
-    """What is at a path of keys, and of numbers of items; None if it is not there."""
-    for name in path:
-        items = dict(enumerate(value)) if isinstance(value, list) else value
-        key = int(name) if isinstance(value, list) and name.isdigit() else name
-        value = items.get(key) if isinstance(items, dict) else None
-    return value
+def _found(value: Any, path: Sequence[str], beside: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, str]]:
+    """The texts at a path of keys, and of numbers of items, each with its name for the `*`.
+
+    In the path `#` is any item and `*` any key; a `*` in what stands `beside` a text is its name.
+    """
+    if not path:
+        if isinstance(value, str):
+            yield name, value
+        return
+    items = {str(number): item for number, item in enumerate(value)} if isinstance(value, list) else value
+    if not isinstance(items, dict):
+        return
+    key, *rest = path
+    if not rest:
+        name = next((str(items.get(other, "")) for other, part in beside.items() if part == "*"), name)
+    for each, item in items.items():
+        if key in (each, "#", "*"):
+            yield from _found(item, rest, beside, each if key == "*" else name)
 
 
 def _literals(template: str) -> list[str]:

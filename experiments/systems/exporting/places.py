@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tracing.errors import ContractError, RunError
@@ -17,7 +17,8 @@ class Place:
     """A place for one prompt in a target.
 
     Attributes:
-        name: as the target calls it, such as `custom_fact_extraction_prompt`.
+        name: as the target calls it, such as `custom_fact_extraction_prompt`; with a `*` where the user chooses a name,
+            such as `custom_categories.*`, and then only `--map` gives prompts to it.
         stage: of the prompt that goes there by default; None if a prompt goes there by `--map` alone.
         needs: placeholders that a text must have there, since the target would otherwise leave out the data.
         may: further placeholders that it may have.
@@ -44,6 +45,17 @@ class Place:
     strips: bool = False
     longest: int = 0
     losses: Mapping[str, str] = field(default_factory=dict)
+
+    def chosen(self, name: str) -> str | None:
+        """What a name has in place of the `*`, empty if the place has none; None if it is not of this place.
+
+        Example:
+            >>> Place("custom_categories.*", None).chosen("custom_categories.hobbies")
+            'hobbies'
+        """
+        start, star, end = self.name.partition("*")
+        chosen = name[len(start) : len(name) - len(end)]
+        return chosen if name == f"{start}{chosen}{end}" and bool(chosen) == bool(star) and chosen != "*" else None
 
     def problems(self, spec: PromptSpec, text: str) -> list[str]:
         """Why a prompt of a system does not fit here, in plain words; empty if it does."""
@@ -74,6 +86,11 @@ class Place:
         ]
 
 
+def place_named(places: Sequence[Place], name: str) -> Place | None:
+    """The place that a name is of, under that name; None if there is none."""
+    return next((replace(place, name=name) for place in places if place.chosen(name) is not None), None)
+
+
 def placed(
     target: str, places: Sequence[Place], system_name: str, system: MemorySystem, mapping: Mapping[str, str]
 ) -> dict[str, str]:
@@ -86,20 +103,20 @@ def placed(
         RunError: the mapping names an unknown prompt or place, or a place twice; several prompts could go to one
             place; or none has a place.
     """
-    by_name = {place.name: place for place in places}
     if mapping:
         for prompt, name in mapping.items():
             if prompt not in system.prompts:
                 called = unknown_names([prompt], system.prompts)
                 raise RunError(f"--map {prompt}={name}: {system_name} has no prompt {called}; {_has(system)}")
-            if name not in by_name:
-                called = unknown_names([name], by_name)
-                raise RunError(f"--map {prompt}={name}: {target} has no place {called}; it has {', '.join(by_name)}")
+            if place_named(places, name) is None:
+                names = [place.name for place in places]
+                called = unknown_names([name], names)
+                raise RunError(f"--map {prompt}={name}: {target} has no place {called}; it has {', '.join(names)}")
         twice = [name for name in mapping.values() if list(mapping.values()).count(name) > 1]
         if twice:
             raise RunError(f"--map: {twice[0]} is given twice, but holds one prompt; leave one out")
         return dict(mapping)
-    chosen = {name: name for name in system.prompts if name in by_name}
+    chosen = {name: name for name in system.prompts if place_named(places, name) is not None}
     for place in places:
         if place.stage is None or place.name in chosen.values():
             continue
@@ -137,11 +154,11 @@ def check_fit(
     at: Mapping[str, str],
 ) -> None:
     """Refuse texts that do not fit the places they go to; `at` maps a prompt to its place."""
-    by_name = {place.name: place for place in places}
     problems = [
-        f"{prompt} does not fit {place} of {target}: {problem}"
-        for prompt, place in at.items()
-        for problem in by_name[place].problems(specs[prompt], texts[prompt])
+        f"{prompt} does not fit {name} of {target}: {problem}"
+        for prompt, name in at.items()
+        if (place := place_named(places, name)) is not None
+        for problem in place.problems(specs[prompt], texts[prompt])
     ]
     if problems:
         raise ContractError("; ".join(problems))
@@ -149,11 +166,11 @@ def check_fit(
 
 def losses(target: str, places: Sequence[Place], texts: Mapping[str, str], at: Mapping[str, str]) -> list[str]:
     """What the user loses with texts that fit the places they go to: a sentence each."""
-    by_name = {place.name: place for place in places}
     return [
-        f"{prompt}, at {place} of {target}, {loss}."
-        for prompt, place in at.items()
-        for loss in by_name[place].lost(texts[prompt])
+        f"{prompt}, at {name} of {target}, {loss}."
+        for prompt, name in at.items()
+        if (place := place_named(places, name)) is not None
+        for loss in place.lost(texts[prompt])
     ]
 
 

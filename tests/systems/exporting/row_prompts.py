@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from experiments.systems.exporting.library_targets import TARGETS
+from experiments.systems.exporting.places import Place
 from tracing.systems.prompts import Candidate
 
 LIBRARY_TARGETS = tuple(target.environment.name for target in TARGETS.values())
@@ -14,9 +15,13 @@ AWKWARD = '\nMind «é» 😀 {{braces}} $5 100 % \\n "quoted"\n\n    kestrel.  
 def prompts_of(exporter: Any) -> Candidate:
     """A text for each place, with all placeholders that it may have, in turn with awkward characters."""
     return {
-        place.name: "\n".join(
-            [f"Mind {place.name}", *place.markers, *(f"{{{name}}}" for name in sorted(place.needs | place.may))]
-        )
+        name: "\n".join([f"Mind {name}", *place.markers, *(f"{{{name}}}" for name in sorted(place.needs | place.may))])
         + (AWKWARD.rstrip() if place.strips else AWKWARD)
         for place in exporter.places
+        for name in names_of(place)
     }
+
+
+def names_of(place: Place) -> list[str]:
+    """The name of a place; two for one that the user names."""
+    return list(dict.fromkeys(place.name.replace("*", name) for name in ("Kestrel", "tea time")))

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from own_system import AWKWARD, OWN, Own
+from row_prompts import names_of
 
 from experiments.systems.exporting.conformance import ExporterConformance
 from experiments.systems.exporting.export import export
+from experiments.systems.exporting.importing import import_prompts
 from experiments.systems.exporting.library_targets import TARGETS, LibraryTarget
 from experiments.systems.mem0.exporter import Mem0FirstSettings, Mem0OneSettings, Mem0TwoSettings
 from experiments.systems.mem0.system import Mem0
@@ -73,6 +75,38 @@ def test_a_mapping_that_fits_nothing_is_refused(
         exported(target, tmp_path / "out", mapping=mapping)
     assert said in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_the_user_names_is_written_and_read_back_under_that_name(tmp_path: Path) -> None:
+    mapping = {"note": "entity_types.Hobby.description", "reply": "edge_types.LIKES.description"}
+    manifest = exported("zep", tmp_path / "zep", mapping=mapping)
+    plain = AWKWARD.replace("{{", "{").replace("}}", "}")
+    assert json.loads((tmp_path / "zep" / "zep.json").read_text()) == {
+        "set_ontology": {
+            "entity_types": [{"name": "Hobby", "description": f"note {plain}"}],
+            "edge_types": [{"name": "LIKES", "description": f"reply {plain}"}],
+        }
+    }
+    assert (
+        "An ontology takes the place of the one before: put what you have beside these types." in manifest["warnings"]
+    )
+    exported("mem0-platform", tmp_path / "mem0", mapping=dict.fromkeys(("note",), "custom_categories.their hobbies"))
+    project = tmp_path / "mem0" / "mem0_project.json"
+    assert json.loads(project.read_text()) == {"custom_categories": [{"their hobbies": f"note {plain}"}]}
+    mine = {"custom_categories": [{"food": "what they eat"}, {"their hobbies": "what they do"}, 3]}
+    project.write_text(json.dumps(mine))
+    assert TARGETS["mem0-platform"]().texts(str(project)) == {
+        "custom_categories.food": "what they eat",
+        "custom_categories.their hobbies": "what they do",
+    }
+    imported = import_prompts(OWN, str(project), form="mem0-platform@2.2", mapping={"note": "custom_categories.food"})
+    assert imported.candidate["note"] == "what they eat"
+
+
+@pytest.mark.parametrize("place", ["custom_categories.*", "custom_categories.", "custom_categories", "categories.food"])
+def test_a_place_that_the_user_names_needs_a_name(tmp_path: Path, place: str) -> None:
+    with pytest.raises(RunError, match=r"it has custom_instructions, .*, custom_categories\.\*"):
+        exported("mem0-platform", tmp_path / "out", mapping={"note": place})
 
 
 def test_of_several_prompts_for_one_place_the_user_chooses(tmp_path: Path) -> None:
@@ -188,10 +222,11 @@ class _Places(ExporterConformance):
     def candidate(self) -> Candidate:
         exporter: Any = self.exporter()
         return {
-            place.name: " ".join(
+            called: " ".join(
                 ["Mind this", *place.markers, *(f"{{{name}}}" for name in sorted(place.needs | place.may))]
             )
             for place in exporter.places
+            for called in names_of(place)
         }
 
 
