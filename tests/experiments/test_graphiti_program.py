@@ -80,7 +80,7 @@ class TestTheGraphOfGraphiti(MemorySystemConformance):
 
     def test_what_fills_a_builder_of_prompts_is_named_for_what_it_reads(self) -> None:
         placeholders = self.system().prompts["triples"].contract.placeholders
-        assert placeholders == {"episode_content", "nodes", "reference_time"}
+        assert placeholders == {"episode_content", "nodes", "edge_types", "reference_time"}
 
 
 def obedient(body: dict[str, Any]) -> str:

@@ -27,6 +27,10 @@ class Person(BaseModel):
     """Somebody who speaks, or of whom somebody speaks by name."""
 
 
+class Tells(BaseModel):
+    """What somebody tells about their own life."""
+
+
 def triples(context):
     task = f"""Of the message, write down as facts what the speakers tell about themselves.
 
@@ -35,6 +39,9 @@ Message:
 
 Entities that a fact is between:
 {context["nodes"]}
+
+Kinds of facts:
+{context["edge_types"]}
 
 Said at {context["reference_time"]}."""
     return ChatPrompt(system=SystemMessage(content="You build a knowledge graph."), user=UserMessage(content=task))
@@ -57,9 +64,15 @@ class Biographer:
             await self.graph.driver.execute_query(query)
 
     async def hear(self, name, text, time):
-        kinds = {"Person": Person}
         await self.graph.add_episode(
-            name, text, "a chat", time, entity_types=kinds, custom_extraction_instructions=RULES
+            name,
+            text,
+            "a chat",
+            time,
+            entity_types={"Person": Person},
+            edge_types={"TELLS": Tells},
+            edge_type_map={("Entity", "Entity"): ["TELLS"]},
+            custom_extraction_instructions=RULES,
         )
 
     async def ask(self, question):

@@ -25,8 +25,9 @@ system = memtune.system(
     prompts={
         "rules": "graph_program:RULES",
         "person": "graph_program:Person.__doc__",
+        "tells": "graph_program:Tells.__doc__",
         "triples": "graph_program:triples",
         "reply": "graph_program:REPLY",
     },
-    stages={"rules": "extract", "person": "extract", "triples": "extract"},
+    stages={"rules": "extract", "person": "extract", "tells": "extract", "triples": "extract"},
 )
