@@ -13,6 +13,7 @@ from typing import Any
 
 import anthropic
 import httpx
+import langchain_core.globals
 import litellm
 import openai
 import pytest
@@ -216,6 +217,67 @@ def test_every_candidate_is_asked_with_whatever_the_program_keeps_of_replies(
         return
     system.build(CHAT, {"note": "Be exact."}, access)
     assert [said(body).partition(". ")[0] for body in scripted_server.requests] == ["Be brief", "Be exact"]
+
+
+CACHED = """
+import cachetools
+import diskcache
+import joblib
+import litellm
+from langchain_core.caches import InMemoryCache
+from langchain_core.globals import set_llm_cache
+from langchain_openai import ChatOpenAI
+from threaded_program import NOTE, ask
+
+DISK, FILES = diskcache.Cache("replies"), joblib.Memory("replies", verbose=0)
+LANGCHAIN, litellm.cache = InMemoryCache(), litellm.Cache()
+
+def by_langchain(text):
+    set_llm_cache(LANGCHAIN)
+    return ChatOpenAI(model="gpt").invoke(NOTE + " " + text).content
+
+def by_litellm(text):
+    asked = [{"role": "user", "content": NOTE + " " + text}]
+    return litellm.completion(model="openai/gpt", messages=asked, caching=True).choices[0].message.content
+
+@DISK.memoize()
+def by_diskcache(text):
+    return ask(text)
+
+@FILES.cache
+def by_joblib(text):
+    return ask(text)
+
+@cachetools.cached(cachetools.TTLCache(9, 9))
+def by_cachetools(text):
+    return ask(text)
+"""
+
+
+def test_caches_of_libraries_neither_give_nor_keep_a_reply_while_a_candidate_is_tried(
+    open_access: Callable[..., ModelAccess],
+    scripted_server: ScriptedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What they keep on disk is the program's own, and would answer its users with what a candidate was replied."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(litellm, "cache", None)
+    monkeypatch.setattr(langchain_core.globals, "_llm_cache", None)
+    imported("threaded_program", THREADED, tmp_path, monkeypatch)
+    program, access = imported("cached_program", CACHED, tmp_path, monkeypatch), open_access()
+    for library in ("langchain", "litellm", "diskcache", "joblib", "cachetools"):
+        system = wrapped(
+            lambda text, library=library: getattr(program, f"by_{library}")(text),  # type: ignore[misc]
+            tmp_path,
+            prompts={"note": "cached_program:NOTE"},
+        )
+        for text in (f"Be brief, {library}.", f"Be exact, {library}."):
+            system.build(CHAT, {"note": text}, access)
+            assert said(scripted_server.requests[-1]).startswith(text), library
+    assert (len(program.DISK), program.LANGCHAIN._cache, litellm.cache.cache.cache_dict) == (0, {}, {})
+    assert not list((tmp_path / "replies").rglob("output.pkl"))
+    program.DISK.close()
 
 
 TYPED = """
