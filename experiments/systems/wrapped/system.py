@@ -196,7 +196,7 @@ class WrappedProgram:
         elif key in self._asking:
             raise MemorySystemError(
                 f"the program made no request in {'a build' if builds else 'an answer'}, where it made one before: it "
-                "keeps what it was replied with other prompts. Let the file with build turn that cache off, or empty it "
+                "keeps what it was replied with other prompts. Let the file with build turn that cache off or empty it "
                 "there; a dict of the program can be one of `stores`"
             )
         due = [name for name, stages in self._stages.items() if any((stage in BUILDING) == builds for stage in stages)]
