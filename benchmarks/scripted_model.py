@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -145,7 +145,7 @@ class ScriptedModel:
     def chat(self, request: Request) -> dict[str, Any]:
         """The route for chats."""
         texts = [str(message["content"]) for message in request.body["messages"]]
-        calls = self._calls(texts[0], texts[-1]) if request.body.get("tools") else []
+        calls = self.calls(texts, request.body["tools"]) if request.body.get("tools") else []
         reply = "" if calls else self.reply("\n".join(texts), json.dumps(request.body.get("response_format") or {}))
         message: dict[str, Any] = {"role": "assistant", "content": reply}
         if calls:
@@ -188,12 +188,12 @@ class ScriptedModel:
             return self._answer(asked.splitlines()[0].strip(), context)
         return json.dumps({"facts": [fact for turn, facts in self._told if turn in text for fact in facts]})
 
-    def _calls(self, shown: str, said: str) -> list[tuple[str, dict[str, Any]]]:
+    def calls(self, texts: Sequence[str], tools: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
         """What is called of LangMem's tools, by the memories that are shown and the messages."""
-        found = re.findall(r'<instance id=(\S+) schema_type="Memory">\n(.*)\n</instance>', shown)
+        found = re.findall(r'<instance id=(\S+) schema_type="Memory">\n(.*)\n</instance>', texts[0])
         memories = [str(ast.literal_eval(memory)["content"]) for _, memory in found]
         calls: list[tuple[str, dict[str, Any]]] = []
-        for fact in (fact for turn, facts in self._told if turn in said for fact in facts):
+        for fact in (fact for turn, facts in self._told if turn in texts[-1] for fact in facts):
             event, at = self._decide(fact, memories)
             changed = {} if at is None else {"json_doc_id": found[at][0]}
             patches = [{"op": "replace", "path": "/content", "value": fact}]

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from benchmarks.phases import Phases
@@ -19,16 +20,23 @@ from optimizer.published.bootstrap import drawn_sets
 from optimizer.published.carried_prompt import CarriedPrompt
 from optimizer.tuning.results import LoopSettings
 from optimizer.tuning.tuning import Tuning
+from tracing.errors import BudgetExceededError, in_one_line
+from tracing.recording.operations import operation
+from tracing.recording.redaction import excerpt
+from tracing.recording.trace_context import trace
 
 if TYPE_CHECKING:
     import dspy
 
+    from benchmarks.authors.langmem_optimizers import Kind
     from optimizer.evaluation.evaluator import Evaluator, Outcome
     from optimizer.objectives.objective import Objective
     from optimizer.proposers.rewrites import RewriteRequest
     from optimizer.published.memory_program import MemoryProgram
     from optimizer.tuning.failures import Failures
     from tracing.systems.prompts import PromptSpec
+
+_LONGEST_REASON = 80
 
 
 class Draft(NamedTuple):
@@ -86,10 +94,33 @@ def _gepa(recorded: Recorded, request: RewriteRequest) -> Iterator[Draft]:
 
 
 def _reflections(recorded: Recorded, request: RewriteRequest) -> Iterator[tuple[Reflector, list[Mapping[str, Any]]]]:
-    """As many requests as texts are wanted, each with other failures."""
     reflector = Reflector(Author(recorded.evaluator.access.proposer), request.seed)
+    return ((reflector, failures) for failures in _shown(request))
+
+
+def _shown(request: RewriteRequest) -> Iterator[list[Mapping[str, Any]]]:
+    """As many requests as texts are wanted, each with other failures."""
     for number in range(request.count if request.failed else 0):
-        yield reflector, list(map(record_of, going_round(request.failed, number * CASES_SHOWN, CASES_SHOWN)))
+        yield list(map(record_of, going_round(request.failed, number * CASES_SHOWN, CASES_SHOWN)))
+
+
+def _langmem(kind: Kind, recorded: Recorded, request: RewriteRequest) -> Iterator[Draft]:
+    """As LangMem's prompt optimizers ask, with what GEPA is shown; the contract is their instruction for updates."""
+    from benchmarks.authors.langmem_optimizers import optimized
+
+    carried, author = CarriedPrompt(request.prompt, request.text), recorded.evaluator.access.proposer
+    for number, failures in enumerate(_shown(request), 1):
+        try:
+            with trace(), operation("reflect", kind="llm"):  # the meter counts by operation
+                sample = request.seed * 1000 + number
+                instruction = optimized(author, kind, carried.instruction, carried.request, failures, sample=sample)
+        except BudgetExceededError:
+            raise
+        except Exception as error:
+            # LangMem raises what it cannot use, in whatever form that fails first.
+            yield Draft("", problems=[f"no text: {excerpt(in_one_line(error), _LONGEST_REASON)}"])
+        else:
+            yield _carried(carried, instruction)
 
 
 def _miprov2(recorded: Recorded, request: RewriteRequest) -> Iterator[Draft]:
@@ -148,7 +179,10 @@ FORMS: Mapping[str, Callable[[Recorded, RewriteRequest], Iterator[Draft]]] = {
     "whole": _whole,
     "gepa": _gepa,
     "miprov2": _miprov2,
+    "langmem-metaprompt": partial(_langmem, "metaprompt"),
+    "langmem-gradient": partial(_langmem, "gradient"),
+    "langmem-prompt-memory": partial(_langmem, "prompt_memory"),
     "bank": _bank,
 }
-"""Changes of lines and whole templates as the product asks for them, GEPA's and MIPROv2's instructions, and the lines
-that people wrote, without an author. Each is asked when the next text is wanted."""
+"""Changes of lines and whole templates as the product asks for them, instructions of GEPA, of MIPROv2 and of LangMem's
+three optimizers, and the lines that people wrote, without an author. Each is asked when the next text is wanted."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchmarks.blame.real_model import RealFlaw
 from benchmarks.blame.scripted import SHOWN
@@ -16,11 +17,12 @@ KNOWING = "scripted"
 """Its name on the command line."""
 
 _NOTHING = "There is nothing to add."
+_CURRENT = re.compile(r"<current_prompt>\n(.*?)\n</current_prompt>", re.DOTALL)
 _NUMBERED = re.compile(r"^(\d+)\. (.*)$", re.MULTILINE)
 
 
 class KnowingAuthor(ScriptedModel):
-    """Gives the right line back in the form that is asked for: lines, a whole text, an instruction for DSPy.
+    """Gives the right line back in the form that is asked for: lines, a whole text, an instruction for DSPy or LangMem.
 
     Args:
         flaws: what was planted in the prompts of the fact memory; a request tells the purpose of its prompt.
@@ -37,11 +39,26 @@ class KnowingAuthor(ScriptedModel):
             return _NOTHING
         if '"lines"' in schema:
             return json.dumps({"lines": _lines(flaw, text)})
+        if '"new_prompt"' in schema:
+            return json.dumps({"logic": "-", "update_prompt": True, "new_prompt": _in_langmem(flaw, text)})
         shown = SHOWN.findall(text)
         in_dspy = [instruction for instruction, _ in shown if instruction]
         if in_dspy:
             return _mended(flaw, in_dspy[-1])
         return f"```\n{_mended(flaw, shown[0][1])}\n```" if shown else _NOTHING
+
+    def calls(self, texts: Sequence[str], tools: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+        """The right instruction where LangMem's optimizers offer a tool for it, and else what leads there."""
+        text, offered = "\n".join(texts), {tool["function"]["name"] for tool in tools}
+        # Its last request no longer has the purpose.
+        flaw = next((flaw for purpose, flaw in self._flaws.items() if purpose in text or flaw.by in text), None)
+        if "OptimizedPromptOutput" in offered:
+            improved = _in_langmem(flaw, text) if flaw is not None else None
+            return [("OptimizedPromptOutput", {"analysis": "-", "improved_prompt": improved})]
+        if "recommend" in offered:
+            wanted = {} if flaw is None else {"hypotheses": "-", "full_recommendations": _line(flaw)}
+            return [("recommend", {"warrants_adjustment": flaw is not None, **wanted})]
+        return [("think", {"thought": "-"})]
 
 
 def _line(flaw: RealFlaw) -> str:
@@ -55,6 +72,10 @@ def _lines(flaw: RealFlaw, text: str) -> list[str]:
     if not numbers:
         return [_line(flaw)]
     return [f"{numbers[0]}. {_line(flaw)}", *(f"drop {number}" for number in numbers[1:])]
+
+
+def _in_langmem(flaw: RealFlaw, text: str) -> str:
+    return _mended(flaw, _CURRENT.findall(text)[-1])
 
 
 def _mended(flaw: RealFlaw, shown: str) -> str:

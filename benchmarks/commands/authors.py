@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+_LANGMEM = ("langmem-metaprompt", "langmem-gradient", "langmem-prompt-memory")
+
+
 @click.command(
     "authors",
     epilog="""\b
@@ -39,8 +42,9 @@ Examples:
     "--form",
     "forms",
     multiple=True,
-    type=SuggestingChoice(["lines", "whole", "gepa", "miprov2", "bank"]),
-    help="Our changes of lines or whole templates, GEPA's or MIPROv2's instructions, or people's lines [default: all].",
+    type=SuggestingChoice(["lines", "whole", "gepa", "miprov2", *_LANGMEM, "bank"]),
+    help="Our changes of lines or whole templates, instructions of GEPA, MIPROv2 or an optimizer of LangMem, or "
+    "people's lines [default: all].",
 )
 @click.option("--conversations", type=click.IntRange(2), default=8, show_default=True, help="Half is shown to authors.")
 @click.option("--questions", type=click.IntRange(1), default=6, show_default=True, help="Of each conversation.")

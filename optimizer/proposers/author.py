@@ -48,12 +48,13 @@ class Author:
 
     Attributes:
         model: the same.
+        most: tokens of the longest reply that it is asked for.
     """
 
     def __init__(self, model: ChatModel, waits: Callable[[int], None] | None = None) -> None:
         self.model = model
         self._waits, self._requests = waits, 0
-        self._most = model.settings.context // 4 if model.settings.embedded else _ENDPOINT_TOKENS
+        self.most = model.settings.context // 4 if model.settings.embedded else _ENDPOINT_TOKENS
         self._reasons: set[str] = set()
 
     def chat(
@@ -79,9 +80,9 @@ class Author:
                     raise
                 # The endpoint does not allow so long a reply.
                 break
-            if reply.finish_reason != "length" or limit >= self._most or goes_in_circles(reply.text):
+            if reply.finish_reason != "length" or limit >= self.most or goes_in_circles(reply.text):
                 break
-            limit = min(_MORE * limit, self._most)
+            limit = min(_MORE * limit, self.most)
         text = reply.text.strip()
         if reply.finish_reason == "length":
             cut = f"the reply was cut short at {reply.completion_tokens or limit} tokens"

@@ -14,6 +14,16 @@ from experiments.data.loaders import load_dataset
 from experiments.runs.config_file import load_config
 from experiments.systems.fact_memory import PROMPTS
 
+ASKED = (
+    "lines",
+    "whole",
+    "gepa",
+    "miprov2",
+    "langmem-metaprompt",
+    "langmem-gradient",
+    "langmem-prompt-memory",
+)
+
 
 @pytest.mark.slow
 def test_usable_texts_and_their_gains_are_counted(
@@ -26,7 +36,7 @@ def test_usable_texts_and_their_gains_are_counted(
         key = roles["task"].api_key
         monkeypatch.setenv("OPENAI_API_KEY", key.get_secret_value() if key is not None else "")
         model = f"{roles['task'].base_url}#{roles['task'].model}"
-        forms = [part for form in ("lines", "whole", "gepa", "miprov2", "bank") for part in ("--form", form)]
+        forms = [part for form in (*ASKED, "bank") for part in ("--form", form)]
         asked = ["--flaw", "general-terms", "--author", model, "--author", "scripted"]
         with pytest.raises(SystemExit) as ended:
             main(["authors", "--model", model, *asked, *forms, *few, "--home", str(tmp_path), "--json", str(file)])
@@ -44,8 +54,11 @@ def test_usable_texts_and_their_gains_are_counted(
     assert figures["bank"]["extract"]["texts"] == 2
     # The scripted author gives the shipped prompt back, in whatever form it is asked for.
     shipped = PROMPTS["extract"].text
-    for form in ("lines", "whole", "gepa", "miprov2"):
+    for form in ASKED:
         assert shipped in [row["text"] for row in right[form]["written"]], form
+    # LangMem's metaprompt asks five times for a text, whatever the replies are.
+    langmem = {form: right[form]["requests"] for form in ASKED if form.startswith("langmem")}
+    assert langmem == {"langmem-metaprompt": 10, "langmem-gradient": 6, "langmem-prompt-memory": 2}
     assert extract["inputs"] == 6
     assert extract["best_gain"] == extract["mean_gain"] == extract["written"][0]["gain"]
     assert "Be careful" not in capsys.readouterr().out
