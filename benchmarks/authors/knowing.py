@@ -50,13 +50,13 @@ class KnowingAuthor(ScriptedModel):
     def calls(self, texts: Sequence[str], tools: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
         """The right instruction where LangMem's optimizers offer a tool for it, and else what leads there."""
         text, offered = "\n".join(texts), {tool["function"]["name"] for tool in tools}
-        # Its last request no longer has the purpose.
-        flaw = next((flaw for purpose, flaw in self._flaws.items() if purpose in text or flaw.by in text), None)
+        purpose, flaw = next(((purpose, flaw) for purpose, flaw in self._flaws.items() if purpose in text), ("", None))
         if "OptimizedPromptOutput" in offered:
             improved = _in_langmem(flaw, text) if flaw is not None else None
             return [("OptimizedPromptOutput", {"analysis": "-", "improved_prompt": improved})]
         if "recommend" in offered:
-            wanted = {} if flaw is None else {"hypotheses": "-", "full_recommendations": _line(flaw)}
+            # Nothing else tells the next request's prompt.
+            wanted = {} if flaw is None else {"hypotheses": purpose, "full_recommendations": _line(flaw)}
             return [("recommend", {"warrants_adjustment": flaw is not None, **wanted})]
         return [("think", {"thought": "-"})]
 

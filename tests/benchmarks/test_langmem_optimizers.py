@@ -9,14 +9,19 @@ from typing import Any, get_args
 import pytest
 from scripted_server import Reply, ScriptedServer
 
+from experiments.systems.fact_memory import PROMPTS
 from tracing.errors import CallFailedError
 from tracing.llm.access import ModelAccess
 from tracing.llm.serving.embedded import compact_grammar
+from tracing.llm.settings import Limits
 
 pytest.importorskip("langmem", reason="langmem is not installed")
 pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
 
+from benchmarks.authors.knowing import KnowingAuthor
 from benchmarks.authors.langmem_optimizers import Kind, call_in, optimized, without_tools
+from benchmarks.blame.real_model import real_flaws
+from benchmarks.scripted_model import serve
 
 PROMPT, BETTER = 'List what is liked, as {"facts": []}.', 'List what is said, as {"facts": []}, or {"none": 1}.'
 RULES = "Keep the form."
@@ -103,3 +108,11 @@ def test_a_call_that_fails_is_told(mending: bool, scripted_server: ScriptedServe
     scripted_server.script = failing
     with pytest.raises(CallFailedError):
         optimized(open_access(retries=0).proposer, "gradient", PROMPT, RULES, [FAILURE], sample=1)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_the_scripted_author_writes_the_right_line_where_nothing_is_left_of_it(kind: Kind) -> None:
+    (flaw,) = real_flaws(["polite-complete"])
+    with serve(KnowingAuthor([flaw])) as roles, ModelAccess.open(roles, cache_dir=None, limits=Limits()) as access:
+        text = optimized(access.proposer, kind, "", PROMPTS["answer"].purpose, [FAILURE], sample=1)
+    assert text.strip() == "Answer in a few words."
